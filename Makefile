@@ -9,7 +9,7 @@ SAY := @echo "==>"
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --custom-compile-command "make lock"
 
-.PHONY: help demo test quick service fuzz lint format mutate bench pages lock clean
+.PHONY: help demo test quick service fuzz prefix lint format mutate bench pages lock clean
 
 help:
 	@echo "make demo    a real model answers, calls tools and returns a typed value (no key, no network after set-up)"
@@ -17,6 +17,7 @@ help:
 	@echo "make quick   the tests alone"
 	@echo "make service the slow tests, those against real servers on this machine, and many examples of each property"
 	@echo "make fuzz    a million inputs as nobody means them through all wires (ARGS=\"--count 50000 --wire google\")"
+	@echo "make prefix  scenes before a strict provider that binds thinking to everything before it (needs ../shared/checks)"
 	@echo "make lint    ruff, pyright and mypy (of the examples in README and docs too), import-linter"
 	@echo "make format  let ruff format the code"
 	@echo "make mutate  break lines of the code one at a time; some test must fail each time (N=300, M=src/dragoman/fold.py)"
@@ -60,6 +61,9 @@ mutate: .venv/.dev
 
 bench: .venv/.dev
 	@$(BIN)/python bench/run.py $(ARGS)
+
+prefix: .venv/.dev
+	@PYTHONPATH=src:tests:scripts $(BIN)/python tests/prefix/table.py $(ARGS)
 
 pages: .venv/.demo
 	@PYTHONPATH=scripts $(BIN)/python -m pages

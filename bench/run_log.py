@@ -31,7 +31,7 @@ def by_hand(connection: sqlite3.Connection, start: int) -> None:
 
 
 async def main(folder: str, url: str) -> None:
-    sql_log._PAUSE = 0.0
+    sql_log._PAUSE_SECONDS = 0.0
     raw = sqlite3.connect(f"{folder}/raw.db", isolation_level=None)
     raw.executescript(
         "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; CREATE TABLE runs (run_id PRIMARY KEY, end);"

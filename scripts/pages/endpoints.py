@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dragoman.serve.http.places import method_paths
+
 from dragoman import wires
 from dragoman.codec.serving import PURPOSES
 from dragoman.serve.endpoint import is_offered
-from dragoman.serve.http.places import places
 
 __all__ = ["markdown"]
 
@@ -22,7 +23,7 @@ one gets it, and another one if the request has that wire's header. [Connect cli
 
 def markdown() -> str:
     """The page."""
-    found = places([wires.get(name) for name in wires.names()], is_offered)
+    found = method_paths([wires.get(name) for name in wires.names()], is_offered)
     roots = [
         place
         for place in found

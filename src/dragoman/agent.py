@@ -4,7 +4,7 @@ a run drained."""
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, Never, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, Never, Self, Unpack, overload
 
 from typing_extensions import TypeForm, TypeVar
 
@@ -87,6 +87,7 @@ class Agent(Generic[Deps]):
         limits: Limits | None = None,
         memory: Memory | None = None,
         on_loss: OnLoss = "tell",
+        prefix: Literal["keep", "break"] = "keep",
         approval_key: str | bytes | None = None,
         executor: ToolExecutor | None = None,
         orchestrator: Callable[[], StreamingOrchestrator] | StreamingOrchestrator | None = None,
@@ -107,6 +108,9 @@ class Agent(Generic[Deps]):
         told of its runs. `profile`: what you know of the model; it goes before all that dragoman
         knows of it (`dragoman.profiles`). `on_loss`: what the provider cannot take (a file, a setting, another's
         thinking) is left out and named in `ChatResult.losses`; `error` refuses the request instead.
+        `prefix`: a system text or tools that change in the middle of a conversation are said at its
+        end, where the model heeds that, so that its cached and signed beginning stays; `break`
+        sends them in place of the old ones.
         `memory` keeps the conversations of sends with a `thread_id`. `approval_key` signs what runs
         wait for: an approval or an answer counts then only with the signature of what was asked;
         any secret of 32 bytes or more, the same in all processes. `executor`, `orchestrator` and
@@ -150,7 +154,7 @@ class Agent(Generic[Deps]):
             tools=self.tools,
             system=Message.system(system) if system else None,
             request=ModelRequest(
-                "", (), server_tools, settings, None, True, options, on_loss=on_loss
+                "", (), server_tools, settings, None, True, options, on_loss=on_loss, prefix=prefix
             ),
             hooks=hooks,
             limits=limits or Limits(),
@@ -213,10 +217,10 @@ class Agent(Generic[Deps]):
         self, prompt: Prompt, *, output_type: TypeForm[T], **run_options: Unpack[RunOptions[Deps]]
     ) -> Run[T]: ...
     def run(
-        self, prompt: Prompt, *, output_type: Any = str, **run_options: Unpack[RunOptions[Deps]]
+        self, prompt: Prompt, *, output_type: object = str, **run_options: Unpack[RunOptions[Deps]]
     ) -> Run[Any]:
-        """A run, to be used in `async with`. Nothing happens before it is iterated over or asked
-        for its result.
+        """Returns a run, to be used in `async with`. Nothing happens before it is iterated over or
+        asked for its result.
 
         Raises:
             SettingsError: as the constructor, or the provider, or one of a fallback, can give no typed output.
@@ -235,9 +239,9 @@ class Agent(Generic[Deps]):
         tools: Iterable[Tool | ToolSpec | Toolset | Callable[..., Any]] = (),
         trusted_history: bool = True,
     ) -> tuple[Interrupt, ...]:
-        """What a conversation waits for, read off its messages: what `send(None, history=…)` with
-        these options has as `pending`. No toolset is asked: a call of its tools that waits has a
-        mark in the history that a run of this library left.
+        """Returns what a conversation waits for, read off its messages: what `send(None,
+        history=…)` with these options has as `pending`. No toolset is asked: a call of its tools
+        that waits has a mark in the history that a run of this library left.
 
         With an `approval_key` it is signed. Of a history that comes from a client
         (`trusted_history=False`) nothing is that no run of yours has signed before: it may be made
@@ -342,7 +346,7 @@ class Agent(Generic[Deps]):
         return await self._models.embeddings().embed_documents(texts, **options)
 
     async def list_models(self) -> list[ModelInfo]:
-        """The models that the provider offers.
+        """Returns the models that the provider offers.
 
         Raises:
             SettingsError: the provider lists none.
@@ -353,8 +357,8 @@ class Agent(Generic[Deps]):
         return await list_models(self._models.access())
 
     def files(self, messages: ChatResult[Any] | Iterable[Message]) -> list[DataPart | FilePart]:
-        """The files that the model and its provider's tools made or fetched, in order: with their
-        bytes, or by the id under which the provider holds them, for `download`."""
+        """Returns the files that the model and its provider's tools made or fetched, in order: with
+        their bytes, or by the id under which the provider holds them, for `download`."""
         from dragoman.model.files import list_files
 
         return list_files(messages.messages if isinstance(messages, ChatResult) else messages)

@@ -37,8 +37,8 @@ def expect_each(
     *kinds: type,
     hint: Callable[[Any], str] = lambda value: "",  # noqa: ARG005
 ) -> list[T]:
-    """The values as a list. Raises `TypeError` where they are no sequence, or one is not of these
-    types, by its place."""
+    """Returns the values as a list. Raises `TypeError` where they are no sequence, or one is not of
+    these types, by its place."""
     untyped = cast(object, values)
     # Nearly every argument is left out: this way costs nothing.
     if type(untyped) is tuple and not untyped:
@@ -63,8 +63,8 @@ def expect_each(
 
 
 def expect_sequence(name: str, values: Iterable[T], what: str) -> tuple[T, ...]:
-    """The values as a tuple. Raises `TypeError` where they are no sequence. `what`: the kind of its
-    values."""
+    """Returns the values as a tuple. Raises `TypeError` where they are no sequence. `what`: the
+    kind of its values."""
     untyped = cast(object, values)
     if isinstance(untyped, (str, bytes, Mapping)) or not isinstance(untyped, Iterable):
         raise wrong_type_error(name, cast(object, untyped), f"a sequence of {what}")
@@ -72,7 +72,7 @@ def expect_sequence(name: str, values: Iterable[T], what: str) -> tuple[T, ...]:
 
 
 def wrong_type_error(name: str, value: object, expected: str, hint: str = "") -> TypeError:
-    """The error for an argument of a wrong type."""
+    """Returns the error for an argument of a wrong type."""
     if isinstance(value, type):
         type_name = f"the class {value.__name__}"
     else:
@@ -127,7 +127,7 @@ _HERE: Mapping[str, str] = {
 
 
 def unknown_arguments_error(call: str, names: Iterable[str], accepted: Iterable[str]) -> TypeError:
-    """The error for arguments that there are not, with what was probably meant.
+    """Returns the error for arguments that there are not, with what was probably meant.
 
     Args:
         call: what was called, such as `Agent()`.

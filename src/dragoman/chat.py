@@ -122,7 +122,7 @@ class Chat(Generic[Deps]):
         self, prompt: Prompt, output_type: TypeForm[T], **run_options: Unpack[RunOptions[Deps]]
     ) -> ChatResult[T]: ...
     async def send_for(
-        self, prompt: Prompt, output_type: Any, **run_options: Unpack[RunOptions[Deps]]
+        self, prompt: Prompt, output_type: object, **run_options: Unpack[RunOptions[Deps]]
     ) -> ChatResult[Any]:
         """`Agent.send_for` with this history."""
         async with self._keep_messages(self._run(prompt, run_options, output_type)) as run:
@@ -149,7 +149,7 @@ class Chat(Generic[Deps]):
     def _run(
         self, prompt: Prompt, run_options: RunOptions[Deps], output_type: Any = str
     ) -> Run[Any]:
-        """A run of this conversation. What a send says for itself alone goes before."""
+        """Returns a run of this conversation. What a send says for itself alone goes before."""
         refuse_output_type(run_options)
         all_options: RunOptions[Deps] = {
             **run_options,
@@ -165,7 +165,7 @@ class Chat(Generic[Deps]):
 
     @asynccontextmanager
     async def _keep_messages(self, run: Run[T]) -> AsyncGenerator[Run[T], None]:
-        """A run whose messages are part of the history, as far as they have come."""
+        """Yields a run whose messages are part of the history, as far as they have come."""
         entry = _Kept(run, len(self._history))
         self._open.append(entry)
         try:

@@ -195,8 +195,8 @@ _RESULT_PARTS = (TextPart, DataPart, LinkPart, FilePart)
 
 
 def _result_content(items: Sequence[Any], *, stored: bool) -> tuple[ResultPart, ...] | None:
-    """A result's items as parts; `None` where they are a JSON value. `stored`: they may be parts as
-    JSON has them."""
+    """Returns a result's items as parts; `None` where they are a JSON value. `stored`: they may be
+    parts as JSON has them."""
     if not items:
         return None
     if all(isinstance(item, _RESULT_PARTS) for item in items):
@@ -226,8 +226,8 @@ _MAGIC = (
 
 
 def guess_mime_type(name: str, data: bytes) -> str:
-    """The media type of a file, by its name, else by its first bytes; `application/octet-stream`:
-    neither tells."""
+    """Returns the media type of a file, by its name, else by its first bytes;
+    `application/octet-stream`: neither tells."""
     if named := mimetypes.guess_type(name)[0]:
         return named
     if data[:4] == b"RIFF":
@@ -263,7 +263,7 @@ def read_unknown_piece(kind: str, native: Native) -> dict[str, Any] | None:
     return None
 
 
-def upgrade_stored(stored: Any) -> Any:
+def upgrade_stored(stored: object) -> Any:
     """Returns the JSON of a stored message as this release writes it: an older version is
     converted, and a piece of an unknown kind becomes a provider part that holds it."""
     fields = _fields(stored)
@@ -282,7 +282,7 @@ def upgrade_stored(stored: Any) -> Any:
     return fields
 
 
-def _hold_unknown(piece: Any) -> Any:
+def _hold_unknown(piece: object) -> Any:
     fields = _fields(piece) or {}
     kind = fields.get("type")
     if not isinstance(kind, str) or kind in KINDS:
@@ -290,7 +290,7 @@ def _hold_unknown(piece: Any) -> Any:
     return {"type": "provider", "kind": kind, "native": {OURS: fields}}
 
 
-def _separate_notes(value: Any) -> Any:
+def _separate_notes(value: object) -> Any:
     """Converts a message of version 1, or a piece of its content or of a result's."""
     fields = _fields(value)
     if fields is None:
@@ -317,7 +317,7 @@ def _split_native(native: Mapping[str, Any]) -> dict[str, Any]:
     return split
 
 
-def _fields(value: Any) -> dict[str, Any] | None:
+def _fields(value: object) -> dict[str, Any] | None:
     if isinstance(value, dict):
         return cast("dict[str, Any]", value)
     return None

@@ -12,6 +12,7 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from dragoman.errors import SettingsError
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import NOTES, Native, Origin, Usage
 from dragoman.runtime import extra_hint
 
@@ -78,7 +79,7 @@ def call_cost(
     created_at: datetime | None = None,
     native: Native = None,
 ) -> Decimal | None:
-    """The cost of one call in US dollars; `None`: its tokens or their price are unknown.
+    """Returns the cost of one call in US dollars; `None`: its tokens or their price are unknown.
 
     `origin`, `usage` and `native` are those of the message's end, `created_at` decides which of a
     model's prices counts (`None`: today's).
@@ -89,23 +90,23 @@ def call_cost(
     response = _response(native)
     if (reported := _provider_cost(response)) is not None:
         return reported
-    # After the provider's own figure: a local server may tell a price.
-    if origin is not None and _is_free(origin):
-        return _FREE
-    if origin is None or usage is None or usage.input_tokens is None or usage.output_tokens is None:
+    if origin is None:
         return None
-    context = {
-        name: text
-        for name, paths in _CONTEXT.items()
-        if isinstance(text := _first(response, paths), str)
-    }
+    # After the provider's own figure: a local server may tell a price.
+    if _is_free(origin):
+        return _FREE
+    if usage is None or usage.input_tokens is None or usage.output_tokens is None:
+        return None
+    texts = {name: _first(response, paths) for name, paths in _CONTEXT.items()}
+    context = {name: text for name, text in texts.items() if isinstance(text, str)}
     model = origin.served_model or origin.model or ""
-    parts = [(model, _units(usage, response)), *_beside(model, response)]
-    costs = [_price_of(origin, name, units, created_at, context) for name, units in parts]
-    priced = [cost for cost in costs if cost is not None]
-    if len(priced) == len(costs):
-        return sum(priced, _FREE)
-    return None
+    total = _FREE
+    for name, units in [(model, _units(usage, response)), *_beside(model, response)]:
+        cost = _price_of(origin, name, units, created_at, context)
+        if cost is None:
+            return None
+        total += cost
+    return total
 
 
 def need_prices() -> None:
@@ -133,13 +134,13 @@ def _price_of(
     created_at: datetime | None,
     context: Mapping[str, str],
 ) -> Decimal | None:
-    """The price of units."""
+    """Returns the price of units."""
     try:
         from genai_prices import Usage as Units
         from genai_prices import calc_price
     except ImportError as error:
         raise _missing() from error
-    options: dict[str, Any] = {
+    options: Json = {
         "genai_request_timestamp": created_at,
         "price_context": context or None,
     }
@@ -157,7 +158,7 @@ def _price_of(
 
 
 def _providers(origin: Origin) -> list[dict[str, str]]:
-    """How the prices may know who answered: by the endpoint, else by the provider."""
+    """Returns how the prices may know who answered: by the endpoint, else by the provider."""
     host = urlsplit(origin.endpoint or "").hostname or ""
     if host.endswith(_BEDROCK):
         name = "aws"
@@ -173,7 +174,7 @@ def _providers(origin: Origin) -> list[dict[str, str]]:
 
 
 def _is_free(origin: Origin) -> bool:
-    """Returns whether the model ran on this machine: the embedded one, or that of a server here."""
+    """True if the model ran on this machine: the embedded one, or that of a server here."""
     _, free = _pricing(origin)
     if free is None or free == "always":
         return free is not None
@@ -191,8 +192,8 @@ def _pricing(origin: Origin) -> tuple[str | None, str | None]:
     return (record.priced_as, record.free)
 
 
-def _provider_cost(response: Mapping[str, Any]) -> Decimal | None:
-    """What the provider says that the call cost."""
+def _provider_cost(response: JsonMap) -> Decimal | None:
+    """Returns what the provider says that the call cost."""
     usage = _object(response.get("usage"))
     # OpenRouter with a key of yours: its fee, and what that key pays.
     if usage.get("is_byok") is True:
@@ -209,8 +210,8 @@ def _provider_cost(response: Mapping[str, Any]) -> Decimal | None:
     return ticks / _TICKS
 
 
-def _units(usage: Usage, response: Mapping[str, Any]) -> dict[str, int]:
-    """The tokens, and what else of a call has a price."""
+def _units(usage: Usage, response: JsonMap) -> dict[str, int]:
+    """Returns the tokens, and what else of a call has a price."""
     counts = {unit: getattr(usage, name) for name, unit in _COUNTS.items()}
     counts |= {unit: _first(response, paths) for unit, paths in _DETAILS.items()}
     counts |= {
@@ -230,9 +231,9 @@ def _units(usage: Usage, response: Mapping[str, Any]) -> dict[str, int]:
     return units
 
 
-def _beside(served: str, response: Mapping[str, Any]) -> list[tuple[str, dict[str, int]]]:
-    """What Anthropic did for an answer beside it, of which its totals say nothing: another model's
-    advice, a compaction."""
+def _beside(served: str, response: JsonMap) -> list[tuple[str, dict[str, int]]]:
+    """Returns what Anthropic did for an answer beside it, of which its totals say nothing: another
+    model's advice, a compaction."""
     parts: list[tuple[str, dict[str, int]]] = []
     for step in map(_object, _list(_at(response, ("usage", "iterations")))):
         if step.get("type") in (None, "message"):
@@ -251,38 +252,38 @@ def _beside(served: str, response: Mapping[str, Any]) -> list[tuple[str, dict[st
     return parts
 
 
-def _response(native: Native) -> Mapping[str, Any]:
-    """What the provider said around its message, as the wire noted it."""
+def _response(native: Native) -> JsonMap:
+    """Returns what the provider said around its message, as the wire noted it."""
     for key, notes in (native or {}).items():
         if key.endswith(NOTES):
             return _object(_object(notes).get("response"))
     return {}
 
 
-def _first(response: Mapping[str, Any], paths: Iterable[tuple[str, ...]]) -> Any:
+def _first(response: JsonMap, paths: Iterable[tuple[str, ...]]) -> Any:
     return next((value for path in paths if (value := _at(response, path)) is not None), None)
 
 
-def _at(value: Any, path: Iterable[str]) -> Any:
+def _at(value: object, path: Iterable[str]) -> Any:
     for name in path:
         value = _object(value).get(name)
     return value
 
 
-def _object(value: Any) -> Mapping[str, Any]:
+def _object(value: object) -> JsonMap:
     if isinstance(value, dict):
-        return cast("dict[str, Any]", value)
+        return cast("Json", value)
     return {}
 
 
-def _list(value: Any) -> list[Any]:
+def _list(value: object) -> list[Any]:
     if isinstance(value, list):
         return cast("list[Any]", value)
     return []
 
 
-def _dollars(value: Any) -> Decimal | None:
-    """A number as a provider's JSON has it, without what binary fractions add to it."""
+def _dollars(value: object) -> Decimal | None:
+    """Returns a number as a provider's JSON has it, without what binary fractions add to it."""
     if (
         isinstance(value, bool)
         or not isinstance(value, (int, float))

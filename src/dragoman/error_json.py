@@ -8,6 +8,7 @@ import msgspec
 
 from dragoman import errors
 from dragoman.errors import DragomanError, HistoryError
+from dragoman.json_bytes import Json
 from dragoman.message import Message
 from dragoman.result import ChatResult
 
@@ -35,14 +36,14 @@ class _Stored(msgspec.Struct, omit_defaults=True):
     body: bytes | None = None
     partial: Any = None
     """As `Message.to_json` has it."""
-    own: dict[str, Any] = {}
+    own: Json = {}
     """As `_Own`, where the class is known."""
-    result: dict[str, Any] | None = None
+    result: Json | None = None
 
 
 def to_json(error: DragomanError) -> bytes:
-    """The stored form: class, message, where it happened, the raw answer (in base64) and the
-    message as far as it had come."""
+    """Returns the stored form: class, message, where it happened, the raw answer (in base64) and
+    the message as far as it had come."""
     type_name = next(cls.__name__ for cls in type(error).__mro__ if _KINDS.get(cls.__name__) is cls)
     stored = _Stored(
         type_name,
@@ -92,17 +93,17 @@ def from_json(data: bytes | str) -> DragomanError:
         ) from problem
 
 
-def _dump_result(result: ChatResult[Any]) -> dict[str, Any]:
+def _dump_result(result: ChatResult[Any]) -> Json:
     plain = msgspec.to_builtins(msgspec.structs.replace(result, messages=()), enc_hook=str)
     return {**plain, "messages": [msgspec.Raw(message.to_json()) for message in result.messages]}
 
 
-def _load_result(stored: dict[str, Any]) -> ChatResult[Any]:
+def _load_result(stored: Json) -> ChatResult[Any]:
     messages = tuple(map(_message, stored.get("messages", ())))
     return msgspec.structs.replace(
         msgspec.convert({**stored, "messages": ()}, ChatResult[Any]), messages=messages
     )
 
 
-def _message(stored: Any) -> Message:
+def _message(stored: object) -> Message:
     return Message.from_json(msgspec.json.encode(stored))

@@ -172,7 +172,7 @@ class TypedOutputError(DragomanError):
 
     @classmethod
     def because(cls, problem: str, **what: Any) -> Self:
-        """The error for an answer that is wrong so, with what to do about it."""
+        """Returns the error for an answer that is wrong so, with what to do about it."""
         advice = "Ask again, ask for a simpler type, or take a more able model; `output` holds the answer's text"
         return cls(
             f"the answer is not of the type that was asked for: {problem.rstrip('.')}. {advice}.",
@@ -310,35 +310,45 @@ _FAULT = "the server cannot answer this; if it happens again, ask who runs it"
 
 
 def public(error: BaseException) -> DragomanError:
-    """Returns what a client of a server may read of an error: what is wrong with its own request,
-    and when to try again.
+    """Returns the part of an error that a client of a server may read: what is wrong with its own
+    request, and when to try again.
 
-    Keys, settings and what an upstream says of them are the server's: they become a `ProviderError`
-    (5xx) in neutral words. Bodies, partial messages and results are left out.
+    Keys, settings and what an upstream says of them belong to the server: they become a
+    `ProviderError` (5xx) in neutral words. Bodies, partial messages and results are left out.
     """
     if not isinstance(error, DragomanError):
         return ProviderError(_FAULT)
-    neutral = next((words for kind, words in _NEUTRAL.items() if isinstance(error, kind)), None)
+    message = _public_text(error)
+    if message is None:
+        return ProviderError(_FAULT)
+    text, field = message
+    if field is not None and field not in text:
+        text = f"{field}: {text}"
+    # A subclass of a user's may take other arguments, so the nearest class of this module is made.
+    error_type = next(base for base in type(error).__mro__ if base.__module__ == __name__)
+    public_error: DragomanError = error_type(text).at(field=field)
+    if isinstance(public_error, RateLimitError | OverloadedError):
+        public_error.retry_after = getattr(error, "retry_after", None)
+    return public_error
+
+
+def _public_text(error: DragomanError) -> tuple[str, str | None] | None:
+    """Returns the words of an error for a client, and the field at fault; `None` if they are for
+    the server alone."""
+    neutral = next((words for base, words in _NEUTRAL.items() if isinstance(error, base)), None)
     is_request = isinstance(error, _REQUEST)
     has_upstream = any(getattr(error, name) for name in _UPSTREAM)
     is_local = isinstance(error, ProviderError) and not has_upstream
     if not (is_local or is_request or neutral):
-        return ProviderError(_FAULT)
+        return None
     if neutral and not is_local:
-        message, field = neutral, None
+        text, field = neutral, None
     else:
-        message, field = _SECRET.sub("…", error.message), error.field
-    # The addresses in a client's own request are its own.
+        text, field = _SECRET.sub("…", error.message), error.field
+    # A client may read the addresses of its own request.
     if not (is_local and is_request):
-        message = _ADDRESS.sub("…", message)
-    if field is not None and field not in message:
-        message = f"{field}: {message}"
-    # A subclass of a user's may take other arguments, so the nearest class of this module is made.
-    error_type = next(base for base in type(error).__mro__ if base.__module__ == __name__)
-    public_error: DragomanError = error_type(message).at(field=field)
-    if isinstance(public_error, RateLimitError | OverloadedError):
-        public_error.retry_after = getattr(error, "retry_after", None)
-    return public_error
+        text = _ADDRESS.sub("…", text)
+    return text, field
 
 
 def _unpickle(error_type: type[DragomanError], message: str) -> DragomanError:

@@ -221,6 +221,9 @@ class MessageFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="mess
     cached: bool = False
     """The message came from a response cache, and no model was asked. Of the event alone: no
     message keeps it."""
+    losses: tuple[Loss, ...] = ()
+    """What the provider says at the end that it left out of the request, such as thinking that is
+    bound to another conversation. Of the event alone: no message keeps it."""
 
 
 class MessageDropped(msgspec.Struct, frozen=True, omit_defaults=True, tag="message_dropped"):
@@ -325,14 +328,14 @@ def event_from_json(data: bytes | str) -> Event:
     return event
 
 
-def _encode_error(value: Any) -> Any:
+def _encode_error(value: object) -> Any:
     if isinstance(value, DragomanError):
         return msgspec.Raw(error_json.to_json(value))
     # As msgspec asks of its hooks.
     raise NotImplementedError(f"a {type(value).__name__} has no JSON form")
 
 
-def _decode_error(wanted_type: type, value: Any) -> Any:
+def _decode_error(wanted_type: type, value: object) -> Any:
     if wanted_type is DragomanError:
         return error_json.from_json(msgspec.json.encode(value))
     # As msgspec asks of its hooks.
@@ -356,7 +359,7 @@ class InnerRuns:
         self._messages: set[str] = set()
 
     def has(self, event: Event) -> bool:
-        """Whether the next event is of a run within a tool. Deltas may be left out."""
+        """True if the next event is of a run within a tool. Deltas may be left out."""
         if isinstance(event, RunStarted):
             return self._begins(event)
         if isinstance(event, MessageStarted):
@@ -395,8 +398,8 @@ class InnerRuns:
 
 
 def without_inner_runs(events: Iterable[Event]) -> list[Event]:
-    """The events of the run whose stream it is. Without a run that has a parent they are left as
-    they are."""
+    """Returns the events of the run whose stream it is. Without a run that has a parent they are
+    left as they are."""
     events = list(events)
     if not [
         event for event in events if type(event) is RunStarted and event.parent_run_id is not None

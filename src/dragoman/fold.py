@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import cast
 
 import msgspec
 
@@ -50,9 +50,11 @@ __all__ = [
 
 
 class MessageBuilder:
-    """Builds one message from events, in any order that keeps each part's own: the one that `start`
-    opens, else the first of candidate 0. Other messages' events are ignored; when its message is
-    dropped, it begins again.
+    """Builds one message from events: the message that `start` opens, else the first of
+    candidate 0.
+
+    Events of one part must come in order; events of other messages are ignored. If its message is
+    dropped, the builder begins again.
     """
 
     def __init__(self, start: MessageStarted | None = None) -> None:
@@ -99,8 +101,8 @@ class MessageBuilder:
             self._begin(None)
 
     def add_deltas(self, events: Sequence[PartDelta]) -> None:
-        """Takes the next events where all are deltas, as `add` takes each, but looks at them only
-        where it must: a part that is finished says all that its deltas said."""
+        """Takes the next events if all are deltas. Has the effect of `add` for each, but reads them
+        only when needed: a finished part says all that its deltas said."""
         # A slow stream is nothing but these: its events would be four times the size of its text.
         if len(events) == 1:
             MessageBuilder.add(self, events[0])
@@ -120,7 +122,7 @@ class MessageBuilder:
                     deltas.append(event.delta)
 
     def content(self) -> tuple[Content, ...]:
-        """The content so far; parts that are still open are closed as cut."""
+        """Returns the content so far; parts that are still open are closed as cut."""
         if self._unread:
             self._read()
         parts = self._parts
@@ -132,7 +134,7 @@ class MessageBuilder:
         return tuple([part for _, part in sorted(parts.items()) if part is not None])
 
     def message(self) -> Message:
-        """The message so far. Before any event: an empty model message."""
+        """Returns the message so far. Before any event: an empty model message."""
         start = self.start or MessageStarted("", Role.MODEL, anonymous=True)
         finish = self._finish or MessageFinished(start.message_id)
         return Message(
@@ -149,7 +151,7 @@ class MessageBuilder:
         )
 
     def cut(self) -> list[PartFinished]:
-        """Closes the parts that are still open, as cut → the events that say so."""
+        """Closes the open parts as cut, and returns the events that say so."""
         self._read()
         closed = [
             (index, close_part(self._parts[index], deltas, cut=True))
@@ -164,8 +166,8 @@ class MessageBuilder:
 
 
 def fold(events: Iterable[Event], run_id: str | None = None) -> list[Message]:
-    """The messages that these events tell of: candidate 0, without those that were dropped, in
-    order of their start.
+    """Returns the messages that these events tell of: candidate 0, without those that were dropped,
+    in order of their start.
 
     `run_id`: those of a run within a tool; left out, those of the run whose stream it is.
     """
@@ -191,7 +193,7 @@ def fold(events: Iterable[Event], run_id: str | None = None) -> list[Message]:
 
 
 def unfold(messages: Iterable[Message]) -> list[Event]:
-    """Events that fold to these messages, each part told whole."""
+    """Returns events that fold to these messages, each part told whole."""
     messages = list(messages)
     taken = {message.id for message in messages}
     events: list[Event] = []
@@ -220,7 +222,7 @@ def unfold(messages: Iterable[Message]) -> list[Event]:
 
 
 def part_events(message_id: str, index: int, part: Content) -> list[Event]:
-    """The events of a part that is known whole: how it began, one delta, its end."""
+    """Returns the events of a part that is known whole: how it began, one delta, its end."""
     opened, delta = _open_part(part)
     if delta:
         deltas = [PartDelta(message_id, index, delta)]
@@ -253,10 +255,13 @@ def compact(events: Iterable[Event]) -> list[Event]:
 def close_part(
     part: Content, deltas: Sequence[str | bytes], *, cut: bool = False, native: Native = None
 ) -> Content | None:
-    """An open part and its deltas → the finished part; `None` for a text that never came.
+    """Returns the finished part of an open part and its deltas; `None` for an empty text.
 
-    `cut`: the stream ended inside it, so a call is not to be executed. `native` is added to the
-    part's own.
+    Args:
+        part: the part as it began.
+        deltas: its deltas, in order.
+        cut: the stream ended inside the part, so a call must not be executed.
+        native: native fields to add to the part's own.
     """
     if native:
         part = msgspec.structs.replace(part, native=_merge_native(part.native, native))
@@ -282,10 +287,10 @@ def close_part(
 
 
 def parse_call(call: ToolCallPart, text: str) -> ToolCallPart:
-    """A call whose arguments have all come, as text (empty and `null` are `{}`). What is no JSON
-    object makes it invalid.
+    """Returns a call with its complete arguments, given as text. An empty text and `null` are `{}`;
+    anything else that is not a JSON object makes the call invalid.
 
-    The text is kept as `raw` where writing `arguments` again would not give it back.
+    The text is kept as `raw` if writing `arguments` again would not give it back.
     """
     try:
         arguments = json_bytes.decode(text.strip() or "null")
@@ -302,8 +307,8 @@ def parse_call(call: ToolCallPart, text: str) -> ToolCallPart:
 
 
 def arguments_text(call: ToolCallPart) -> str:
-    """A call's arguments as text to send: as they came where that still says them, `{}` where they
-    are cut or invalid."""
+    """Returns a call's arguments as text to send: as they came where that still says them, `{}`
+    where they are cut or invalid."""
     text = _encode(call.arguments)
     if call.state != "complete" or call.raw is None:
         return text
@@ -314,8 +319,8 @@ def arguments_text(call: ToolCallPart) -> str:
 
 
 def arguments_json(call: ToolCallPart) -> str:
-    """The same, for a request: always a JSON object, also where a provider told none by an empty
-    text or `null`."""
+    """Returns a call's arguments as a JSON object for a request. Providers may write no arguments
+    as an empty text or `null`; that becomes `{}`."""
     text = arguments_text(call)
     if text.lstrip().startswith("{"):
         return text
@@ -323,7 +328,7 @@ def arguments_json(call: ToolCallPart) -> str:
 
 
 def _open_part(part: Content) -> tuple[Content, str | bytes]:
-    """A finished part → how it began, and the one delta that it is then told in."""
+    """Returns a finished part as it began, and the one delta that completes it."""
     if isinstance(part, TextPart):
         return OpenText(native=part.native), part.text
     if isinstance(part, ThinkingPart):
@@ -362,19 +367,19 @@ _BASE64 = re.compile("[^=]+=*")
 
 
 def _bytes(delta: str | bytes) -> bytes:
-    """A delta of bytes, which JSON has as base64; several of those may have been joined, so each
-    ends with its padding."""
+    """Returns a delta of bytes, which JSON has as base64; several of those may have been joined, so
+    each ends with its padding."""
     if isinstance(delta, bytes):
         return delta
     return b"".join(map(base64.b64decode, _BASE64.findall(delta)))
 
 
-def _encode(arguments: Mapping[str, Any]) -> str:
+def _encode(arguments: json_bytes.JsonMap) -> str:
     return json_bytes.encode(arguments).decode()
 
 
 def _merge_native(first: Native, second: Native) -> Native:
-    """Two wires' own fields in one; per wire, the second's win."""
+    """Returns the native fields of both, wire by wire; the second's win."""
     if not first or not second:
         return second or first
     merged = dict(first)

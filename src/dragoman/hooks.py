@@ -1,5 +1,10 @@
-"""What may be watched of a run: `Hooks`, functions that are called when something begins and ends,
-and what they are given."""
+"""Hooks: functions that are called when runs, model calls and tools begin and end, and the values
+that they receive.
+
+An agent has hooks (`Agent(hooks=…)`), and `add_global_hooks` adds some for the whole process. A run
+collects both once, in `RunInfo.hooks`; the loop, the model layer and the tools call them through
+`call_hooks`, which never lets a hook's exception reach the run.
+"""
 
 from __future__ import annotations
 
@@ -54,52 +59,52 @@ class RunStart(msgspec.Struct, frozen=True, eq=False):
     """A run begins."""
 
     run: RunInfo
-    """Which run."""
+    """The run."""
     model: str
-    """The model string of the model that is asked first."""
+    """Model string of the model that is asked first."""
     messages: tuple[Message, ...] = ()
-    """The conversation that it begins with, the prompt included."""
+    """The conversation at the beginning, with the prompt."""
 
 
 class RunEnd(msgspec.Struct, frozen=True, eq=False):
-    """A run ended, in whatever way."""
+    """A run ended."""
 
     start: RunStart
-    """What was given when it began: the same value."""
+    """The value of its start."""
     seconds: float
-    """From its beginning."""
+    """Seconds since the start."""
     outcome: Literal["success", "pending", "cancelled", "error"]
-    """`pending`: it waits for what is in `result.pending`."""
+    """How it ended. `pending`: it waits for the interrupts in `result.pending`."""
     result: ChatResult[str]
-    """What it gave, or what there was of it."""
+    """The result, or as much as there was."""
     error: DragomanError | None = None
-    """Why it failed, where it did."""
+    """Why it failed; `None` if it did not."""
 
 
 class ModelStart(msgspec.Struct, frozen=True, eq=False):
     """A request is about to be sent to a model."""
 
     run: RunInfo | None
-    """Which run asks; `None`: a `ChatModel` is used without one."""
+    """The run that asks; `None` if a `ChatModel` is used without a run."""
     target: Origin
-    """Whom: provider, endpoint and model."""
+    """Provider, endpoint and model."""
     wire: str
-    """Name of the wire that is spoken."""
+    """Name of the wire."""
     request: ModelRequest
-    """What is asked."""
+    """The request."""
 
 
 class ModelEnd(msgspec.Struct, frozen=True, eq=False):
     """A model has answered, or failed, or was cut off."""
 
     start: ModelStart
-    """What was given when it began: the same value."""
+    """The value of its start."""
     seconds: float
-    """From `ModelStart` to the end of the answer."""
+    """Seconds from `ModelStart` to the end of the answer."""
     first_seconds: float | None = None
-    """From `ModelStart` to the first that came of the answer; `None`: nothing came."""
+    """Seconds from `ModelStart` to the first event of the answer; `None` if nothing came."""
     origin: Origin | None = None
-    """Who answered, with the response's id."""
+    """Provider and model that answered, with the response's id."""
     finish_reason: FinishReason = FinishReason.unspecified
     """Why the model stopped."""
     usage: Usage | None = None
@@ -107,15 +112,14 @@ class ModelEnd(msgspec.Struct, frozen=True, eq=False):
     losses: tuple[Loss, ...] = ()
     """What the request had to leave out."""
     error: DragomanError | None = None
-    """Why it failed, where it did."""
+    """Why it failed; `None` if it did not."""
     reads: Sequence[Sequence[Event]] = ()
-    """The events that came, one list for each read from the network; reads that gave a delta alone
-    are left out."""
+    """The events that came, one list per network read, without reads of a single delta."""
 
     @property
     def message(self) -> Message | None:
-        """What the model said, without a piece in whose middle it was cut; put together each time
-        that it is asked for. `None`: nothing came."""
+        """The model's message, without a piece that was cut; built anew on each access. `None` if
+        nothing came."""
         events = [
             event
             for read in self.reads
@@ -137,69 +141,68 @@ class ModelEnd(msgspec.Struct, frozen=True, eq=False):
 
 
 class ToolStart(msgspec.Struct, frozen=True, eq=False):
-    """A call is about to be run. Called in the task in which the tool then runs: what is set in its
-    context, the tool sees."""
+    """A call is about to be run. The hook runs in the task of the tool, so the tool sees context
+    variables that the hook sets."""
 
     run: RunInfo | None
-    """Which run calls."""
+    """The run that makes the call."""
     call: ToolCallPart
     """The call."""
     description: str = ""
-    """The tool's, for models."""
+    """Description of the tool for models."""
 
 
 class ToolEnd(msgspec.Struct, frozen=True, eq=False):
-    """A call was run. Called in the task of `ToolStart`."""
+    """A call was run. The hook runs in the task of `ToolStart`."""
 
     start: ToolStart
-    """What was given when it began: the same value."""
+    """The value of its start."""
     seconds: float
-    """How long it took."""
+    """Seconds that the call took."""
     result: ToolResultPart | None = None
-    """What the model is told; `None`: the tool asked a person, or was cancelled."""
+    """The result for the model; `None` if the tool asked a person, or was cancelled."""
     error: BaseException | None = None
-    """What the tool raised, where it did."""
+    """The exception that the tool raised; `None` if it did not."""
 
 
 class ModelRetry(msgspec.Struct, frozen=True, eq=False):
-    """An attempt failed, and there will be another: of the same model, or of the next one of a
+    """An attempt failed, and another follows: with the same model, or the next one of a
     fallback."""
 
     run: RunInfo | None
-    """Which run asks, where that is known."""
+    """The run that asks, if it is known."""
     provider: str
     """Name of the provider that failed."""
     attempt: int
-    """Which one failed; the first is 1."""
+    """Number of the failed attempt, from 1 on."""
     wait: float = 0.0
-    """Seconds until the next."""
+    """Seconds until the next attempt."""
     status: int | None = None
-    """HTTP status of the answer, where there was one."""
+    """HTTP status of the answer, if there was one."""
     error: DragomanError | None = None
-    """What the attempt ended with, where that is known."""
+    """The error of the attempt, if it is known."""
     fallback: str | None = None
-    """The model string of the model that is asked next, where it is another."""
+    """Model string of the model that is asked next; `None` for the same model."""
 
 
 class RequestLoss(msgspec.Struct, frozen=True, eq=False):
     """A request had to leave something out that no earlier one of its run did."""
 
     run: RunInfo | None
-    """Which run asks."""
+    """The run that asks."""
     target: Origin
-    """Who cannot take it."""
+    """Provider and model that cannot take it."""
     loss: Loss
     """What was left out, and why."""
 
 
 class Hooks(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """Functions that are called when something happens, each with one value that says what. `None`:
-    nobody wants to know.
+    """Functions that are called when something happens, each with one value that describes it.
 
-    Those of several `Hooks` are called in order, those of an end in reverse order, and awaited
-    where they are async: a slow one slows the run. One that raises breaks nothing. For each start
-    there is one end, whatever happens between them. An async end may itself be cut off where its
-    run is cancelled while it waits.
+    Functions of several `Hooks` are called in order, those for an end in reverse order. Async ones
+    are awaited, so a slow hook slows the run. A hook that raises breaks nothing. Each start has
+    exactly one end, whatever happens between them. An async end may be cut off if the run is
+    cancelled while it waits.
     """
 
     run_start: Hook[RunStart] | None = None
@@ -242,11 +245,12 @@ _failures: dict[int, object] = {}
 
 
 def add_global_hooks(*hooks: Hooks) -> ExitStack:
-    """From now on these watch whatever begins in this process, beside what agents have of their
-    own. `close` of what is returned takes them back; so does its end, where it is used in `with`.
+    """Adds hooks for everything that begins in this process from now on, beside those of agents.
+
+    Returns a context manager: its `close()`, or the end of its `with` block, removes them.
 
     Raises:
-        TypeError: something is no `Hooks`.
+        TypeError: an argument is not a `Hooks`.
     """
     global _everywhere
     _everywhere = (*_everywhere, *expect_each("hooks", hooks, Hooks))
@@ -264,7 +268,7 @@ def _take_back(hooks: Sequence[Hooks]) -> None:
 
 
 def find_active_hooks(run_hooks: tuple[Hooks, ...] = ()) -> tuple[Hooks, ...]:
-    """Those that watch what begins now: everybody's, and its own; each once. A run keeps them in
+    """Returns the global hooks and a run's own ones, each once. A run keeps them in
     `RunInfo.hooks`."""
     if _everywhere:
         return tuple(dict.fromkeys((*_everywhere, *run_hooks)))
@@ -272,8 +276,8 @@ def find_active_hooks(run_hooks: tuple[Hooks, ...] = ()) -> tuple[Hooks, ...]:
 
 
 async def call_hooks(hooks: Sequence[Hooks], name: HookName, value: object) -> None:
-    """Calls what hooks have of that name. What is raised is logged; a cancellation passes, once all
-    are called."""
+    """Calls the functions of that name. Exceptions are logged; a cancellation is raised once all
+    functions were called."""
     stopped: BaseException | None = None
     is_end = name in _ENDS
     # Ends in reverse, so that hooks nest as blocks do.
@@ -294,7 +298,7 @@ async def call_hooks(hooks: Sequence[Hooks], name: HookName, value: object) -> N
 
 
 async def _await_shielded(waits: Awaitable[Any]) -> None:
-    """Waits also in a scope that is cancelled: what began is told of its end."""
+    """Awaits the end of something even in a cancelled scope, since its start was reported."""
     with anyio.CancelScope(shield=True):
         await waits
 
@@ -313,7 +317,7 @@ def log_failure(hook: Callable[..., Any] | None, error: Exception) -> None:
 
 
 def collect_headers(hooks: Iterable[Hooks]) -> dict[str, str]:
-    """What requests of the current context carry."""
+    """Returns the headers that requests of the current context carry, from every `propagate`."""
     merged: dict[str, str] = {}
     for hook_set in hooks:
         propagate = hook_set.propagate

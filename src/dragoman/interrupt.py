@@ -61,7 +61,7 @@ class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
     """What else is known, such as the `url` of a sign-in."""
 
     def __repr__(self) -> str:
-        """What is waited for, in a line: the fields that a reader needs to answer it."""
+        """Returns what is waited for, in a line: the fields that a reader needs to answer it."""
         call = self.call
         if call is None:
             call_text = []
@@ -88,7 +88,7 @@ class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
         """Has the call not run. The model is told so, and the reason."""
         return self._resume({"approved": False, **({} if reason is None else {"reason": reason})})
 
-    def answer(self, value: Any) -> Resume:
+    def answer(self, value: object) -> Resume:
         """Gives what is waited for: the result of the client's tool, the answer to the question,
         what came of the sign-in; any JSON value."""
         return self._resume({"value": value})
@@ -97,5 +97,5 @@ class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
         """Gives up. The model is told that nobody answered."""
         return msgspec.structs.replace(self._resume(None), status="cancelled")
 
-    def _resume(self, payload: Any) -> Resume:
+    def _resume(self, payload: object) -> Resume:
         return Resume(self.id, payload=payload, signature=self.signature, metadata=self.metadata)

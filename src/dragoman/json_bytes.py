@@ -47,9 +47,9 @@ _HALF = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 
 
 def replace_halves(value: T, where: str) -> T:
-    """A value of JSON, or a message, with U+FFFD in place of each half of a character; the same
-    object where it holds none. Two halves that stand together are the character. What was replaced
-    is logged as a warning; `where`: what holds it, for people."""
+    """Returns a value of JSON, or a message, with U+FFFD in place of each half of a character; the
+    same object where it holds none. Two halves that stand together are the character. What was
+    replaced is logged as a warning; `where`: what holds it, for people."""
     if _is_json(value):
         return value
     try:
@@ -89,7 +89,7 @@ def _warn(where: str) -> None:
 
 
 def _is_json(value: object) -> bool:
-    """Whether a value is JSON as it is, by the shortest way."""
+    """True if a value is JSON as it is, by the shortest way."""
     if not isinstance(value, (str, dict, list)):
         return False
     try:
@@ -99,7 +99,7 @@ def _is_json(value: object) -> bool:
     return True
 
 
-def _mend(value: Any) -> Any:
+def _mend(value: object) -> Any:
     if isinstance(value, str):
         return _mend_text(value)
     if isinstance(value, dict):
@@ -209,7 +209,7 @@ def check_depth(data: bytes | str, most: int = MOST_DEPTH) -> None:
         raise ValueError(_TOO_DEEP.format(most))
 
 
-def check_value_depth(value: Any, most: int = MOST_DEPTH) -> None:
+def check_value_depth(value: object, most: int = MOST_DEPTH) -> None:
     """Refuses a value of JSON that nests deeper than `most`.
 
     Raises:
@@ -247,7 +247,7 @@ class JsonEnd:
         self._escaped = False
 
     def is_among(self, pieces: Sequence[str | bytes]) -> bool:
-        """Whether the end is among these pieces: all so far, those of earlier calls among them."""
+        """True if the end is among these pieces: all so far, those of earlier calls among them."""
         for index in range(self._read, len(pieces)):
             self._feed(str(pieces[index]))
         self._read = len(pieces)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
-from dragoman.json_bytes import MOST_DEPTH, check_value_depth
+from dragoman.json_bytes import MOST_DEPTH, Json, JsonMap, check_value_depth
 
 __all__ = [
     "MOST_COPIED",
@@ -48,13 +48,13 @@ class PatchedValue:
     """A JSON value that patches change in place. It owns its value: give it one that nobody else
     changes."""
 
-    def __init__(self, value: Any = None) -> None:
+    def __init__(self, value: object = None) -> None:
         """Raises `PatchTooLargeError` if the value is larger than a state may be."""
         self.value = value
         self._estimate = weigh(value)
         _check_weight(self._estimate)
 
-    def patch(self, operations: Iterable[Mapping[str, Any]]) -> None:
+    def patch(self, operations: Iterable[JsonMap]) -> None:
         """Applies all operations, or none.
 
         Raises:
@@ -78,7 +78,7 @@ class PatchedValue:
             self._estimate = before
             raise
 
-    def _apply(self, operation: Mapping[str, Any], undos: list[_Undo]) -> None:
+    def _apply(self, operation: JsonMap, undos: list[_Undo]) -> None:
         if not isinstance(cast("object", operation), Mapping):
             raise PatchError("is not an object")
         op = operation.get("op")
@@ -113,7 +113,7 @@ class PatchedValue:
             self._remove(source, undos)
             self._add(path, value, undos)
 
-    def _add(self, path: list[str], value: Any, undos: list[_Undo]) -> None:
+    def _add(self, path: list[str], value: object, undos: list[_Undo]) -> None:
         if not path:
             self._set_root(value, undos)
             return
@@ -129,7 +129,7 @@ class PatchedValue:
         else:
             self._set_member(_need_object(parent, path), key, value, undos)
 
-    def _replace(self, path: list[str], value: Any, undos: list[_Undo]) -> None:
+    def _replace(self, path: list[str], value: object, undos: list[_Undo]) -> None:
         self._find(path)
         if not path:
             self._set_root(value, undos)
@@ -166,14 +166,12 @@ class PatchedValue:
         old = members.pop(key)
         undos.append(lambda: _restore_member(members, key, old, order))
 
-    def _set_member(
-        self, members: dict[str, Any], key: str, value: Any, undos: list[_Undo]
-    ) -> None:
+    def _set_member(self, members: Json, key: str, value: object, undos: list[_Undo]) -> None:
         old = members.get(key, _MISSING)
         members[key] = value
         undos.append(lambda: members.pop(key) if old is _MISSING else members.__setitem__(key, old))
 
-    def _set_root(self, value: Any, undos: list[_Undo]) -> None:
+    def _set_root(self, value: object, undos: list[_Undo]) -> None:
         old, self.value = self.value, value
         undos.append(lambda: setattr(self, "value", old))
 
@@ -184,7 +182,7 @@ class PatchedValue:
                 items = cast("list[Any]", value)
                 value = items[_read_index(step, len(items), path)]
             elif isinstance(value, dict) and step in value:
-                value = cast("dict[str, Any]", value)[step]
+                value = cast("Json", value)[step]
             else:
                 raise PatchError(f"there is nothing at {_show_path(path)}")
         return value
@@ -201,8 +199,8 @@ _ORDERED = 1000
 """Members of an object whose order a failed patch restores."""
 
 
-def weigh(value: Any, most: int = 4 * MOST_WEIGHT) -> int:
-    """The weight of a JSON value: about its length as JSON. Stops counting above `most`."""
+def weigh(value: object, most: int = 4 * MOST_WEIGHT) -> int:
+    """Returns the weight of a JSON value: about its length as JSON. Stops counting above `most`."""
     weight, values = 0, [value]
     while values and weight <= most:
         item = values.pop()
@@ -210,7 +208,7 @@ def weigh(value: Any, most: int = 4 * MOST_WEIGHT) -> int:
         if isinstance(item, str):
             weight += len(item)
         elif isinstance(item, dict):
-            members = cast("dict[str, Any]", item)
+            members = cast("Json", item)
             weight += sum(map(len, members))
             values.extend(members.values())
         elif isinstance(item, (list, tuple)):
@@ -218,10 +216,10 @@ def weigh(value: Any, most: int = 4 * MOST_WEIGHT) -> int:
     return weight
 
 
-def copy_value(value: Any) -> Any:
-    """A JSON value that shares no object or list with this one."""
+def copy_value(value: object) -> Any:
+    """Returns a JSON value that shares no object or list with this one."""
     if isinstance(value, dict):
-        return {key: copy_value(item) for key, item in cast("dict[str, Any]", value).items()}
+        return {key: copy_value(item) for key, item in cast("Json", value).items()}
     if isinstance(value, (list, tuple)):
         return [copy_value(item) for item in cast("list[Any]", value)]
     return value
@@ -232,8 +230,8 @@ def _check_weight(weight: int) -> None:
         raise PatchTooLargeError(f"a state takes {MOST_WEIGHT:,} bytes as JSON at most")
 
 
-def _weigh_moved(value: Any, path: list[str]) -> int:
-    """The weight of what an operation of a few bytes copies or moves.
+def _weigh_moved(value: object, path: list[str]) -> int:
+    """Returns the weight of what an operation of a few bytes copies or moves.
 
     Raises:
         PatchTooLargeError: it is larger than such an operation may take, or would nest too deep.
@@ -247,15 +245,15 @@ def _weigh_moved(value: Any, path: list[str]) -> int:
     return weight
 
 
-def _check_depth(value: Any, path: list[str]) -> None:
+def _check_depth(value: object, path: list[str]) -> None:
     try:
         check_value_depth(value, MOST_DEPTH - len(path))
     except ValueError as error:
         raise PatchTooLargeError(f"a state nests {MOST_DEPTH} levels at most") from error
 
 
-def _read_pointer(operation: Mapping[str, Any], field: str) -> list[str]:
-    """The steps of a JSON Pointer (RFC 6901)."""
+def _read_pointer(operation: JsonMap, field: str) -> list[str]:
+    """Returns the steps of a JSON Pointer (RFC 6901)."""
     pointer = operation.get(field)
     if not isinstance(pointer, str) or (pointer and not pointer.startswith("/")):
         raise PatchError(f"{field} must be a JSON Pointer such as /a/0, and is {pointer!r:.100}")
@@ -271,24 +269,24 @@ def _read_index(step: str, length: int, path: list[str]) -> int:
     return int(step)
 
 
-def _need_object(value: Any, path: list[str]) -> dict[str, Any]:
+def _need_object(value: object, path: list[str]) -> Json:
     if not isinstance(value, dict):
         raise PatchError(f"there is no object or list above {_show_path(path)}")
-    return cast("dict[str, Any]", value)
+    return cast("Json", value)
 
 
-def _restore_member(members: dict[str, Any], key: str, value: Any, order: list[str] | None) -> None:
+def _restore_member(members: Json, key: str, value: object, order: list[str] | None) -> None:
     members[key] = value
     for name in order or ():
         members[name] = members.pop(name)
 
 
-def _is_equal(value: Any, other: Any) -> bool:
+def _is_equal(value: object, other: object) -> bool:
     """Equality of JSON: 1 is 1.0, but true is not 1."""
     if isinstance(value, bool) or isinstance(other, bool):
         return value is other
     if isinstance(value, dict) and isinstance(other, dict):
-        first, second = cast("dict[str, Any]", value), cast("dict[str, Any]", other)
+        first, second = cast("Json", value), cast("Json", other)
         return first.keys() == second.keys() and all(
             _is_equal(first[name], second[name]) for name in first
         )

@@ -93,7 +93,7 @@ def find_reached_limit(
 
 
 def _dollars(value: object) -> Decimal:
-    """An amount as people write it, without what binary fractions add to it."""
+    """Returns an amount as people write it, without what binary fractions add to it."""
     if isinstance(value, (int, float, str, Decimal)) and not isinstance(value, bool):
         try:
             amount = Decimal(str(value))

@@ -35,7 +35,7 @@ _ROOT.addHandler(logging.NullHandler())
 
 
 def logger(name: str) -> logging.Logger:
-    """The logger of one part of dragoman: `dragoman.<name>`."""
+    """Returns the logger of one part of dragoman: `dragoman.<name>`."""
     return _ROOT.getChild(name)
 
 

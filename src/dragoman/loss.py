@@ -53,6 +53,9 @@ class Lost(StrEnum):
     """A message as a whole."""
     system_message = "system message"
     """That a message was the system's; its text is sent."""
+    prefix = "prefix"
+    """That the request begins as the one before: its system text or tools have changed; `which`
+    names them."""
     beginning = "beginning"
     """Nothing of the conversation: a placeholder stands before it."""
     tool = "tool"
@@ -67,7 +70,7 @@ class Lost(StrEnum):
     """An alternative answer; `which` is its number."""
 
 
-_MINOR = (Lost.field, Lost.file_name, Lost.order, Lost.texts)
+_MINOR = (Lost.field, Lost.file_name, Lost.order, Lost.texts, Lost.prefix)
 
 
 class Loss(msgspec.Struct, frozen=True):
@@ -102,8 +105,8 @@ class Loss(msgspec.Struct, frozen=True):
 
 
 def refusal_error(losses: Iterable[Loss]) -> InvalidRequestError | None:
-    """The error that names what cannot be sent, where nothing may be left out; `None`: there is
-    nothing but minor losses."""
+    """Returns the error that names what cannot be sent, where nothing may be left out; `None`:
+    there is nothing but minor losses."""
     refused = dict.fromkeys(str(loss) for loss in losses if not loss.is_minor)
     if not refused:
         return None

@@ -1,8 +1,9 @@
-"""State: what was said. `Message`, a frozen value, and what it says of itself beside its content.
+"""State: what was said. `Message` is a frozen value with a role and ordered content.
 
 A message's `content` is the whole, ordered record. Its `parts` are what was *said* (text, data,
-links, files, tool calls and results); the rest is hidden: thinking, what only a provider
-understands, and marks for people.
+links, files, tool calls and results). The rest is hidden: thinking, blocks that only a provider
+understands, and marks for people. `to_json` and `from_json` are the stored form of one message,
+`dump_messages` and `load_messages` that of a whole history.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from copy import copy
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import msgspec
 
@@ -132,7 +133,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Where a model message came from, and so who may be shown what its provider signed."""
+    """Where a model message came from. It decides which provider may read the signed content."""
 
     provider: str
     """The provider's name, such as `anthropic`."""
@@ -145,7 +146,15 @@ class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
     response_id: str | None = None
     """The provider's id of the response; providers repeat them."""
     prefix: str | None = None
-    """Digest of everything that stood before the message (see `digest.py`)."""
+    """Digest of the messages before this one (see `digest.py`)."""
+    system: str | None = None
+    """Digest of the system text that the model was asked with, where signed thinking is bound to
+    it."""
+    tools: str | None = None
+    """Digest of the tools that the model was asked with, where signed thinking is bound to them."""
+    binds: Literal["block", "messages", "prefix"] | None = None
+    """What the message's signed thinking is bound to; `None`: unknown. See
+    `ModelProfile.binds`."""
 
 
 class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag_field="v", tag=2):
@@ -199,17 +208,17 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
 
     @classmethod
     def system(cls, *content: Content | str) -> Self:
-        """A system message; a string stands for a `TextPart`."""
+        """Returns a system message; a string stands for a `TextPart`."""
         return cls(Role.SYSTEM, _content(content))
 
     @classmethod
     def user(cls, *content: Content | str) -> Self:
-        """A user message; a string stands for a `TextPart`."""
+        """Returns a user message; a string stands for a `TextPart`."""
         return cls(Role.USER, _content(content))
 
     @classmethod
     def model(cls, *content: Content | str) -> Self:
-        """A model message; a string stands for a `TextPart`."""
+        """Returns a model message; a string stands for a `TextPart`."""
         return cls(Role.MODEL, _content(content))
 
     @property
@@ -256,11 +265,11 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
         return {key: value for key, value in self.metadata.items() if key != "thinking"}
 
     def replace(self, **changes: Any) -> Self:
-        """A copy with some fields changed."""
+        """Returns a copy with some fields changed."""
         return msgspec.structs.replace(self, **changes)
 
     def to_json(self) -> bytes:
-        """The stored form: versioned JSON, read again by `from_json`.
+        """Returns the stored form: versioned JSON, read again by `from_json`.
 
         Raises:
             HistoryError: it holds what JSON cannot, such as half a character of a text that was cut in UTF-16.
@@ -299,7 +308,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
         JSON's values."""
         from pydantic_core import core_schema
 
-        def load(value: Any) -> Message:
+        def load(value: object) -> Message:
             if isinstance(value, cls):
                 return value
             try:
@@ -327,7 +336,7 @@ def _content(content: Sequence[Content | str] | str) -> tuple[Content, ...]:
 
 
 def _as_stored(piece: Content) -> Any:
-    """A piece of a kind that this release does not know is stored as it was."""
+    """Returns the stored form of a piece. Unknown kinds are stored as they were read."""
     if isinstance(piece, ProviderPart):
         stored = read_unknown_piece(piece.kind, piece.native)
     else:
@@ -365,7 +374,7 @@ def load_messages(data: bytes | str) -> list[Message]:
 
 
 def _at(position: int, convert: Callable[[], T]) -> T:
-    """Converts the message at that position, which an error then names."""
+    """Converts the message at a position. An error names the position."""
     try:
         return convert()
     except HistoryError as error:

@@ -170,7 +170,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def _here() -> frozenset[asyncio.AbstractEventLoop]:
-    """The loop of this thread, which a call blocks."""
+    """Returns the loop of this thread, which a call blocks."""
     try:
         return frozenset({asyncio.get_running_loop()})
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""What is asked: prompt, history and options of a run, and the checks of what a caller says.
+"""Prompt, history and options of a run, and the checks of a caller's arguments.
 
 `open_prompt` makes messages of a prompt, and options of a `RunRequest`. The `check_` functions name an
 argument of a wrong type where it is given, before anything is sent.
@@ -23,7 +23,7 @@ from dragoman.arguments import (
 from dragoman.errors import InvalidRequestError, SettingsError
 from dragoman.hooks import Hooks
 from dragoman.interrupt import Resume
-from dragoman.json_bytes import replace_halves
+from dragoman.json_bytes import JsonMap, replace_halves
 from dragoman.limits import Limits
 from dragoman.memory.memory import Memory
 from dragoman.memory.window import ThreadReading
@@ -67,67 +67,65 @@ History = Iterable[Message]
 
 
 class RunOptions(TypedDict, Generic[Deps], total=False):
-    """What every way of sending takes beside the prompt. `RunOptions[Deps]` goes with an
+    """Options of every way of sending, beside the prompt. `RunOptions[Deps]` belongs to an
     `Agent[Deps]`."""
 
     history: History
-    """What was said before; copied, never changed. A `MessageList` gets the prompt and each message
-    of the run."""
+    """The conversation so far. It is copied, except that a `MessageList` gets the prompt and each
+    message of the run."""
     model: ModelChoice | None
-    """Takes this run to another model: a model string, or a provider's record; or to several, as a
-    list or a `fallback`."""
+    """Another model for this run: a model string, a provider's record, or several as a list or a
+    `fallback`."""
     attachments: Sequence[Content]
-    """Follow the prompt in the same message; a file by `DataPart.from_file`."""
+    """Content behind the prompt in the same message; read a file with `DataPart.from_file`."""
     output_schema: Mapping[str, Any] | None
-    """JSON Schema of the output, which is then the JSON's text. For a Python type: `send_for`."""
+    """JSON Schema of the output, which is then JSON text. For a Python type use `send_for`."""
     settings: Settings | None
-    """Go before the agent's, one by one."""
+    """Settings that win over the agent's, one by one."""
     deps: Deps
-    """Given to tools as `ToolContext.deps`."""
+    """Any value for tools, as `ToolContext.deps`."""
     limits: Limits | None
-    """In place of the agent's."""
+    """Limits instead of the agent's."""
     on_loss: OnLoss | None
-    """In place of the agent's: `error` refuses what the provider cannot take whole, `tell` names it
+    """Instead of the agent's: `error` refuses what the provider cannot take whole, `tell` lists it
     in the result."""
     thread_id: str | None
-    """Id of the conversation; left out, it is the run's. An agent with a `memory` goes on with that
+    """Id of the conversation; default: the run's id. An agent with a `memory` continues that
     thread."""
     run_id: str | None
-    """Id of the run; left out, one is made."""
+    """Id of the run; default: a new one."""
     resource_id: str | None
-    """Whose conversation it is, such as a user's id."""
+    """Owner of the conversation, such as a user's id."""
     tools: Iterable[Tool[Deps] | ToolSpec | Toolset | PlainFunction]
-    """Of this run, beside the agent's. A `ToolSpec`, or a `Tool` without a handler, is run by the
-    client."""
+    """Tools of this run, beside the agent's. The client runs a `ToolSpec` and a `Tool` without a
+    handler."""
     context: Sequence[Any]
-    """What the client tells beside the conversation: for tools and orchestrators, not for the
-    model."""
+    """Information from the client for tools and orchestrators. The model does not see it."""
     state: Any
     """The state that client and agent share, any JSON value. See `ToolContext.state`."""
     resume: Iterable[Resume]
-    """Answers to what the history waits for. See `ChatResult.pending`."""
+    """Answers to the interrupts of the history. See `ChatResult.pending`."""
     options: Mapping[str, Any] | None
-    """Body fields without a neutral name; go before the agent's, one by one."""
+    """Body fields without a neutral name; they win over the agent's, one by one."""
     metadata: Mapping[str, Any]
-    """For tools and orchestrators, as it is."""
+    """Any values for tools and orchestrators."""
     trusted_history: bool
-    """`False`: the history comes from a client, who may have made it up (what a memory holds is
-    trusted all the same). Then a call is run on an answer only where the agent has an
-    `approval_key`, which shows that it was asked for."""
+    """Pass `False` if the history comes from a client, who may have made it up; threads of a memory
+    stay trusted. A call then runs on an answer only if the agent has an `approval_key`, which
+    proves that the agent asked for the approval."""
     reading: ThreadReading | None
-    """The thread of the agent's memory as it was just read (`Memory.reading`); then the run does
-    not read it again."""
+    """The thread as it was just read (`Memory.reading`), so that the run does not read it again."""
     claim: Claim
-    """A function, plain or async, of three ids (conversation, what was answered, run) that notes an
-    answer before it is acted upon, and says whether no run did so before. An answer counts once
-    then, else at least once. Needs a `thread_id`; or a `run_id`, where the function knows the
-    conversation by itself."""
+    """A function, plain or async, of three ids (conversation, interrupt, run). It notes an answer
+    before the run acts on it, and returns whether no run did so before, so that an answer counts
+    once instead of at least once. Needs a `thread_id`; or a `run_id`, if the function knows the
+    conversation."""
 
 
 def make_tools(
     entries: Iterable[Tool | ToolSpec | Toolset | Callable[..., Any]],
 ) -> tuple[Tool | Toolset, ...]:
-    """The tools of one run. A `ToolSpec` is a tool of the client's.
+    """Returns the tools of one run. A `ToolSpec` is a tool of the client's.
 
     Raises:
         TypeError: something is no tool, no set, no spec and no function.
@@ -148,10 +146,13 @@ def make_tools(
     return tuple(tools)
 
 
-def check_options(run_options: Mapping[str, Any]) -> None:
-    """Raises `TypeError` where there are other arguments than those of `RunOptions`, or one is of
-    another type: an address or a key that is passed over would send a conversation to somebody
-    else."""
+def check_options(run_options: JsonMap) -> None:
+    """Checks the options of a send.
+
+    Raises:
+        TypeError: an option is unknown, or of a wrong type. Ignoring an unknown address or key
+            would send the conversation to another provider.
+    """
     if not run_options:
         return
     if unknown := run_options.keys() - RunOptions.__annotations__.keys():
@@ -159,22 +160,22 @@ def check_options(run_options: Mapping[str, Any]) -> None:
         raise TypeError(
             f"{error}. Where requests go and with which key is said to the Agent, or to a Provider that is passed as model="
         )
-    for name, types in _KINDS.items():
+    for name, types in _TYPES.items():
         if (value := run_options.get(name)) is not None:
             expect(name, value, *types)
     check_settings(run_options.get("settings"))
 
 
-def refuse_output_type(run_options: Mapping[str, Any]) -> None:
-    """Raises `TypeError` if a call that gives text is asked for a value of a type, which
-    `Agent.run` would take."""
+def refuse_output_type(run_options: JsonMap) -> None:
+    """Raises `TypeError` if a call that returns text gets an `output_type`, as `Agent.run`
+    would take."""
     if "output_type" in run_options:
         raise TypeError(_NO_TYPE)
 
 
 def check_settings(settings: Settings | None) -> None:
-    """Raises `SettingsError` if a program gives a number that no provider takes. What clients send
-    is checked by wires."""
+    """Raises `SettingsError` if a program sets a number that no provider takes. The settings of
+    clients are checked by wires."""
     for name, least, most in _RANGES if settings is not None else ():
         value = getattr(settings, name)
         if value is not None and not least <= value <= most:
@@ -186,7 +187,8 @@ def check_settings(settings: Settings | None) -> None:
 
 
 def check_tool_choice(choice: str | None, names: Collection[str]) -> None:
-    """Raises `SettingsError` if a tool must be called that there is not. `names`: all tools."""
+    """Raises `SettingsError` if the model must call a tool that does not exist. `names`: of all
+    tools."""
     if choice is not None and choice not in ("auto", "none", "required") and choice not in names:
         available = ", ".join(names) or "none"
         raise SettingsError(
@@ -215,16 +217,37 @@ def read_sequences(
     )
 
 
-def check_agent(arguments: Mapping[str, Any]) -> None:
-    """Raises `TypeError` where an argument of the constructor of an agent is of another type."""
-    for name, kinds in (_KINDS | _AGENT_KINDS).items():
+def check_agent(arguments: JsonMap) -> None:
+    """Checks the arguments of the constructor of an agent.
+
+    Raises:
+        TypeError: one of them is of a wrong type.
+    """
+    for name, types in (_TYPES | _AGENT_TYPES).items():
         if (value := arguments.get(name)) is not None:
-            expect(name, value, *kinds)
+            expect(name, value, *types)
     for name, (method, what) in _OBJECTS.items():
-        if (value := arguments[name]) is not None and (
-            isinstance(value, type) or not hasattr(value, method)
-        ):
+        value = arguments[name]
+        # A class has the method, too, but cannot be called without its object.
+        if value is not None and (isinstance(value, type) or not hasattr(value, method)):
             raise wrong_type_error(name, value, what)
+    _check_lists(arguments)
+    for name in ("accumulator", "id_factory", "clock"):
+        expect_callable(name, arguments[name], "a function or a class")
+    orchestrator = arguments["orchestrator"]
+    if not hasattr(orchestrator, "process_iteration"):
+        what = "an orchestrator, or a function or a class that makes one"
+        expect_callable("orchestrator", orchestrator, what)
+    if not isinstance(arguments["api_key"], str):
+        expect_callable("api_key", arguments["api_key"], "a text, or a function that gives one")
+
+
+def _check_lists(arguments: JsonMap) -> None:
+    """Checks the members of the arguments of an agent that are sequences.
+
+    Raises:
+        TypeError: one of them is of a wrong type.
+    """
     for index, entry in enumerate(arguments["tools"]):
         if not isinstance(entry, Tool | Toolset):
             expect_callable(f"tools[{index}]", entry, "a function, a Tool or a Toolset")
@@ -235,16 +258,6 @@ def check_agent(arguments: Mapping[str, Any]) -> None:
             raise wrong_type_error(f"middleware[{index}]", layer, "a value of that class")
         if not isinstance(layer, BatchMiddleware):
             expect_callable(f"middleware[{index}]", layer, "a function (request, next) -> events")
-    for name in ("accumulator", "id_factory", "clock"):
-        expect_callable(name, arguments[name], "a function or a class")
-    if not hasattr(arguments["orchestrator"], "process_iteration"):
-        expect_callable(
-            "orchestrator",
-            arguments["orchestrator"],
-            "an orchestrator, or a function or a class that makes one",
-        )
-    if not isinstance(arguments["api_key"], str):
-        expect_callable("api_key", arguments["api_key"], "a text, or a function that gives one")
 
 
 _RANGES: tuple[tuple[str, float, float], ...] = (
@@ -255,7 +268,7 @@ _RANGES: tuple[tuple[str, float, float], ...] = (
 )
 """Setting, its least and its greatest value at any provider."""
 _NO_TYPE = "these calls give text and take no output_type; for a value of a type use send_for(prompt, type) or run(output_type=)"
-_KINDS: dict[str, tuple[type, ...]] = {
+_TYPES: dict[str, tuple[type, ...]] = {
     "model": (str, Provider, Fallback, list, tuple),
     "output_schema": (Mapping,),
     "settings": (Settings,),
@@ -269,7 +282,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "options": (Mapping,),
     "metadata": (Mapping,),
 }
-_AGENT_KINDS: dict[str, tuple[type, ...]] = {
+_AGENT_TYPES: dict[str, tuple[type, ...]] = {
     "system": (str,),
     "base_url": (str,),
     "headers": (Mapping,),
@@ -302,11 +315,11 @@ def open_prompt(
     new_id: Callable[[], str],
     clock: Callable[[], datetime],
 ) -> tuple[list[Message], RunOptions]:
-    """A prompt → the messages that are new, with ids and times, and the options, with those of a
+    """Returns the new messages of a prompt, with ids and times, and the options, with those of a
     `RunRequest`.
 
     Raises:
-        InvalidRequestError: there is nothing in it, or attachments are to follow no prompt.
+        InvalidRequestError: the prompt is empty, or there are attachments without a prompt.
         TypeError: it holds something that is no text and no part, or the history is given twice.
     """
     if isinstance(prompt, RunRequest):
@@ -324,8 +337,8 @@ def open_prompt(
 def _of_request(
     request: RunRequest, run_options: RunOptions
 ) -> tuple[Sequence[Message], RunOptions]:
-    """The messages of a request that are new, and its fields as keywords; those that are given go
-    before them."""
+    """Returns the new messages of a request, and its fields as options. Options that are given
+    beside the request win."""
     if twice := [name for name in ("history", "attachments") if run_options.get(name)]:
         raise TypeError(
             f"{' and '.join(twice)} cannot stand beside a RunRequest: its messages are the whole conversation"
@@ -344,7 +357,7 @@ def _of_request(
 
 
 def _message(prompt: Prompt, attachments: Sequence[Content]) -> Message | None:
-    """The prompt as a message; `None`: there is none."""
+    """Returns the prompt as a message; `None`: there is none."""
     attachments = expect_each("attachments", attachments, *_CONTENT, hint=suggest_place)
     if prompt is None:
         if attachments:
@@ -370,7 +383,7 @@ def _message(prompt: Prompt, attachments: Sequence[Content]) -> Message | None:
 
 
 def suggest_place(value: object) -> str:
-    """What to write instead of something that is no content or no message."""
+    """Returns advice for a value that is no content or no message; empty if there is none."""
     if isinstance(value, Message):
         return "a conversation goes into history=, its last message is the prompt"
     if isinstance(value, Mapping):

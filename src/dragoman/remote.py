@@ -32,8 +32,8 @@ def remote_agent(
     transport: Transport | None = None,
     **options: Unpack[AgentToolOptions],
 ) -> Tool:
-    """A tool by which a model hands a part of its work to an agent that speaks A2A or AG-UI, and
-    goes on with its answer.
+    """Returns a tool by which a model hands a part of its work to an agent that speaks A2A or
+    AG-UI, and goes on with its answer.
 
     `url`: of an agent of A2A, or a model string (`a2a:https://…`, `ag-ui:https://…`). `name` and
     `description`: what the model is told of it; left out, they are made of the URL. `api_key`,
@@ -76,7 +76,7 @@ def _host(url: str) -> str | None:
 
 
 def _name(url: str, host: str) -> str:
-    """The last part of the path that names something, else the host."""
+    """Returns the last part of the path that names something, else the host."""
     parts = [
         part
         for part in urlsplit(url).path.split("/")

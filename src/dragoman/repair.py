@@ -63,8 +63,8 @@ class OpenCall(msgspec.Struct, frozen=True):
 
 
 def repair(messages: Iterable[Message]) -> list[Message]:
-    """The messages, with all calls of each answered by one user message right after it, in call
-    order.
+    """Returns the messages, with all calls of each answered by one user message right after it, in
+    call order.
 
     A call without a result gets an error result (`INTERRUPTED`); a result without a call is
     dropped, as is a second one for the same call, and a message that is left empty by that. What
@@ -93,8 +93,8 @@ def trace_repair(
 
 
 def find_missing_results(messages: Sequence[Message]) -> tuple[list[ToolResultPart], list[Loss]]:
-    """What `repair` makes up in the last round, the only one that later messages could still
-    answer.
+    """Returns what `repair` makes up in the last round, the only one that later messages could
+    still answer.
 
     Once it was sent it is to be stored behind that round: a real result that comes late is then a
     second one for its call, and leaves what was sent as it was.
@@ -106,7 +106,7 @@ def find_missing_results(messages: Sequence[Message]) -> tuple[list[ToolResultPa
 
 
 def find_open_calls(messages: Sequence[Message]) -> list[OpenCall]:
-    """The calls of the last round that have no result, in order."""
+    """Returns the calls of the last round that have no result, in order."""
     round_ = _last_round(messages)
     if round_ is None or _is_paired(messages[round_[0] : round_[1] + 2]):
         return []
@@ -126,13 +126,13 @@ def find_open_calls(messages: Sequence[Message]) -> list[OpenCall]:
 
 
 def bind_to_call(result: ToolResultPart, turn: int) -> ToolResultPart:
-    """A result that comes before those of earlier calls with the same id: it says to which call it
-    belongs."""
+    """Returns a result that comes before those of earlier calls with the same id: it says to which
+    call it belongs."""
     return msgspec.structs.replace(result, native={**(result.native or {}), OURS: {_TURN: turn}})
 
 
 def make_interrupted_result(call: ToolCallPart) -> ToolResultPart:
-    """The result of a call that nobody answered."""
+    """Returns the result of a call that nobody answered."""
     return ToolResultPart(call.id, call.name, {"error": INTERRUPTED}, is_error=True)
 
 
@@ -155,24 +155,17 @@ def _last_round(messages: Sequence[Message]) -> tuple[int, int] | None:
 
 
 def _is_paired(messages: Iterable[Message]) -> bool:
-    """Whether every message with calls is followed by one that begins with their results, in order,
+    """True if every message with calls is followed by one that begins with their results, in order,
     and there are no others: then nothing is to be mended, which is cheaper to see than to do."""
     expected: list[str] = []
     for message in messages:
-        content, answered = message.content, len(expected)
-        if answered:
-            if message.role is not Role.USER or len(content) < answered:
+        content, count = message.content, len(expected)
+        if count:
+            if message.role is not Role.USER or len(content) < count:
                 return False
-            for piece, call_id in zip(content, expected, strict=False):
-                if not isinstance(piece, ToolResultPart) or piece.id != call_id:
-                    return False
-                if (
-                    not piece.name
-                    or piece.run_by == "provider"
-                    or (piece.native and OURS in piece.native)
-                ):
-                    return False
-            content, expected = content[answered:], []
+            if not all(map(_answers_call, content, expected)):
+                return False
+            content, expected = content[count:], []
         for piece in content:
             if not isinstance(piece, ToolCallPart | ToolResultPart) or piece.run_by == "provider":
                 continue
@@ -183,8 +176,18 @@ def _is_paired(messages: Iterable[Message]) -> bool:
     return not expected
 
 
+def _answers_call(piece: Content, call_id: str) -> bool:
+    """True if a piece is the result of a call, with nothing left to mend in it."""
+    if not isinstance(piece, ToolResultPart) or piece.id != call_id:
+        return False
+    if not piece.name or piece.run_by == "provider":
+        return False
+    return not piece.native or OURS not in piece.native
+
+
 def _rounds(messages: Iterable[Message]) -> list[list[tuple[int, Message]]]:
-    """What stands before the first round, and the rounds; each message with its position."""
+    """Returns the messages before the first round, and the rounds; each message with its
+    position."""
     rounds: list[list[tuple[int, Message]]] = [[]]
     # What the model has called since somebody else spoke.
     called: set[str] = set()
@@ -206,7 +209,7 @@ def _never_came(position: int, index: int) -> Loss:
 
 
 def _turn(result: ToolResultPart, open_: deque[int], all_: Sequence[int]) -> int | None:
-    """The call that a result belongs to, taken off the open ones; `None`: there is none."""
+    """Returns the call that a result belongs to, taken off the open ones; `None`: there is none."""
     mark: Any = (result.native or {}).get(OURS)
     if isinstance(mark, dict):
         turn = cast("dict[str, Any]", mark).get(_TURN)
@@ -223,7 +226,7 @@ def _turn(result: ToolResultPart, open_: deque[int], all_: Sequence[int]) -> int
 
 
 def _with_name(result: ToolResultPart, call: ToolCallPart) -> ToolResultPart:
-    """A result that stands where it belongs, with the call's name where it has none."""
+    """Returns a result that stands where it belongs, with the call's name where it has none."""
     if result.native and OURS in result.native:
         remaining = {key: value for key, value in result.native.items() if key != OURS}
         result = msgspec.structs.replace(result, native=remaining or None)
@@ -236,7 +239,8 @@ _NONE: deque[int] = deque()
 
 
 def _calls(message: Message) -> list[tuple[int, ToolCallPart]]:
-    """The calls that a model's message wants answered, each with its place in the content."""
+    """Returns the calls that a model's message wants answered, each with its place in the
+    content."""
     if message.role is not Role.MODEL:
         return []
     return [
@@ -247,12 +251,14 @@ def _calls(message: Message) -> list[tuple[int, ToolCallPart]]:
 
 
 class _MendedMessage(NamedTuple):
-    """A message of a round, as it is kept."""
+    """A message of a mended round."""
 
     message: Message
+    """The message as it was."""
     position: int | None
+    """Its position before the repair; `None` if the repair made it."""
     pieces: tuple[tuple[Content, tuple[int, int] | None], ...]
-    """Of its content, each with where it stood."""
+    """The new content, each piece with the place where it stood."""
 
     def build(self) -> tuple[Message, Source]:
         message, content = self.message, tuple([piece for piece, _ in self.pieces])
@@ -264,52 +270,98 @@ class _MendedMessage(NamedTuple):
 def _mend_round(
     round_: Sequence[tuple[int, Message]], losses: list[Loss]
 ) -> list[tuple[Message, Source]]:
-    """One round, or what stands before the first."""
-    model = next(
-        (n for n, (_, message) in enumerate(round_) if message.role is not Role.MODEL), len(round_)
-    )
-    # Results are paired with calls of the same id in order: providers repeat ids within a round.
-    calls = [(n, place, call) for n in range(model) for place, call in _calls(round_[n][1])]
-    waiting: dict[str, deque[int]] = {}
-    for number, (_, _, call) in enumerate(calls):
-        waiting.setdefault(call.id, deque()).append(number)
-    same = {call_id: tuple(numbers) for call_id, numbers in waiting.items()}
-    answers: dict[int, tuple[ToolResultPart, tuple[int, int] | None]] = {}
-    # Place in `kept` of the first user message that brings results.
-    carrier: int | None = None
-    kept: list[_MendedMessage] = []
-    # Place in `kept` behind each message of the round.
-    where: list[int] = []
+    """Returns the messages of one round, or of what stands before the first, with all results of a
+    model's message right behind it."""
+    mending = _Mending(round_, losses)
     for position, message in round_:
+        mending.add(position, message)
+    mending.answer_open()
+    return [message.build() for message in mending.place_results()]
+
+
+class _Call(NamedTuple):
+    """A call of a round."""
+
+    caller: int
+    """Index of its message in the round."""
+    place: int
+    """In the content of the message."""
+    call: ToolCallPart
+
+
+class _Mending:
+    """One round while it is mended. Results are taken out of their messages first, and put behind
+    their calls once all of them are known."""
+
+    def __init__(self, round_: Sequence[tuple[int, Message]], losses: list[Loss]) -> None:
+        self._round, self._losses = round_, losses
+        roles = [message.role for _, message in round_]
+        # The model's messages with calls stand first in a round.
+        models = next(
+            (index for index, role in enumerate(roles) if role is not Role.MODEL), len(roles)
+        )
+        self._calls = [
+            _Call(caller, place, call)
+            for caller in range(models)
+            for place, call in _calls(round_[caller][1])
+        ]
+        # Results are paired with calls of the same id in order: providers repeat ids in a round.
+        self._open: dict[str, deque[int]] = {}
+        for number, entry in enumerate(self._calls):
+            self._open.setdefault(entry.call.id, deque()).append(number)
+        self._numbers = {call_id: tuple(numbers) for call_id, numbers in self._open.items()}
+        self._answers: dict[int, tuple[ToolResultPart, tuple[int, int] | None]] = {}
+        self._mended: list[_MendedMessage] = []
+        self._ends: list[int] = []  # behind each message of the round, position in `_mended`
+        self._carrier: int | None = None  # position of the first user message that brings results
+
+    def add(self, position: int, message: Message) -> None:
+        """Adds the next message of the round, without its results."""
         content: list[tuple[Content, tuple[int, int] | None]] = []
         for place, piece in enumerate(message.content):
             if not isinstance(piece, ToolResultPart) or piece.run_by == "provider":
                 content.append((piece, (position, place)))
-            elif (
-                number := _turn(piece, waiting.get(piece.id, _NONE), same.get(piece.id, ()))
-            ) is not None:
-                call = calls[number][2]
-                answers[number] = _with_name(piece, call), (position, place)
-                if carrier is None and message.role is Role.USER:
-                    carrier = len(kept)
-            else:
-                if piece.id in waiting:
-                    why = "its call is already answered"
-                else:
-                    why = "no call of its round has its id"
-                losses.append(Loss(position, place, Lost.tool_result, why))
-        if content or not message.content or carrier == len(kept):
-            kept.append(_MendedMessage(message, position, tuple(content)))
-        where.append(len(kept))
-    for number, (n, place, call) in enumerate(calls):
-        if number not in answers:
-            answers[number] = make_interrupted_result(call), None
-            losses.append(_never_came(round_[n][0], place))
-    for n in sorted({n for n, _, _ in calls}, reverse=True):
-        behind = _MendedMessage(Message(Role.USER), None, ())
-        if carrier is not None and (carrier == where[n] or not kept[carrier].pieces):
-            behind = kept.pop(carrier)
-        carrier = None
-        answered = [answers[number] for number, (caller, _, _) in enumerate(calls) if caller == n]
-        kept.insert(where[n], behind._replace(pieces=(*answered, *behind.pieces)))
-    return [each.build() for each in kept]
+                continue
+            number = _turn(piece, self._open.get(piece.id, _NONE), self._numbers.get(piece.id, ()))
+            if number is None:
+                self._drop(position, place, piece)
+                continue
+            self._answers[number] = _with_name(piece, self._calls[number].call), (position, place)
+            if self._carrier is None and message.role is Role.USER:
+                self._carrier = len(self._mended)
+        # A message that loses all of its content goes, unless it takes results again.
+        if content or not message.content or self._carrier == len(self._mended):
+            self._mended.append(_MendedMessage(message, position, tuple(content)))
+        self._ends.append(len(self._mended))
+
+    def _drop(self, position: int, place: int, result: ToolResultPart) -> None:
+        if result.id in self._open:
+            why = "its call is already answered"
+        else:
+            why = "no call of its round has its id"
+        self._losses.append(Loss(position, place, Lost.tool_result, why))
+
+    def answer_open(self) -> None:
+        """Gives each call that has no result an error for one."""
+        for number, (caller, place, call) in enumerate(self._calls):
+            if number not in self._answers:
+                self._answers[number] = make_interrupted_result(call), None
+                self._losses.append(_never_came(self._round[caller][0], place))
+
+    def place_results(self) -> list[_MendedMessage]:
+        """Returns the messages, with the results of each caller in the user message behind it."""
+        # From the last caller on, so that an insertion moves no position that is still needed.
+        for caller in sorted({entry.caller for entry in self._calls}, reverse=True):
+            end = self._ends[caller]
+            behind = _MendedMessage(Message(Role.USER), None, ())
+            carrier = self._carrier
+            if carrier is not None and (carrier == end or not self._mended[carrier].pieces):
+                behind = self._mended.pop(carrier)
+            self._carrier = None
+            results = [
+                self._answers[number]
+                for number, entry in enumerate(self._calls)
+                if entry.caller == caller
+            ]
+            self._mended.insert(end, behind._replace(pieces=(*results, *behind.pieces)))
+        return self._mended

@@ -22,6 +22,7 @@ __all__ = [
     "HttpRequest",
     "ModelRequest",
     "OnLoss",
+    "PrefixMode",
     "Purpose",
     "RunInfo",
     "RunRequest",
@@ -168,6 +169,7 @@ _NOTHING = Settings()
 
 
 OnLoss = Literal["tell", "error"]
+PrefixMode = Literal["keep", "break", "drop"]
 
 
 class ModelRequest(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -208,6 +210,11 @@ class ModelRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     verbatim: Mapping[str, Any] | None = None
     """The body that a client wrote in the wire of whoever the request goes to: it is sent as it is,
     but for the name of the model. A copy with other content has none."""
+    prefix: PrefixMode = "keep"
+    """What becomes of a system text or tools that change in the middle of a conversation: the
+    request keeps those that it began with and says at its end what has changed, or has the new ones
+    in their place. `drop`: as `keep`, and the provider drops thinking that is bound to another
+    conversation, where it would refuse the request."""
 
     renamed: bool = False
     """A client's own request (`as_sent`) for another model than the client named: it is lowered to
@@ -216,6 +223,8 @@ class ModelRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     def __post_init__(self) -> None:
         if self.on_loss not in ("tell", "error"):
             raise SettingsError(f'on_loss={self.on_loss!r} is unknown; it is "tell" or "error"')
+        if self.prefix not in get_args(PrefixMode):
+            raise SettingsError(f'prefix={self.prefix!r} is unknown; it is "keep" or "break"')
         if type(self.messages) is not tuple:
             msgspec.structs.force_setattr(self, "messages", tuple(self.messages))
         if type(self.tools) is not tuple:
@@ -232,7 +241,7 @@ class ModelRequest(msgspec.Struct, frozen=True, omit_defaults=True):
         return msgspec.structs.replace(self, **changes)
 
 
-_AROUND = frozenset(["model", "on_loss", "run", "retries"])
+_AROUND = frozenset(["model", "on_loss", "prefix", "run", "retries"])
 """Fields of a request that its body does not hold, or that are no part of what it says."""
 
 

@@ -1,5 +1,4 @@
-"""What a send returns, whole or as a chunk of a stream; what embedding returns; a model in a
-list."""
+"""Results: of a send, whole or as a chunk of a stream, and of embedding; and a model in a list."""
 
 from __future__ import annotations
 
@@ -71,8 +70,8 @@ class ModelCall(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def sum_usage(calls: Iterable[ModelCall]) -> Usage | None:
-    """The tokens of calls together; those whose answer came from a cache took none. `None`: no call
-    told any."""
+    """Returns the tokens of all calls; answers from a cache took none. `None` if no provider
+    reported any."""
     total: Usage | None = None
     for call in calls:
         usage = _NO_TOKENS if call.cached else call.usage
@@ -82,7 +81,7 @@ def sum_usage(calls: Iterable[ModelCall]) -> Usage | None:
 
 
 def sum_cost(calls: Iterable[ModelCall]) -> Decimal | None:
-    """US dollars of calls together; `None`: that of one of them is unknown.
+    """Returns the cost of all calls in US dollars; `None` if the cost of one is unknown.
 
     Raises:
         SettingsError: the extra `cost` is not installed.
@@ -96,51 +95,50 @@ def sum_cost(calls: Iterable[ModelCall]) -> Decimal | None:
 
 
 class ChatResult(msgspec.Struct, Generic[T], frozen=True, omit_defaults=True):
-    """The result of one send, or one chunk of it. Chunks hold only what is new: joined (see
-    `joined`) they are the whole."""
+    """The result of one send, or one chunk of it. Chunks hold only what is new; `joined` adds
+    them up."""
 
     output: T
-    """Text: what the model said in all its messages, a newline between two with tools between them.
-    Of a run with an output schema: the JSON's text alone. Of `send_for`: the value."""
+    """The text of all model messages, with a newline between two that have tools between them. With
+    an output schema: the text of the JSON alone. From `send_for`: the value."""
     messages: tuple[Message, ...] = ()
     """Messages that this send made, in order: user, (model with calls, user with results)*,
     model."""
     finish_reason: FinishReason = FinishReason.unspecified
-    """Why the model stopped; of a chunk: of the message that it ends."""
+    """Why the model stopped; in a chunk, for the message that it ends."""
     usage: Usage | None = None
-    """Tokens. Of a chunk: those of the model call that it ends, each call once. Of a whole result:
-    the sum of all calls."""
+    """Tokens of all calls; in a chunk, of the model call that it ends."""
     thinking: str | None = None
-    """The model's thinking, of all its messages; of a chunk: more of it. `None`: it showed none."""
+    """The model's thinking in all its messages; in a chunk, more of it. `None` if it showed
+    none."""
     metadata: dict[str, Any] = {}
-    """What the provider said beside its message, such as `model` and `response_id`; also
+    """What the provider said beside its message, such as `model` and `response_id`, and
     `thinking`."""
     id: str = ""
-    """Id of the model's message, the last one's of a whole result; `""` on chunks before the model
+    """Id of the last model message; in a chunk, of the current one. Empty before the model
     speaks."""
     pending: tuple[Interrupt, ...] = ()
-    """What the run waits for. Each is answered with `approve`, `deny`, `answer` or `cancel`, and
-    the answers go into `resume=` of the next send."""
+    """What the run waits for. Answer each with `approve`, `deny`, `answer` or `cancel`, and pass
+    the answers as `resume=` to the next send."""
     losses: tuple[Loss, ...] = ()
-    """What the requests of this send had to leave out, each once: what the provider cannot take, or
-    may not read."""
+    """What the requests had to leave out because the provider cannot take it or may not read it,
+    each once."""
     state: Any = None
-    """The state that client and agent share, as the run left it; of a chunk: as it is now, where it
-    changed. `None`: there is none."""
+    """The state that client and agent share, as the run left it; in a chunk, its new value if it
+    changed. `None` if there is none."""
     custom: Mapping[str, Any] = {}
-    """Of a chunk: what a tool emitted, by its name (see `ToolContext.emit`); of a whole result
-    always empty."""
+    """In a chunk: what a tool emitted, by its name (see `ToolContext.emit`). Empty in a whole
+    result."""
     retracted: str = ""
-    """On a chunk of its own, never with output: the end of what was streamed so far, which is void.
-    The model began again, or what it said was not of the type that was asked for. Take it off what
-    you have joined, and tell whoever has read it."""
+    """In a chunk without output: the end of the streamed text, which is withdrawn. The model began
+    again, or a typed answer failed validation. `joined` removes it for you."""
     calls: tuple[ModelCall, ...] = ()
-    """The calls of models that this took, in the order in which they ended, cut and retracted ones
-    included, and those of agents within tools. Of a chunk: those that ended since the last chunk
-    that had any. `usage` is their sum."""
+    """The model calls in the order in which they ended, also cut and retracted ones, and those of
+    agents within tools. In a chunk: those since the last chunk that had any. `usage` is their
+    sum."""
 
     def __str__(self) -> str:
-        """A line for people; `repr` has every field."""
+        """Returns a line for people; `repr` has every field."""
         text = str(self.output)
         fields = [
             repr(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"),
@@ -164,7 +162,8 @@ class ChatResult(msgspec.Struct, Generic[T], frozen=True, omit_defaults=True):
         return sum_cost(self.calls)
 
     def joined(self: ChatResult[str], text: str) -> str:
-        """The output of the chunks before this one → the output with this one."""
+        """Returns the output so far with this chunk added. `text`: the output of the chunks before
+        it."""
         return text.removesuffix(self.retracted) + self.output
 
 

@@ -27,8 +27,8 @@ _READ = 100
 
 
 def parse_retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Seconds, from `retry-after-ms` or from `retry-after` in seconds or as a date; `None`: it asks
-    for nothing that can be understood.
+    """Returns seconds, from `retry-after-ms` or from `retry-after` in seconds or as a date; `None`:
+    it asks for nothing that can be understood.
 
     Args:
         headers: of the answer, names in lower case.
@@ -52,9 +52,9 @@ def parse_retry_after(headers: Mapping[str, str], now: float | None = None) -> f
 
 
 def parse_limit_reset(headers: Mapping[str, str]) -> float | None:
-    """Seconds until all limits that are used up are there again, as `x-ratelimit-reset…` and its
-    like tell: as a duration (`1m2.5s`, `12`), a date, or a time since 1970; `None`: none is told to
-    be used up.
+    """Returns seconds until all limits that are used up are there again, as `x-ratelimit-reset…`
+    and its like tell: as a duration (`1m2.5s`, `12`), a date, or a time since 1970; `None`: none is
+    told to be used up.
 
     Args:
         headers: of an answer that was refused for a limit, names in lower case.
@@ -73,8 +73,8 @@ def parse_limit_reset(headers: Mapping[str, str]) -> float | None:
 
 
 def parse_waiting_text(text: str) -> float | None:
-    """Seconds, from a text such as "Please try again in 1m2.5s"; `None`: it says none, or no
-    end."""
+    """Returns seconds, from a text such as "Please try again in 1m2.5s"; `None`: it says none, or
+    no end."""
     match = _AGAIN.search(text)
     if match:
         return parse_duration(match[1])
@@ -82,7 +82,7 @@ def parse_waiting_text(text: str) -> float | None:
 
 
 def parse_duration(text: str) -> float | None:
-    """Seconds, from `34.4s`, `1m2.5s`, `20 seconds`; `None`: it is no duration."""
+    """Returns seconds, from `34.4s`, `1m2.5s`, `20 seconds`; `None`: it is no duration."""
     pieces = _PIECES.findall(text)
     seconds = sum(float(number) * _UNITS[_unit(unit.lower())] for number, unit in pieces)
     if pieces and seconds < math.inf:
@@ -97,7 +97,7 @@ def _unit(unit: str) -> str:
 
 
 def _until(value: str, headers: Mapping[str, str]) -> float | None:
-    """Seconds from the answer until what a header says."""
+    """Returns seconds from the answer until what a header says."""
     number = _number(value)
     if number is not None and number < 1e8:
         if number > 0:
@@ -122,7 +122,7 @@ def _number(text: str) -> float | None:
 
 
 def _moment(text: str) -> float | None:
-    """A date of HTTP or of RFC 3339, in seconds since 1970."""
+    """Returns a date of HTTP or of RFC 3339, in seconds since 1970."""
     for read in (parsedate_to_datetime, datetime.fromisoformat):
         try:
             return read(text[:_READ]).timestamp()

@@ -1,11 +1,16 @@
 """A run: one prompt's way through model calls and tools. It owns what it starts; leaving its block
-ends it."""
+ends it.
+
+`Run` drives the steps of a `Loop` (`_read`), one per network read, and turns whatever ends them
+into a last step: an error, a limit, a cancellation. Events, chunks and the result are all read from
+these steps. Nothing runs in the background but tools, in one task of the run.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar, cast
@@ -16,6 +21,7 @@ import msgspec
 from dragoman.errors import DragomanError, LimitReachedError
 from dragoman.event import Event, RunError, RunFinished
 from dragoman.hooks import Hooks, RunStart, find_active_hooks
+from dragoman.json_bytes import JsonMap
 from dragoman.limits import Limits, Spent, find_reached_limit
 from dragoman.logs import logger
 from dragoman.message import FinishReason, Message, Origin
@@ -55,7 +61,7 @@ class Run(Generic[T]):
         state: StreamingState,
         *,
         opening: Sequence[Message],
-        output_schema: Mapping[str, Any] | None,
+        output_schema: JsonMap | None,
         limits: Limits,
         convert: Callable[[str], T],
         agent_name: str = "",
@@ -64,11 +70,22 @@ class Run(Generic[T]):
         conversation: ConversationRecorder | None = None,
         known: Callable[[], Awaitable[Sequence[Message]]] | None = None,
     ) -> None:
-        """Made by `Agent.run`. `opening`: the messages with which it begins, which its history
-        holds. `convert`: the output's text → the typed value. `begin`: gives the opening once the
-        tools of sets are known, where that needs them, or the conversation is read from a store.
-        `conversation`: keeps the run's messages. `known`: gives the messages that it begins with,
-        where `begin` gives the opening."""
+        """Makes a run; called by `Agent.run`.
+
+        Args:
+            model: the model that is asked first.
+            orchestrator: decides the steps.
+            state: what the orchestrator works on.
+            opening: the run's first messages, which its history holds.
+            output_schema: JSON Schema of a typed output.
+            limits: how far the run may go.
+            convert: makes the typed value from the output's text.
+            agent_name: the agent's name for people.
+            begin: gives the opening once the thread is read and the tools of sets are listed.
+            hooks: watch the run.
+            conversation: keeps the run's messages.
+            known: gives the messages that the run begins with, if `begin` gives the opening.
+        """
         self.id = state.run_id
         self.thread_id = state.thread_id
         """Id of the conversation; before it begins, it may be given another."""
@@ -95,10 +112,9 @@ class Run(Generic[T]):
         state.account.reached = self._find_reached_limit
         self._began_at = monotonic()
         self.error: DragomanError | None = None
-        """What it failed with, once it has."""
+        """Why the run failed; `None` while it has not."""
         self.exception: Exception | None = None
-        """What `result()` raises, once it has failed: `error`, or what code of the user's raised,
-        as it is."""
+        """The exception that `result()` raises: `error`, or what the user's code raised."""
         self._ended = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._waiting: asyncio.Task[Any] | None = None
@@ -113,11 +129,12 @@ class Run(Generic[T]):
         await self.close()
 
     async def close(self) -> None:
-        """Ends the run where it stands. What it holds (connection, tools) is given back."""
+        """Ends the run where it stands, and releases its connection and tools."""
         await self.leave()
 
     async def leave(self) -> list[Event]:
-        """`close` → the events that end the run; none where it had ended, or never begun."""
+        """Closes the run, and returns the events that end it; none if it had ended before, or has
+        never begun."""
         is_open = not self._ended
         self._end()
         await self._steps.aclose()
@@ -140,10 +157,10 @@ class Run(Generic[T]):
         return self._conversation.loaded
 
     def within(self, context: ToolContext[Any], *, share_state: bool = False) -> None:
-        """Makes it a part of the run in whose tool it is: before it begins. What it takes is taken
-        there, too. `share_state`: both have one state."""
+        """Makes this run a part of the run whose tool starts it; call it before the run begins.
+        Its calls and tokens count there, too. `share_state`: both runs share one state."""
         self.parent_id = context.run_id or None
-        # Nobody gave it one.
+        # A run without a thread has its own id for one.
         if self.thread_id == self.id:
             self.thread_id = context.thread_id or self.id
         if context.account is not None:
@@ -169,8 +186,8 @@ class Run(Generic[T]):
             self._loop.call_soon_threadsafe(self._interrupt)
 
     async def __aiter__(self) -> AsyncIterator[Event]:
-        """The run's events. A failure is the last of them, as `RunError`, and `result()` raises
-        it."""
+        """Yields the run's events. A failure is the last of them, as `RunError`, and `result()`
+        raises it."""
         async with aclosing(self.steps(chunks=False)) as steps:
             async for step in steps:
                 for event in step.events:
@@ -205,8 +222,8 @@ class Run(Generic[T]):
             raise
 
     def steps(self, *, chunks: bool = True) -> AsyncGenerator[StreamingIterationResult, None]:
-        """The run as its orchestrator's steps: one per network read. A failure is the last step's
-        `RunError`.
+        """Returns the run as its orchestrator's steps: one per network read. A failure is the last
+        step's `RunError`.
 
         `chunks`: whether anybody reads the steps' `chunks()`; without them a step costs less.
         """
@@ -215,7 +232,7 @@ class Run(Generic[T]):
     async def _read(
         self, reader: asyncio.Task[Any] | None, *, chunks: bool
     ) -> AsyncGenerator[StreamingIterationResult, None]:
-        """The steps. `reader`: the task that reads all of them; `None`: each may be read in
+        """Yields the steps. `reader`: the task that reads all of them; `None`: each may be read in
         another."""
         self._transcript.chunks = chunks
         self._loop = loop = running_loop()
@@ -241,28 +258,29 @@ class Run(Generic[T]):
                 self._end()
                 return
             except asyncio.CancelledError:
+                # Only the cancellation that `_interrupt` asked for is ours to swallow; one that
+                # came from outside goes on.
                 if self._stop is None or self._waiting is None or self._waiting.uncancel() > 0:
                     raise
-                # It may have been in the pause, and tools be at work.
+                # It may have come in the pause above, while tools are at work.
                 await self._steps.aclose()
                 step = self._stop_step(self._stop)
             except DragomanError as error:
                 step = self._fail_step(error, error)
-            except Exception as error:  # noqa: BLE001 - whatever code of the user's raises
+            except Exception as error:  # noqa: BLE001 - the user's code may raise anything
                 step = self._fail_step(wrap_foreign_error(error), error)
             finally:
                 self._waiting = None
-            yield (
-                step
-                if self._conversation is None
-                else await self._keep_messages(step, self._conversation)
-            )
+            # Stored before anybody sees it, so that no client knows a message that a store lacks.
+            if self._conversation is not None:
+                step = await self._keep_messages(step, self._conversation)
+            yield step
 
     async def _keep_messages(
         self, step: StreamingIterationResult, conversation: ConversationRecorder
     ) -> StreamingIterationResult:
-        """A step whose messages are kept, before anybody sees it. Where they cannot be, the run
-        fails."""
+        """Stores the messages of a step, and returns the step. If they cannot be stored, the run
+        fails, and the step says so."""
         try:
             await conversation.keep(self._transcript.messages)
         except Exception as error:  # noqa: BLE001 - whatever a store raises
@@ -278,12 +296,12 @@ class Run(Generic[T]):
         return step
 
     def so_far(self) -> ChatResult[str]:
-        """What there is by now, its output as text; of a message that has not come to its end what
-        was shown of it."""
+        """Returns the result so far, with its output as text. An unfinished message counts as far
+        as it was shown."""
         return self._transcript.result()
 
     def _identify(self) -> str | None:
-        """Whatever asks in the run's name can say so from now on. → the id of the run around it."""
+        """Puts the run's ids into its requests, and returns the id of the run around it."""
         state = self._state
         if state.request.run is None:
             state.thread_id = self.thread_id
@@ -301,18 +319,18 @@ class Run(Generic[T]):
         return self.parent_id
 
     async def _run_start(self) -> RunStart:
-        """What hooks are told first. A conversation that cannot be read is empty; the run fails
-        with why it cannot."""
+        """Returns the value for the hook `run_start`."""
         self._identify()
         assert self._state.request.run is not None
         messages: Sequence[Message] = self._state.conversation_history
         if self._known is not None:
+            # The run itself reads the conversation again, and fails with the reason.
             with suppress(Exception):
                 messages = await self._known()
         return RunStart(self._state.request.run, self._model.string, tuple(messages))
 
     def _outcome(self, raised: Exception | None) -> Ending:
-        """How the run ended, what it gave, and why it failed."""
+        """Returns the outcome of the run, its result, and the error if it failed."""
         result = self.so_far()
         if self._transcript.is_complete:
             return "pending" if result.pending else "success", result, None
@@ -327,7 +345,7 @@ class Run(Generic[T]):
         )
 
     def _find_reached_limit(self, model_calls: int, tool_calls: int) -> str | None:
-        """The limit that leaves no room for so many more calls."""
+        """Returns the limit that leaves no room for so many more calls; `None` if there is room."""
         account, usage = self._state.account, None
         if self._limits.total_tokens is not None:
             usage = sum_usage(account.calls)
@@ -356,7 +374,7 @@ class Run(Generic[T]):
         self._interrupt()
 
     def _stop_step(self, why: str) -> StreamingIterationResult:
-        """The end of a run that was cancelled, or ran out of time."""
+        """Returns the end of a run that was cancelled, or ran out of time."""
         if why != _CANCELLED:
             return self._fail_step(error := LimitReachedError(why), error, FinishReason.cancelled)
         self._end()
@@ -378,7 +396,7 @@ class Run(Generic[T]):
         return StreamingIterationResult(events=[*events, RunError(error, self.id)])
 
     def _end_events(self, reason: FinishReason) -> list[Event]:
-        """The events that end what is still open."""
+        """Returns the events that end what is still open."""
         events = self._transcript.cut(reason)
         return [
             *events,

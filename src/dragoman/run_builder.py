@@ -1,8 +1,8 @@
-"""How a run is made: of what an agent always has, and of the prompt and the options of one send.
+"""Makes a run from an agent's defaults and the prompt and options of one send.
 
 `build_run` puts model, orchestrator and state together. `_Start` finds the conversation that the
-run goes on with: the history, which may have to be read from a thread, and answers to what it waits
-for, which may depend on tools that sets list only later.
+run continues: the history, which may have to be read from a thread, and answers to its interrupts,
+which may depend on tools that toolsets list only later.
 """
 
 from __future__ import annotations
@@ -53,42 +53,42 @@ __all__ = ["RunDefaults", "build_run", "find_pending"]
 
 
 class RunDefaults(msgspec.Struct, frozen=True, eq=False):
-    """What all runs of an agent have in common."""
+    """The parts of an agent that all of its runs share."""
 
     models: Models
-    """Makes the model that is asked."""
+    """Makes the chat model of a run."""
     tools: tuple[Tool | Toolset, ...]
-    """Those that it was given."""
+    """The agent's tools."""
     system: Message | None
-    """Stands before conversations that have no system message of these words."""
+    """Goes before conversations that do not begin with a system message of the same text."""
     request: ModelRequest
     """Settings, options and server tools."""
     hooks: tuple[Hooks, ...]
-    """Watch its runs."""
+    """Hooks of its runs."""
     limits: Limits
     """How far a run may go."""
     approval_key: bytes | None
-    """Signs what runs wait for."""
+    """Signs interrupts."""
     executor: ToolExecutor | None
-    """`None`: ours."""
+    """Runs tools; `None`: the default executor."""
     orchestrator: Callable[[], StreamingOrchestrator] | StreamingOrchestrator | None
-    """In place of the provider's, else of ours."""
+    """Replaces the provider's and the default orchestrators."""
     accumulator: Callable[[], MessageAccumulator] | None
-    """In place of the provider's, else of ours."""
+    """Replaces the provider's and the default accumulators."""
     memory: Memory | None
-    """Where conversations are kept that have a thread."""
+    """Stores conversations that have a thread."""
     display_name: str
-    """The name for people."""
+    """The agent's name for people."""
     new_id: Callable[[], str]
     """Makes the id of a message or a run."""
     clock: Callable[[], datetime]
-    """Tells the time."""
+    """Returns the time."""
 
 
 def build_run(
-    agent: RunDefaults, prompt: Prompt, output_type: Any, run_options: RunOptions
+    agent: RunDefaults, prompt: Prompt, output_type: object, run_options: RunOptions
 ) -> Run[Any]:
-    """A run of the agent that has these defaults. It raises what `Agent.run` does."""
+    """Returns a run of the agent that has these defaults. It raises what `Agent.run` does."""
     check_options(run_options)
     _check_tool_choice(agent, run_options)
     new, run_options = open_prompt(prompt, run_options, new_id=agent.new_id, clock=agent.clock)
@@ -169,12 +169,12 @@ def find_pending(
 
 
 class _Start:
-    """How a run begins: the new messages, and the history before them as soon as it is known.
+    """The beginning of a run: its new messages, and the history once it is known.
 
-    The run's own messages are the new ones and, before or in the first of them, a result for each
-    call at the end of the history that nobody answered: what was sent once is in the history from
-    then on, also when the real result comes late. Where the conversation waits, the answers come
-    first, and as long as something is waited for and nobody has said anything else, they are all.
+    The run's own messages are the new ones and, before or in the first of them, an error result for
+    each open call at the end of the history. Whatever was sent once stays in the history, even when
+    the real result comes later. If the conversation waits for something, answers come first; while
+    it still waits and the user said nothing else, they are the only messages.
     """
 
     def __init__(
@@ -222,8 +222,8 @@ class _Start:
         return await self._conversation.load(history, self._state.asked)
 
     def _with_system(self, messages: list[Message]) -> list[Message]:
-        """The messages, and the agent's system message before them unless they begin with its
-        words."""
+        """Returns the messages, and the agent's system message before them unless they begin with
+        its words."""
         system = self._agent.system
         if not messages or system is None:
             return messages
@@ -305,7 +305,7 @@ class _Start:
     def _waiting(
         self, messages: Sequence[Message], tools: Mapping[str, Tool]
     ) -> tuple[list[WaitingCall], list[OpenCall]]:
-        """The calls that wait, and which of them a client may have made up."""
+        """Returns the calls that wait, and which of them a client may have made up."""
         seal, has_toolsets = self._state.seal, self._has_toolsets
         waiting = find_waiting_calls(messages, tools, seal, has_toolsets=has_toolsets)
         if self._options.get("trusted_history", True):
@@ -335,7 +335,7 @@ class _Start:
 def _make_orchestrator(
     orchestrator: Callable[[], StreamingOrchestrator] | StreamingOrchestrator,
 ) -> StreamingOrchestrator:
-    """An orchestrator as it is given, or made by the class or function that is given."""
+    """Returns an orchestrator as it is given, or made by the class or function that is given."""
     if not isinstance(orchestrator, type) and hasattr(orchestrator, "process_iteration"):
         return cast("StreamingOrchestrator", orchestrator)
     return cast("Callable[[], StreamingOrchestrator]", orchestrator)()
@@ -357,7 +357,7 @@ def _check_tool_choice(agent: RunDefaults, run_options: RunOptions) -> None:
 def _is_stored(
     waiting: WaitingCall, messages: Sequence[Message], stored: Sequence[Message]
 ) -> bool:
-    """Whether a call, and all that is noted of it, comes from a memory."""
+    """True if a call, and all that is noted of it, comes from a memory."""
     ids = {message.id for message in stored}
     behind = messages[waiting.call.position :]
     noted = [
@@ -390,7 +390,7 @@ def _check_trust(
 
 
 def apply_options(request: ModelRequest, run_options: RunOptions) -> ModelRequest:
-    """An agent's request with what a run changes of it."""
+    """Returns an agent's request with what a run changes of it."""
     settings, on_loss, options = (
         run_options.get("settings"),
         run_options.get("on_loss"),

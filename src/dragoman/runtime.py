@@ -44,7 +44,7 @@ def lazy(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
 
 
 def running_loop() -> AbstractEventLoop:
-    """The running event loop of asyncio.
+    """Returns the running event loop of asyncio.
 
     Raises:
         SettingsError: there is none, or another library's.
@@ -61,8 +61,8 @@ def running_loop() -> AbstractEventLoop:
 
 
 def extra_hint(extra: str) -> str:
-    """A command that installs an extra, such as `pip install '.[sql]'` with the folder to run it
-    in."""
+    """Returns a command that installs an extra, such as `pip install '.[sql]'` with the folder to
+    run it in."""
     from urllib.parse import unquote, urlsplit
 
     # `dragoman[sql]` is right only for an installation from an index: elsewhere that name may
@@ -92,7 +92,7 @@ def _direct_url() -> str | None:
 
 
 def _checkout() -> str | None:
-    """The checkout that this file is in, where dragoman runs without being installed."""
+    """Returns the checkout that this file is in, where dragoman runs without being installed."""
     from pathlib import Path
 
     root = Path(__file__).resolve().parents[2]
@@ -102,7 +102,7 @@ def _checkout() -> str | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host's name or address is this machine's own, which no other machine can reach."""
+    """True if a host's name or address is this machine's own, which no other machine can reach."""
     from ipaddress import ip_address
 
     try:
@@ -112,10 +112,10 @@ def is_loopback(host: str) -> bool:
 
 
 def new_id() -> str:
-    """A fresh id for a message, a call or a run."""
+    """Returns a fresh id for a message, a call or a run."""
     return urandom(16).hex()
 
 
 def now() -> datetime:
-    """The time, in UTC."""
+    """Returns the time, in UTC."""
     return datetime.now(UTC)

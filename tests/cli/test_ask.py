@@ -93,8 +93,8 @@ async def test_edited_arguments_are_asked_for_until_they_fit() -> None:
     first = '{"account": "Ada", "cents": 100}'
     assert [text for _, text in person.prompts] == ["", first, *typed[:3]]
     no_json, no_object, no_fit = person.shown[1:]
-    assert no_json.startswith("error: that is no JSON (")
-    assert (no_object, no_fit) == ("error: that is no JSON object", "error: cents: no number")
+    assert no_json.startswith("error: that is not JSON (")
+    assert (no_object, no_fit) == ("error: that is not a JSON object", "error: cents: no number")
 
 
 async def test_an_edit_is_held_against_the_tool_by_the_run_itself() -> None:
@@ -189,7 +189,7 @@ async def test_a_clients_tool_takes_its_result_as_json() -> None:
     person = Person("blue", '{"colour": "blue"}')
     answers = await person.ask(Interrupt("c1", "tool", call("pick")))
     assert [resume.payload for resume in answers] == [{"value": {"colour": "blue"}}]
-    assert person.shown[1].endswith("a text stands in quotes")
+    assert person.shown[1].endswith("put a text in quotes")
 
 
 async def test_nothing_is_answered_where_somebody_gives_up_in_the_middle() -> None:

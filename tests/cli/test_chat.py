@@ -71,7 +71,7 @@ def test_what_is_piped_in_and_is_no_text_is_refused(
     monkeypatch.setattr(sys, "stdin", Stdin(data))
     code, out, err = cli("chat", "What is it?")
     assert (code, out) == (2, "")
-    assert one_line(err, "no text", "@FILE")
+    assert one_line(err, "not text", "@FILE")
     assert not llm.requests
 
 
@@ -355,7 +355,7 @@ def test_what_was_left_out_is_one_line_on_standard_error(cli, llm: Llm, tmp_path
     (tmp_path / "clip.mp4").write_bytes(bytes(range(256)) * 9)
     code, out, err = cli("chat", f"Say hello @{tmp_path}/clip.mp4")
     assert (code, err.count("\n")) == (0, 1)
-    assert err.startswith("note: not sent as it is: ")
+    assert err.startswith("note: left out or changed: ")
     assert "clip.mp4" in out + err
 
 
@@ -385,7 +385,7 @@ def test_a_terminal_shows_that_what_was_shown_is_void(before: tuple[str, ...], a
         screen.show(chunk)
     screen.finish()
     first = "".join(before) + "Sure"
-    assert out.getvalue() == f"{first}\n[The answer above is void. It begins again:]\n{again}{{}}\n"
+    assert out.getvalue() == f"{first}\n[The answer above is void. It starts again:]\n{again}{{}}\n"
 
 
 def test_what_was_piped_on_and_is_void_is_told_on_standard_error() -> None:

@@ -201,7 +201,7 @@ def test_what_cannot_be_read_is_left_out_and_reported(
         code,
         [len(each["contents"]) if isinstance(each, dict) else 0 for each in values(out)],
     ) == (1, written)
-    assert err == f"{len(written)} of 4 conversations written; 2 could not be read whole\n"
+    assert err == f"{len(written)} of 4 conversations written; 2 could not be read completely\n"
     found = values(report.read_text())
     assert [(each["conversation"], each["written"]) for each in found] == [
         (2, errors == "collect"),
@@ -287,4 +287,4 @@ def test_the_help_and_the_guide_name_every_format(cli: Cli) -> None:
 def test_without_a_target_it_says_what_is_missing(cli: Cli) -> None:
     code, _, err = cli("convert", "chats.jsonl")
     assert code == 2
-    assert one_line(err, "--to", "say into what")
+    assert one_line(err, "--to", "give a format, or the model")

@@ -84,7 +84,7 @@ def test_processes_side_by_side_write_what_one_writes(cli: Cli, tmp_path: Path) 
     assert set(alone) == {"out.jsonl", "report.jsonl"}  # no note is left
     assert (
         err.splitlines()[0]
-        == "171 of 200 conversations written; 29 could not be read whole; 34 lost something"
+        == "171 of 200 conversations written; 29 could not be read completely; 34 lost something"
     )
 
 
@@ -114,7 +114,7 @@ def test_an_ended_run_goes_on_to_what_it_would_have_been(
         patch.setattr(ConvertOutput, "add", ending)
         code, _, err = cli(*command(sources[0], cut, *sources[1:], "-j", "1"))
     assert code == 130
-    assert "the same command with --resume goes on" in err
+    assert "the same command with --resume continues" in err
     for name in ("out.jsonl", "report.jsonl"):
         with (cut / name).open("ab") as file:
             file.write(b'{"half of a li')  # what was written, and not yet noted
@@ -237,7 +237,7 @@ def test_only_the_same_run_is_gone_on_with(cli: Cli, tmp_path: Path) -> None:
     find_note_file(str(out)).write_text("[1]")
     code, _, err = cli(*ask, "-t", "google", "--resume")
     assert code == 1
-    assert one_line(err, "is no note of an unfinished run")
+    assert one_line(err, "is not the note of an unfinished run")
 
 
 def test_what_is_whole_needs_no_going_on(cli: Cli, tmp_path: Path) -> None:

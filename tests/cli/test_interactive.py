@@ -366,7 +366,7 @@ def test_what_is_left_out_is_told_once_in_a_conversation(terminal: Terminal) -> 
     """Decision 25."""
     (terminal.state / "clip.mp4").write_bytes(bytes(range(256)) * 9)
     terminal.type(f"Look @{terminal.state}/clip.mp4")
-    terminal.until("note: not sent as it is: video/mp4")
+    terminal.until("note: left out or changed: video/mp4")
     terminal.prompt()
     terminal.type("Go on")
     terminal.until("You said: Go on")
@@ -460,7 +460,7 @@ def test_arguments_are_edited_on_the_terminal(working: Terminal, llm: Llm) -> No
     working.type("edit")
     working.prompt()
     working.type(b"\x15[]\r")
-    working.until("error: that is no JSON object")
+    working.until("error: that is not a JSON object")
     working.prompt()
     working.type(b'\x15{"path": "y"}\r')
     working.until("It says:")

@@ -40,7 +40,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         (("of_mine:",), ("MODULE:NAME",)),
         ((":agent",), ("MODULE:NAME",)),
         (("of_mine:nobody",), ("'nobody'", "agent")),
-        (("of_mine:number",), ("int", "no agent")),
+        (("of_mine:number",), ("int", "not an agent")),
         (("of_mine.py",), ("without .py",)),
         (("of_mine:agent", "--tools", "--both"), ("exclude each other",)),
         (("of_mine:agent", "-C", "/no/such"), ("/no/such",)),

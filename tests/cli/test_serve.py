@@ -75,7 +75,7 @@ def run(
         (("served_of_mine:nobody",), 2, ("'nobody'", "one, two")),
         (("served_of_mine:number",), 2, ("'number' is a int", "no agent")),
         (("json",), 2, ("has no agent",)),
-        (("served_of_mine:one", "served_of_mine:one"), 2, ("two are named 'one'",)),
+        (("served_of_mine:one", "served_of_mine:one"), 2, ("two targets are named 'one'",)),
         (("served_of_mine:app", "--gateway", "gateway.toml"), 2, ("one of the two",)),
         (("served_of_mine:app", "served_of_mine:one"), 2, ("'app' is a Starlette",)),
         (("--gateway", "no.toml"), 2, ("no.toml",)),

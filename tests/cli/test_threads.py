@@ -76,8 +76,8 @@ def test_a_store_is_named_by_an_option_or_the_environment(
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (("chat", "-c", "hi"), 1, ("no conversation is kept",)),
-        (("chat", "-c", "--thread", "a", "hi"), 2, ("--thread names",)),
+        (("chat", "-c", "hi"), 1, ("no conversation is stored",)),
+        (("chat", "-c", "--thread", "a", "hi"), 2, ("not both",)),
         (("chat", "--thread", "", "hi"), 1, ("thread_id is empty",)),
         (("chat", "--thread", "a", "--store", "mysql://x", "hi"), 3, ("mysql",)),
         (("threads", "show", "nobody"), 1, ("nobody",)),
@@ -161,7 +161,7 @@ def test_conversations_are_deleted(cli: Cli, data: Path, monkeypatch: pytest.Mon
     assert [each["id"] for each in json.loads(cli("threads", "list", "--json")[1])] == ["c"]
     monkeypatch.setattr("typer.confirm", lambda *_, **__: True)
     assert cli("threads", "delete", "c")[0] == 0
-    assert cli("threads", "list") == (0, "", "note: no conversation is kept\n")
+    assert cli("threads", "list") == (0, "", "note: no conversation is stored\n")
 
 
 def test_words_are_found(cli: Cli, data: Path) -> None:

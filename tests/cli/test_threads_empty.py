@@ -10,7 +10,7 @@ Cli = Callable[..., tuple[int, str, str]]
 
 def test_an_empty_list_says_so_on_standard_error(cli: Cli, tmp_path: Path) -> None:
     store = f"sqlite:///{tmp_path / 'threads.db'}"
-    assert cli("threads", "list", "--store", store) == (0, "", "note: no conversation is kept\n")
+    assert cli("threads", "list", "--store", store) == (0, "", "note: no conversation is stored\n")
     assert cli("threads", "list", "--store", store, "--json")[1:] == ("[]\n", "")
 
 

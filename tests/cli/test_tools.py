@@ -109,7 +109,10 @@ def test_without_a_terminal_nothing_is_asked_and_what_is_pending_is_told(
     llm.reply = reply
     code, out, err = cli("chat", "Do it.", "--tools", module(MODULE))
     assert (code, out, len(llm.requests)) == (1, "", 1)
-    assert err.splitlines() == [line, "note: it was left unanswered; in a terminal it is asked for"]
+    assert err.splitlines() == [
+        line,
+        "note: it is unanswered; in a terminal dragoman asks for the answer",
+    ]
 
 
 def test_what_is_pending_is_in_the_json(cli, llm: Llm, module: Callable[[str], str]) -> None:

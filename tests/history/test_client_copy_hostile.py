@@ -111,7 +111,7 @@ class Counting:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.work = 0
         for module, name, size in (
-            (pieces, "neutral", lambda *_: 1),
+            (pieces, "neutral_digest", lambda *_: 1),
             (matching, "align", lambda these, those: len(these) + len(those)),
             (projection, "align", lambda these, those: len(these) + len(those)),
             (alignment, "_anchors", lambda these, those, **_: len(these) + len(those)),

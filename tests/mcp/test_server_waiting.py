@@ -92,8 +92,8 @@ async def test_an_answer_that_does_not_fit_is_asked_for_again_and_says_why(era: 
         await client.call_tool("edit", {"path": "a"})
     messages = [asked.message.partition("\n")[0] for asked in user.asked]
     assert messages[0] == 'May this be run? edit {"path":"a"}'
-    assert messages[1].startswith("that is no JSON")
-    assert messages[2] == "the arguments are no JSON object"
+    assert messages[1].startswith("that is not JSON")
+    assert messages[2] == "the arguments are not a JSON object"
     assert "path" in messages[3]
     assert files.dropped == ["b"]
 

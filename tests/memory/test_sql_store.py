@@ -54,7 +54,7 @@ async def counted(store: SqlStore, *tables: str) -> list[int]:
 
 def test_the_newest_migration_is_the_one_that_is_asked_for() -> None:
     config = Config()
-    config.set_main_option("script_location", MIGRATIONS.place)
+    config.set_main_option("script_location", MIGRATIONS.location)
     config.set_main_option("path_separator", "os")
     assert ScriptDirectory.from_config(config).get_heads() == [MIGRATIONS.head]
 

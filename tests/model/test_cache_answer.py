@@ -60,6 +60,7 @@ CHOICES = {
     "state": "cut",
     "run_by": "client",
     "on_loss": "error",
+    "prefix": "break",
     "reasoning": "high",
     "cache": "long",
 }

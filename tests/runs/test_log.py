@@ -18,7 +18,7 @@ from dragoman.errors import (
 )
 from dragoman.event import Custom, Event, PartDelta, RunError, RunFinished, RunStarted
 from dragoman.runs import RunLog, open_log
-from dragoman.runs.batch import MOST_BYTES
+from dragoman.runs.batch import ROW_BYTES
 from dragoman.runs.memory_log import MemoryLog
 
 pytestmark = pytest.mark.anyio
@@ -64,7 +64,7 @@ async def test_events_come_back_as_they_were(url: str) -> None:
 async def test_rows_are_bounded_and_what_is_larger_has_one_of_its_own(url: str) -> None:
     told = [
         PartDelta("m", 0, "x" * size)
-        for size in (10, MOST_BYTES // 2, MOST_BYTES // 2, 3 * MOST_BYTES, 1, 2) * 6
+        for size in (10, ROW_BYTES // 2, ROW_BYTES // 2, 3 * ROW_BYTES, 1, 2) * 6
     ]
     async with open_log(url) as log:
         await log.append("r", 0, told, lease=await log.lease("r", "me", LONG))
@@ -102,9 +102,9 @@ async def test_one_has_a_run_at_a_time(url: str) -> None:
         assert not (await log.status(["r"]))["r"].driven
         theirs = await log.lease("r", "you", LONG)
         assert (theirs.owner, theirs.token) == ("you", 2)
-        with pytest.raises(LeaseLostError, match="was given to you"):
+        with pytest.raises(LeaseLostError, match="now belongs to you"):
             await log.append("r", 0, deltas(0, 1), lease=mine)
-        with pytest.raises(LeaseLostError, match="was given to you"):
+        with pytest.raises(LeaseLostError, match="now belongs to you"):
             await log.lease("r", "me", LONG, token=mine.token)
         await log.append("r", 0, deltas(0, 1), lease=theirs)
 
@@ -112,9 +112,9 @@ async def test_one_has_a_run_at_a_time(url: str) -> None:
 async def test_a_lease_that_is_over_writes_nothing_though_nobody_else_came(url: str) -> None:
     async with open_log(url) as log:
         lease = await log.lease("r", "me", 0)
-        with pytest.raises(LeaseLostError, match="is over: it was not prolonged in time"):
+        with pytest.raises(LeaseLostError, match="has expired: it was not renewed in time"):
             await log.append("r", 0, deltas(0, 1), lease=lease)
-        with pytest.raises(LeaseLostError, match="is over"):
+        with pytest.raises(LeaseLostError, match="has expired"):
             await log.lease("r", "me", LONG, token=lease.token)
         with pytest.raises(LeaseLostError, match="there is a run r already"):
             await log.lease("r", "me", LONG, token=0)
@@ -156,12 +156,12 @@ async def test_messages_reach_whoever_drives_the_run_in_order(url: str) -> None:
         numbers = await asyncio.gather(*[log.post("r", {"n": number}) for number in range(5)])
         assert numbers == [1, 2, 3, 4, 5]
         assert (await log.status(["r"]))["r"].posts == 5
-        assert [posted.message["n"] for posted in await log.posted("r")] == [0, 1, 2, 3, 4]
-        assert [(posted.run_id, posted.number) for posted in await log.posted("r", 3)] == [
+        assert [posted.message["n"] for posted in await log.read_posts("r")] == [0, 1, 2, 3, 4]
+        assert [(posted.run_id, posted.number) for posted in await log.read_posts("r", 3)] == [
             ("r", 4),
             ("r", 5),
         ]
-        assert await log.posted("other") == []
+        assert await log.read_posts("other") == []
 
 
 async def test_there_must_be_a_run(url: str) -> None:
@@ -258,7 +258,7 @@ async def test_what_is_old_and_over_is_forgotten_and_what_was_allowed_is_not(url
         assert await log.prune(datetime.now(UTC) - timedelta(hours=1)) == 0
         assert await log.prune(datetime.now(UTC) + timedelta(hours=1)) == 3
         assert [run.run_id for run in await log.runs()] == ["running"]
-        assert (await log.read("over0"), await log.posted("over0")) == ([], [])
+        assert (await log.read("over0"), await log.read_posts("over0")) == ([], [])
         assert not await log.claim("t", "i", "again")
         await ended(log, "over0")
 

@@ -18,8 +18,8 @@ from dragoman.event import Event, PartDelta, RunError, RunFinished, event_from_j
 from dragoman.fold import fold, unfold
 from dragoman.message import Message
 from dragoman.runs import Lease, RunLog, Runs, memory_log, open_log
-from dragoman.runs.batch import batches, events_of
-from dragoman.runs.driving import closing_events
+from dragoman.runs.batch import pack_events, unpack_events
+from dragoman.runs.driver import closing_events
 from support import strategies as some
 from support.runs import speaker
 
@@ -150,8 +150,8 @@ def test_a_run_cut_anywhere_ends_with_what_it_had_told(
 @given(some.histories)
 def test_rows_hold_events_as_they_were(history: list[Message]) -> None:
     events = unfold(history)
-    rows = batches(events)
-    assert [event for _, data in rows for event in events_of(data)] == events
+    rows = pack_events(events)
+    assert [event for _, data in rows for event in unpack_events(data)] == events
     assert sum(count for count, _ in rows) == len(events)
     assert [event_from_json(event_to_json(event)) for event in events] == events
 

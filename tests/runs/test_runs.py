@@ -37,7 +37,7 @@ from dragoman.event import (
 from dragoman.message import Message, Role, ToolResultPart, Usage
 from dragoman.request import ModelRequest
 from dragoman.runs import RunLog, Runs, RunStatus, memory_log, open_log
-from dragoman.runs.driving import closing_events
+from dragoman.runs.driver import closing_events
 from dragoman.runs.tail import RunTail
 from dragoman.testing import ScriptedModel
 from support.model import PROVIDER, agent, call, says
@@ -205,13 +205,13 @@ async def test_a_tail_holds_so_many_events_and_no_more() -> None:
     for number in range(100):
         tail.extend([PartDelta("m", 0, f"{number}.{place}") for place in range(100)])
     assert tail.end == 10_000
-    assert tail.page(0) is None
-    assert tail.page(10_000) == []
-    page = tail.page(9_000)
+    assert tail.read_page(0) is None
+    assert tail.read_page(10_000) == []
+    page = tail.read_page(9_000)
     assert page is not None
     assert page[0] == PartDelta("m", 0, "90.0")
     assert len(page) == 256
-    assert sum(tail.page(offset) is not None for offset in range(10_000)) < 2_100
+    assert sum(tail.read_page(offset) is not None for offset in range(10_000)) < 2_100
 
 
 async def test_a_step_without_events_ends_nothing() -> None:
@@ -226,10 +226,10 @@ async def test_a_step_without_events_ends_nothing() -> None:
                 await put(events)
                 await asyncio.sleep(0.05)  # the log waits for more
 
-        def cancel(self, driving: Any) -> None:
-            driving.end_with(RunError(DragomanError("cancelled"), "r"))
+        def cancel(self, driver: Any) -> None:
+            driver.end_with(RunError(DragomanError("cancelled"), "r"))
 
-        async def ended(self, last: Any) -> None:
+        async def handle_end(self, last: Any) -> None:
             pass
 
     async with open_log("memory:") as log, Runs(log) as runs:
@@ -329,7 +329,7 @@ async def test_leaving_the_block_ends_what_it_began_and_leaves_nothing(url: str)
             for run_id in ids:
                 await reached(log, run_id, 6)
         assert [status.state for status in (await log.status(ids)).values()] == ["cancelled"] * 3
-        with pytest.raises(RunLogError, match="it is not entered, or was left"):
+        with pytest.raises(RunLogError, match="Runs is not open"):
             await runs.start(a, "hi")
     await asyncio.sleep(0.05)
     assert model.ended == 3
@@ -435,9 +435,9 @@ async def test_who_reads_elsewhere_is_told_when_the_block_is_left(url: str) -> N
             await reached(log, run_id, 8)
             for _ in range(5):
                 await asyncio.sleep(0.01)
-        with pytest.raises(RunLogError, match="it is not entered, or was left"):
+        with pytest.raises(RunLogError, match="Runs is not open"):
             await reader
-        with pytest.raises(RunLogError, match="not entered"):
+        with pytest.raises(RunLogError, match="not open"):
             await read(Runs(log), run_id)
         await runs.cancel(run_id)
         await over(runs, run_id)

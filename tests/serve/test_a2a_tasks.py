@@ -94,7 +94,7 @@ async def test_what_another_protocol_does_with_a_task_is_in_it() -> None:
 
 
 async def test_a_large_task_is_made_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(a2a_tasks, "_MOST_KEPT", 1000)
+    monkeypatch.setattr(a2a_tasks, "_MOST_TASK_BYTES", 1000)
 
     def say_much(request: Any) -> Message:
         return Message.model("word " * 300)

@@ -172,10 +172,10 @@ def test_of_what_was_decoded_the_least_used_goes() -> None:
     one, two = [msgspec.json.encode(answered(name)) for name in ("a", "b")]
     known = DecodedAnswers(most_bytes=len(one) + len(two))
     for number in (1, 2, 1, 3):
-        assert known.of(number, one).id == "a"
+        assert known.decode(number, one).id == "a"
     assert [known.get(number) is not None for number in (1, 2, 3)] == [True, False, True]
     small = DecodedAnswers(most_bytes=10)
-    assert small.of(1, one).id == "a"
+    assert small.decode(1, one).id == "a"
     assert small.get(1) is None
 
 
@@ -225,7 +225,7 @@ async def test_nobody_drives_out_what_is_anothers() -> None:
 async def test_what_is_old_is_forgotten_unless_a_later_answer_goes_on_from_it(
     store: AnswerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sql_answers, "_PRUNED", 2)
+    monkeypatch.setattr(sql_answers, "_PRUNED_AT_ONCE", 2)
     later = NOW + timedelta(days=1)
     for at in range(5):
         await store.save(answered(f"old{at}", parent=f"old{at - 1}" if at else None), ["k"])
@@ -254,7 +254,7 @@ async def test_a_long_conversation_is_forgotten_in_few_steps(
         steps.append(1)
         return step(*given)
 
-    monkeypatch.setattr(sql_answers, "_PRUNED", 10)
+    monkeypatch.setattr(sql_answers, "_PRUNED_AT_ONCE", 10)
     monkeypatch.setattr(sql_answers, "_prune", counted)
     for at in range(20):
         await store.save(answered(f"a{at}", parent=f"a{at - 1}" if at else None))

@@ -80,13 +80,13 @@ def test_compressed_bodies_are_refused(name: str) -> None:
 
 def test_all_bodies_together_are_bounded_and_what_is_over_counts_no_more() -> None:
     gate = ConcurrencyGate(ServerLimits(bodies_bytes=150))
-    with gate.room() as first:
+    with gate.hold_bytes() as first:
         assert run(read_body(Exchange([b"x" * 100]).receive, {}, SMALL, first))
-        with pytest.raises(OverloadedError) as refused, gate.room() as second:
+        with pytest.raises(OverloadedError) as refused, gate.hold_bytes() as second:
             run(read_body(Exchange([b"y" * 30, b"y" * 30]).receive, {}, SMALL, second))
         assert refused.value.retry_after == 1.0
         assert gate.bytes == 100  # what was read of it is given back
-        with gate.room() as third:
+        with gate.hold_bytes() as third:
             third(50)
             assert gate.bytes == 150
     assert gate.bytes == 0

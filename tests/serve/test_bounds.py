@@ -26,7 +26,7 @@ async def test_a_schema_that_a_client_made_up_is_not_evaluated(
     seconds."""
     evaluated: list[Any] = []
     monkeypatch.setattr(
-        "dragoman.orchestration.resume.faults", lambda *check: evaluated.append(check) or []
+        "dragoman.orchestration.resume.find_faults", lambda *check: evaluated.append(check) or []
     )
     count = 4000
     schema = {"type": "array", "items": {"anyOf": [{"const": number} for number in range(count)]}}

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.codec.serving import KeyPlace
 from dragoman.errors import SettingsError
-from dragoman.serve.http.callers import ANONYMOUS, Caller, Key, authenticator, find_keys
+from dragoman.serve.http.callers import ANONYMOUS, Caller, Key, find_keys, make_authenticator
 
 ONE, OTHER = "sk-one-0123456789", "sk-other-0123456789"
 
@@ -19,7 +19,7 @@ def caller(auth: Any, *keys: str) -> Caller | None:
 
 
 async def _call(auth: Any, keys: tuple[str, ...]) -> Caller | None:
-    return await authenticator(auth)(keys)
+    return await make_authenticator(auth)(keys)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_every_key_is_compared_with_every_known_one(monkeypatch: pytest.MonkeyPa
 )  # fmt: skip
 def test_keys_that_protect_nothing_are_refused_at_the_start(auth: Any) -> None:
     with pytest.raises(SettingsError):
-        authenticator(auth)
+        make_authenticator(auth)
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_keys_that_protect_nothing_are_refused_at_the_start(auth: Any) -> None:
 )
 def test_what_is_no_key_is_refused_at_the_start(auth: Any) -> None:
     with pytest.raises(TypeError):
-        authenticator(auth)
+        make_authenticator(auth)
 
 
 def test_a_function_decides() -> None:

@@ -454,13 +454,13 @@ def test_models_that_clients_name_by_a_pattern_do_not_pile_up_and_share_the_way_
     ways = Upstreams(
         transport, keys={"openai": "sk-1"}, base_urls={}, environment=None, middleware=()
     )
-    first = ways.lately("openai:gpt-0")
-    assert ways.lately("openai:gpt-0") is first
-    assert ways.lately("openai:gpt-1").access() is first.access()
+    first = ways.cached_models("openai:gpt-0")
+    assert ways.cached_models("openai:gpt-0") is first
+    assert ways.cached_models("openai:gpt-1").access() is first.access()
     for number in range(300):
-        ways.lately(f"openai:gpt-{number}")
-    assert ways.lately("openai:gpt-299") is ways.lately("openai:gpt-299")
-    assert ways.lately("openai:gpt-0") is not first
+        ways.cached_models(f"openai:gpt-{number}")
+    assert ways.cached_models("openai:gpt-299") is ways.cached_models("openai:gpt-299")
+    assert ways.cached_models("openai:gpt-0") is not first
 
 
 async def test_a_signature_goes_back_to_a_server_that_never_saw_the_conversation() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import SettingsError
-from dragoman.serve.http.callers import Key, keys_in, read_keys
+from dragoman.serve.http.callers import Key, parse_keys, read_keys
 
 TEXT = """\
 # who may call
@@ -24,19 +24,19 @@ KEYS = [
 
 
 def test_a_line_is_a_key_with_its_name_and_its_models() -> None:
-    assert keys_in(TEXT, where="x") == KEYS
-    assert keys_in("sk-one-0123456789", where="x") == KEYS[:1]
+    assert parse_keys(TEXT, where="x") == KEYS
+    assert parse_keys("sk-one-0123456789", where="x") == KEYS[:1]
 
 
 @pytest.mark.parametrize("text", ["", "\n", "# sk-one-0123456789"])
 def test_a_file_without_keys_lets_nobody_in_and_is_an_error(text: str) -> None:
     with pytest.raises(SettingsError, match="KEYS has no key"):
-        keys_in(text, where="KEYS")
+        parse_keys(text, where="KEYS")
 
 
 def test_an_error_names_the_line_and_shows_no_secret() -> None:
     with pytest.raises(SettingsError, match="KEYS, line 2") as caught:
-        keys_in("sk-one-0123456789\nhush\n", where="KEYS")
+        parse_keys("sk-one-0123456789\nhush\n", where="KEYS")
     assert "hush" not in str(caught.value)
 
 

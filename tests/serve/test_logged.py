@@ -248,7 +248,7 @@ async def test_what_a_process_left_has_failed_with_what_there_was(stream: bool, 
 async def test_a_server_that_ends_waits_for_what_is_made_in_the_background() -> None:
     async with running() as (app, speaker):
         response = await begun(app)
-        drained = asyncio.create_task(app.state.service.drained())
+        drained = asyncio.create_task(app.state.service.drain())
         speaker.permit(1)
         await until(app, response, said="One ")
         assert not drained.done()

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman import wires
 from dragoman.serve.http.callers import Caller, fits_pattern, match_star
-from dragoman.serve.http.observed import offered_name
+from dragoman.serve.http.observed import find_offered_name
 from dragoman.wires.serving import get_serving
 
 pytestmark = pytest.mark.mend("4.6")
@@ -39,7 +39,7 @@ def test_keys_and_metrics_agree() -> None:
     pattern = "a*b*c"
     for name in ("abc", "a-b-c", "acb", "ab", "aXbYc"):
         caller = Caller("x", models=(pattern,))
-        assert caller.may_use(name) is (offered_name(name, ["other", pattern]) == pattern)
+        assert caller.may_use(name) is (find_offered_name(name, ["other", pattern]) == pattern)
 
 
 def test_many_stars_cost_little() -> None:

@@ -21,7 +21,7 @@ from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Origin, Role
 from dragoman.result import Usage
 from dragoman.serve.http.callers import Key
-from dragoman.serve.http.observed import offered_name
+from dragoman.serve.http.observed import find_offered_name
 from dragoman.testing import ScriptedModel
 from support.asgi import Exchange, exchange
 from support.serving import ASKS, asking, served
@@ -132,8 +132,8 @@ def test_a_gateways_names_and_patterns_are_the_models_there_are() -> None:
     ],
 )
 def test_a_name_is_one_that_is_offered(model: str, label: str) -> None:
-    assert offered_name(model, ["a", "b", "o-*", "x-*-y"]) == label
-    assert offered_name(model, []) == ""
+    assert find_offered_name(model, ["a", "b", "o-*", "x-*-y"]) == label
+    assert find_offered_name(model, []) == ""
 
 
 @pytest.mark.parametrize(
@@ -346,8 +346,8 @@ def test_a_server_below_a_path_says_so() -> None:
 
 
 def test_a_wire_without_schemas_is_described_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dragoman.serve.http.openapi import description
-    from dragoman.serve.http.places import places
+    from dragoman.serve.http.method_paths import method_paths
+    from dragoman.serve.http.openapi import describe_server
 
     class Wire:
         def __getattr__(self, name: str) -> Any:
@@ -358,7 +358,9 @@ def test_a_wire_without_schemas_is_described_too(monkeypatch: pytest.MonkeyPatch
         routes = (Route("POST", "/ask", "chat"),)
 
     plugged: Any = Wire()
-    found = description(places([plugged], lambda _, purpose: purpose == "chat"), has_keys=True)
+    found = describe_server(
+        method_paths([plugged], lambda _, purpose: purpose == "chat"), has_keys=True
+    )
     operation = found["paths"]["/plugged/ask"]["post"]
     assert operation["requestBody"]["content"] == {
         "application/json": {"schema": {"type": "object"}}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import SettingsError
-from dragoman.serve.http.processes import check_processes, process_count
+from dragoman.serve.http.processes import check_processes, count_processes
 from support.ports import free_port
 
 pytestmark = pytest.mark.mend("1.15")
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.mend("1.15")
 def test_the_number_of_processes_is_read_off_what_a_worker_knows(
     arguments: list[str], environment: dict[str, str], name: str, count: int
 ) -> None:
-    assert process_count(arguments, environment, name) == count
+    assert count_processes(arguments, environment, name) == count
 
 
 def test_what_is_kept_in_memory_belongs_to_one_process() -> None:

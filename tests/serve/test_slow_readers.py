@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dragoman import Agent, serve
-from dragoman.http_server.listening import listening
+from dragoman.http_server.listening import open_listener
 from dragoman.request import ModelRequest
 from dragoman.runs import Runs, open_log
 from dragoman.runs.memory_log import MemoryLog
@@ -165,7 +165,7 @@ async def test_a_log_in_memory_is_bounded_also_for_runs_that_go_on() -> None:
     async with MemoryLog(most_running_bytes=1_000_000) as log, Runs(log) as runs:
         run_id = await runs.start(Agent(ScriptedModel(source.reply)), "Go.")
         events = [event async for _, event in runs.attach(run_id)]
-        assert "holds 1000000 bytes at most" in str(events[-1].error)  # type: ignore[union-attr]
+        assert "holds at most 1000000 bytes" in str(events[-1].error)  # type: ignore[union-attr]
         assert source.said < 100 * len(PIECE)
         other = await runs.start(
             Agent(ScriptedModel(["Hi."])), "Go."
@@ -204,5 +204,5 @@ async def test_a_port_is_free_again() -> None:
     """The helper above leaves nothing behind."""
     async with serving(Source(1)) as (_, port):
         pass
-    with listening("127.0.0.1", port):
+    with open_listener("127.0.0.1", port):
         pass

@@ -142,7 +142,7 @@ async def test_nothing_is_left_of_a_store_in_a_mood(seed: int, on_disconnect: An
             async with asyncio.TaskGroup() as group:
                 for _ in range(AT_ONCE):
                     group.create_task(call(app, random, known))
-        await service.drained()
+        await service.drain()
         assert not service.runs.driven
         assert (service.gate.open, service.gate.bytes) == (0, 0)
     assert asyncio.all_tasks() == before

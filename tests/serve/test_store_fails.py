@@ -153,7 +153,7 @@ async def test_what_cannot_be_closed_keeps_nothing_else_open() -> None:
 
 @pytest.fixture
 def locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    monkeypatch.setattr(engine, "_SECONDS", 0.02)
+    monkeypatch.setattr(engine, "_LOCK_SECONDS", 0.02)
     return tmp_path / "answers.db"
 
 
@@ -168,7 +168,7 @@ async def test_all_that_waits_for_a_locked_file_waits_once(
         tries.append(connection)
         connection.exec_driver_sql("BEGIN IMMEDIATE")
 
-    monkeypatch.setattr(engine, "_begin", begin)
+    monkeypatch.setattr(engine, "_begin_immediate", begin)
     store = open_answers(f"sqlite:///{locked}")
     await store.save(_answered("first"))
     tries.clear()
@@ -191,11 +191,11 @@ async def test_what_waits_for_a_locked_file_is_bounded(
     locked: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who gave up waiting has not taken its answer out of the memory."""
-    monkeypatch.setattr(engine, "_SECONDS", 30)  # until it is not locked any more
+    monkeypatch.setattr(engine, "_LOCK_SECONDS", 30)  # until it is not locked any more
     store, before = open_answers(f"sqlite:///{locked}"), asyncio.all_tasks()
     await store.save(_answered("first"))
     monkeypatch.setattr(
-        sql_answers, "_MOST_WAITING", 5 * len(msgspec.json.encode(_answered("a00")))
+        sql_answers, "_MOST_QUEUED_BYTES", 5 * len(msgspec.json.encode(_answered("a00")))
     )
     other = sqlite3.connect(locked, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")

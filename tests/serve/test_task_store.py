@@ -142,13 +142,13 @@ async def test_a_page_decodes_its_own_tasks_alone(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     decoded: list[int] = []
-    of = DecodedAnswers.of
+    of = DecodedAnswers.decode
 
     def counted(self: DecodedAnswers, number: int, data: Any) -> Answered:
         decoded.append(number)
         return of(self, number, data)
 
-    monkeypatch.setattr(DecodedAnswers, "of", counted)
+    monkeypatch.setattr(DecodedAnswers, "decode", counted)
     store = open_answers("memory:" if kind == "memory" else f"sqlite:///{tmp_path}/a.db")
     for at in range(60):
         await store.save(run(f"r{at}", f"t{at}", state="failed" if at % 20 == 0 else "completed"))
@@ -220,7 +220,7 @@ async def test_a_configuration_whose_task_is_about_to_begin_stays(store: AnswerS
 
 def test_the_newest_migration_is_the_one_that_is_asked_for() -> None:
     config = Config()
-    config.set_main_option("script_location", MIGRATIONS.place)
+    config.set_main_option("script_location", MIGRATIONS.location)
     config.set_main_option("path_separator", "os")
     assert ScriptDirectory.from_config(config).get_heads() == [MIGRATIONS.head]
 
@@ -234,7 +234,7 @@ async def test_tasks_of_an_older_database_are_listed(
         url = postgres.new_database(request.getfixturevalue("postgres_server"))
     engine = open_engine(url, connections=1, writes=True)
     config = Config()
-    config.set_main_option("script_location", MIGRATIONS.place)
+    config.set_main_option("script_location", MIGRATIONS.location)
     config.set_main_option("path_separator", "os")
     with engine.begin() as connection:
         config.attributes["connection"] = connection

@@ -15,7 +15,7 @@ import anyio
 import pytest
 
 from dragoman.serve.core import service, webhooks
-from dragoman.serve.core.service import Waiters, look_seconds
+from dragoman.serve.core.service import Waiters, poll_intervals
 from dragoman.serve.store.memory_answers import MemoryAnswers
 from dragoman.serve.store.records import Answered
 from dragoman.transport import AddressPolicy
@@ -109,7 +109,7 @@ async def test_who_leaves_waits_no_more() -> None:
 
 def test_another_process_is_looked_for_ever_less_often() -> None:
     """An hour of waiting is some 250 reads; a look every 0.2 s was 18,000."""
-    looks = list(islice(look_seconds(), 250))
+    looks = list(islice(poll_intervals(), 250))
     assert looks == sorted(looks)
     assert (looks[0], looks[-1]) == (0.5, 15.0)
     assert sum(looks) > 3600
@@ -118,12 +118,12 @@ def test_another_process_is_looked_for_ever_less_often() -> None:
 def test_what_changed_for_one_wakes_nobody_else() -> None:
     room = Waiters()
     with (
-        room.change(("me", "t")) as mine,
-        room.change(("me", "t")) as too,
-        room.change(("you", "t")) as yours,
+        room.subscribe(("me", "t")) as mine,
+        room.subscribe(("me", "t")) as too,
+        room.subscribe(("you", "t")) as yours,
     ):
-        room.changed(("me", "t"))
-        room.changed(("nobody",))
+        room.notify(("me", "t"))
+        room.notify(("nobody",))
         assert (mine.is_set(), too.is_set(), yours.is_set()) == (True, True, False)
     assert len(room) == 0
 
@@ -183,7 +183,7 @@ async def test_another_process_lists_and_sends_notifications_each_once(
         assert (await rpc(one, "GetTaskPushNotificationConfig", taskId=task["id"], id="first"))[
             "code"
         ] == -32001
-        assert len(await one.state.service.webhooks.of("anonymous", task["id"])) == 1
+        assert len(await one.state.service.webhooks.list_configs("anonymous", task["id"])) == 1
 
 
 async def test_an_address_that_takes_nothing_is_forgotten_by_all(
@@ -207,7 +207,7 @@ async def test_an_address_that_takes_nothing_is_forgotten_by_all(
         hooks = app.state.service.webhooks
         await sent(app, "Yes", "u2", taskId=task["id"])
         with anyio.fail_after(10):
-            while await hooks.of("anonymous", task["id"]):  # noqa: ASYNC110 the store sets no event
+            while await hooks.list_configs("anonymous", task["id"]):  # noqa: ASYNC110 the store sets no event
                 await asyncio.sleep(0)
         assert len(posted) >= 5
 

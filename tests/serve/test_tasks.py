@@ -91,7 +91,7 @@ async def test_the_stream_says_what_the_task_is() -> None:
         )
         objects = frames(answer)
         wire: Any = wires.get("a2a")
-        whole = wire.aggregated(objects)
+        whole = wire.aggregate_task(objects)
         assert next(iter(objects[0])) == "task"
         got = await exchange(app, "GET", f"/a2a/tasks/{whole['id']}")
         assert (got.json["artifacts"], state(got.json)) == (whole["artifacts"], "COMPLETED")

@@ -9,7 +9,7 @@ import pytest
 from dragoman import Agent, Message, ToolCallPart, ToolResultPart, serve, tool
 from dragoman.fold import fold
 from dragoman.request import ModelRequest, ToolSpec
-from dragoman.serve.core.threads import belongs, thread_id
+from dragoman.serve.core.threads import is_thread_of, thread_id
 from dragoman.testing import ScriptedModel
 from support.asgi import exchange
 from support.gateway import MODEL, answered, client_of
@@ -158,4 +158,4 @@ def test_an_id_belongs_to_whom_it_was_made_for(resource: str, name: str) -> None
         ["anonymous", "anonymous/ann", "anonymous/a"],
     )
     everybody = with_keys if resource in with_keys else without
-    assert [each for each in everybody if belongs(made, each)] == [resource]
+    assert [each for each in everybody if is_thread_of(made, each)] == [resource]

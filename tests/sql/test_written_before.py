@@ -55,7 +55,7 @@ async def test_a_log_of_runs_is_read_and_goes_on(url: str) -> None:
             status = await runs.status(run_id)
             assert (status.state, status.end) == (written["state"], written["end"])
             assert (status.posts, status.thread_id) == (written["posts"], written["thread_id"])
-        assert [posted.message for posted in await log.posted("run-waits")] == [
+        assert [posted.message for posted in await log.read_posts("run-waits")] == [
             {"type": "note", "text": "seen"}
         ]
         assert await log.claim("thread-2", "call_1", "run-waits")

@@ -47,7 +47,7 @@ def cells(app: Any, public: Mapping[str, str] = {}) -> Iterator[Cell]:
     assert not gone, f"these paths are not there: {gone}"
     for method, path, route in routes:
         if path not in public:
-            place = getattr(route.endpoint, "place", None)
+            place = getattr(route.endpoint, "method_path", None)
             wire = place.candidates[0][0] if place else None
             yield Cell(
                 method, path, wire.name if wire else "", tuple(getattr(wire, "keys", BEARER))

@@ -119,7 +119,7 @@ def test_a_folder_without_recordings_is_exit_code_2(
     assert main([subject, "--recordings", str(tmp_path / "nowhere")]) == 2
     assert "there is no such folder" in capsys.readouterr().err
     assert main([subject, "--recordings", str(tmp_path)]) == 2
-    assert "the folder holds no *.json" in capsys.readouterr().err
+    assert "the folder has no *.json" in capsys.readouterr().err
     (tmp_path / "0001.json").write_text("{}")
     assert main([subject, "--recordings", str(tmp_path)]) == 2
     assert "is no recorded exchange" in capsys.readouterr().err

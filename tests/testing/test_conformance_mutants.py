@@ -43,7 +43,7 @@ from dragoman.testing import scripted_answer
 from dragoman.testing.provider import faults as kit_faults
 from dragoman.testing.provider import record as kit_record
 from dragoman.transport import Recorder
-from dragoman.wires.chat.messages import dump_conversation, outgoing
+from dragoman.wires.chat.messages import dump_conversation, prepare_conversation
 from dragoman.wires.openai_chat import embeddings as EMBEDDINGS
 from dragoman.wires.openai_chat.dialect import WIRE as DIALECT
 
@@ -268,7 +268,9 @@ def numbered(
     """Each message has a number, which a segment of a conversation does not know of."""
     losses = [] if losses is None else losses
     way = DumpRules[Any](
-        lambda messages, losses, tools: outgoing(DIALECT, messages, target, quirks, losses, tools),
+        lambda messages, losses, tools: prepare_conversation(
+            DIALECT, messages, target, quirks, losses, tools
+        ),
         lambda out: [{**one, "number": n} for n, one in enumerate(dump_conversation(out))],
     )
     return HttpRequest(
@@ -444,7 +446,7 @@ WIRES: dict[str, tuple[Any, str]] = {
     ),
     "arguments_in_pieces_are_complete": (
         Broken("openai_chat", encoder=lambda **how: Merging(REAL.encoder(**how))),
-        "the calls that were streamed side by side",
+        "the calls that were streamed interleaved",
     ),
     "cut_streams_keep_what_came": (reads(no_errors), "told as whole though it was cut"),
     "errors_in_streams_are_events": (
@@ -735,7 +737,7 @@ def silent_on(**lost: Any) -> Callable[..., Any]:
 def mute(monkeypatch: pytest.MonkeyPatch) -> None:
     from dragoman.model import embeddings_model
 
-    monkeypatch.setattr(embeddings_model, "_lacking", lambda _: "no")
+    monkeypatch.setattr(embeddings_model, "_unsupported_message", lambda _: "no")
 
 
 def eager(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -744,7 +746,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     async def embed(self: Any, texts: Any, purpose: Any, **_: Any) -> Any:
         return await self._send(EmbeddingsRequest(self.name, tuple(texts), purpose))
 
-    monkeypatch.setattr(embeddings_model, "_check", lambda result, _: result)
+    monkeypatch.setattr(embeddings_model, "_check_result", lambda result, _: result)
     monkeypatch.setattr(embeddings_model.EmbeddingsModel, "_embed", embed)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from dragoman import Agent, Message, Tool, tool
@@ -121,10 +122,26 @@ async def test_nor_to_another_endpoint_that_speaks_the_same_wire() -> None:
     assert "EqQB" not in json.dumps(body(player, 0))
 
 
-async def test_nor_back_when_what_stood_before_it_has_changed() -> None:
+async def test_decision_35_back_when_what_stood_before_has_changed_if_the_block_alone_is_signed() -> (
+    None
+):
     messages = [Message.user("Look there."), *(await history())[1:]]
     player = recorded(SAYING)
     await agent("anthropic", player).send("Go on.", history=messages)
+    assert "EqQB" in json.dumps(body(player, 0))
+
+
+@pytest.mark.parametrize("binds", ["messages", "prefix"])
+async def test_decision_35_not_back_when_what_it_is_bound_to_has_changed(binds: Any) -> None:
+    messages = [Message.user("Look there."), *(await history())[1:]]
+    bound = [
+        message.replace(origin=msgspec.structs.replace(message.origin, binds=binds))
+        if message.origin
+        else message
+        for message in messages
+    ]
+    player = recorded(SAYING)
+    await agent("anthropic", player).send("Go on.", history=bound)
     assert "EqQB" not in json.dumps(body(player, 0))
     assert body(player, 0)["messages"][1]["content"][-1]["type"] == "tool_use"
 

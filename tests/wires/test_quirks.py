@@ -27,6 +27,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         },
         "betas": {
             "advisor_20260301": "advisor-tool-2026-03-01",
+            "block_binding": "thinking-binding-controls-2026-08-01",
             "code_execution_20250522": "code-execution-2025-05-22",
             "code_execution_20250825": "code-execution-2025-08-25",
             "compact_20260112": "compact-2026-01-12",
@@ -43,6 +44,8 @@ DEFAULTS: dict[str, dict[str, Any]] = {
             "output_format": "structured-outputs-2025-11-13",
             "task_budget": "task-budgets-2026-03-13",
             "tool_addition": "mid-conversation-tool-changes-2026-07-01",
+            "tool_definition": "inline-tools-2026-09-15",
+            "tool_removal": "mid-conversation-tool-changes-2026-07-01",
             "web_fetch_20250910": "web-fetch-2025-09-10",
         },
         "opening": ".",

@@ -1,5 +1,5 @@
-"""The command line. What a command needs is imported when it runs, so that `dragoman --help` is
-quick."""
+"""The command line: `main` runs a command and turns errors into a line and an exit code. Commands
+import what they need when they run, so that `dragoman --help` is fast."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command line (default: that of the process) → its exit code. See
-    `failure.EXIT_CODES`."""
+    """Runs a command line (by default the process's own) and returns its exit code, see
+    `terminal.EXIT_CODES`."""
     try:
         return _run(arguments)
     except KeyboardInterrupt:
@@ -30,7 +30,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     from dragoman.errors import DragomanError
 
     if reconfigure := getattr(sys.stdout, "reconfigure", None):
-        # A terminal that has no sign for it must not end an answer.
+        # A character that the terminal cannot encode must not end an answer.
         reconfigure(errors="replace")
     try:
         return app(arguments, prog_name="dragoman", standalone_mode=False) or 0
@@ -38,10 +38,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         report(error)
         return find_exit_code(error)
     except OSError as error:
-        # A full disk under what is printed, say; a closed pipe ends the process before.
-        report(
-            DragomanError(
-                f"cannot read or write{f' {error.filename}' if error.filename else ''}: {error.strerror or error}"
-            )
-        )
+        # For example a full disk. A closed pipe has ended the process before.
+        file = f" {error.filename}" if error.filename else ""
+        report(DragomanError(f"cannot read or write{file}: {error.strerror or error}"))
         return 1

@@ -1,4 +1,4 @@
-"""One answer, from the prompt to its end or to Ctrl-C, and what comes after it where it waits."""
+"""Sends one prompt, shows the answer as it comes, and asks the user for what the run waits for."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ __all__ = ["Ask", "RunChoices", "send_and_ask", "make_asker"]
 
 
 class RunChoices(TypedDict, total=False):
-    """What the command line says of a run."""
+    """Options of a run that the command line sets."""
 
     model: str | None
-    """Another model than the agent's."""
+    """A model in place of the agent's."""
     output_schema: JsonMap | None
     """JSON Schema of the output."""
     thread_id: str
@@ -36,13 +36,13 @@ class RunChoices(TypedDict, total=False):
 
 
 Ask = Callable[[Sequence[Interrupt], Callable[[Resume], object]], Awaitable[list[Resume]]]
-"""(what is waited for, what raises `ResumeError` where an answer does not fit) → the answers; none:
-it is left pending."""
+"""Takes the pending interrupts and a function that raises `ResumeError` for an invalid answer.
+Returns the answers, or none to leave the run pending."""
 
 
 def make_asker(screen: Screen, interrupts: Interrupts) -> Ask:
-    """Asks at the terminal, where there is one; else answers nothing. Ctrl-C or Ctrl-D leaves all
-    that was asked at once pending."""
+    """Returns a function that asks at the terminal, or answers nothing if there is no terminal.
+    Ctrl-C or Ctrl-D leaves all questions of a round pending."""
     out = next((stream for stream in (sys.stderr, sys.stdout) if stream.isatty()), None)
     if out is None or sys.stdin is None or not sys.stdin.isatty():
         return _answer_nothing
@@ -68,6 +68,7 @@ def make_asker(screen: Screen, interrupts: Interrupts) -> Ask:
 async def _answer_nothing(
     _pending: Sequence[Interrupt], _check: Callable[[Resume], object]
 ) -> list[Resume]:
+    """Leaves everything pending."""
     return []
 
 
@@ -80,11 +81,11 @@ async def send_and_ask(
     asks: Ask,
     **options: Unpack[RunChoices],
 ) -> list[ChatResult[str]]:
-    """Sends a prompt and shows what comes; where that waits, takes the answers that `asks` gets and
-    goes on → the result of each run.
+    """Sends a prompt, shows the answer, and continues the run with the user's answers while it
+    waits. Returns the result of each run.
 
-    `history` grows by what was said, also where it ends in an error. A prompt to which the model
-    said nothing leaves nothing there.
+    `history` grows by the new messages, also after an error. If the model said nothing it stays as
+    it is.
 
     Raises:
         DragomanError: as `Run.result`.
@@ -116,8 +117,8 @@ async def _show_run(
     *,
     goes_on: bool = False,
 ) -> ChatResult[str]:
-    """One run. Ctrl-C ends it where it stands, as `cancelled`; a second one, should that not help,
-    cancels the task."""
+    """Shows a run and returns its result. Ctrl-C cancels the run, which then ends as `cancelled`; a
+    second Ctrl-C cancels the task if that does not help."""
     task = asyncio.current_task()
     assert task is not None
     try:

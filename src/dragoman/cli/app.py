@@ -1,4 +1,4 @@
-"""The commands and what `dragoman --help` says of them."""
+"""The commands of `dragoman`, and the text of `dragoman --help`."""
 
 from __future__ import annotations
 
@@ -82,19 +82,19 @@ def dragoman(
     """One conversation, every model provider.
 
     \b
-    dragoman chat "Why is the sky blue?"       the embedded model answers: no key, no network
-    dragoman chat -m openai:gpt-4o "Hello"     a hosted one; needs OPENAI_API_KEY
-    dragoman chat                              a conversation, when started in a terminal
-    dragoman chat --thread trip                one that is kept; dragoman chat -c goes on with the last
-    dragoman embed create *.md > notes.json    vectors of texts, to be searched with dragoman embed search
-    dragoman convert a.jsonl --to anthropic    conversations of any format in another
-    dragoman plan google chat.json             what a conversation would lose with another model
-    dragoman serve                             the embedded model for the clients of any model API
-    dragoman serve myagent:agent               an agent of yours; --gateway FILE: models of providers
-    dragoman mcp myagent:agent                 an agent of yours as a server for MCP clients
-    dragoman providers                         who can be asked, and what each can do
+    dragoman chat "Why is the sky blue?"       ask the embedded model: no key, no network
+    dragoman chat -m openai:gpt-4o "Hello"     ask a hosted model; needs OPENAI_API_KEY
+    dragoman chat                              hold a conversation, in a terminal
+    dragoman chat --thread trip                store it; dragoman chat -c continues the last one
+    dragoman embed create *.md > notes.json    make vectors of texts, for dragoman embed search
+    dragoman convert a.jsonl --to anthropic    convert conversations between any formats
+    dragoman plan google chat.json             show what a conversation would lose with another model
+    dragoman serve                             serve the embedded model to clients of any model API
+    dragoman serve myagent:agent               serve your agent; --gateway FILE: models of providers
+    dragoman mcp myagent:agent                 serve your agent to MCP clients
+    dragoman providers                         list the providers and what each can do
 
     \b
-    A model is written provider, or provider:model. DRAGOMAN_MODEL holds the usual one.
+    A model is written provider, or provider:model. DRAGOMAN_MODEL holds the default.
     Exit codes: 0 ok, 1 failure, 2 usage, 3 settings, 4 the provider refused, 5 network.
     """

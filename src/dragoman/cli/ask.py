@@ -1,5 +1,11 @@
-"""What a run waits for, asked on the terminal: approvals, questions, sign-ins, results of calls
-that the client runs."""
+"""Asks on the terminal for what a run waits for: approvals, answers to questions, sign-ins, and
+results of client tools.
+
+Each reason of an interrupt has a function in `_ASKERS` that reads lines until an answer is valid. A
+line may have two meanings, JSON or plain text: `_choose_valid` takes the first one that the run
+accepts. What comes from a model is shown with every character visible, since an approval must show
+what will run.
+"""
 
 from __future__ import annotations
 
@@ -23,26 +29,26 @@ _VERDICT = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _WIDTH = 100
-"""Longest JSON that stands in one line."""
+"""Longest JSON on one line."""
 
 
 @dataclass(frozen=True)
 class Terminal:
-    """Who is asked."""
+    """The terminal that questions go to."""
 
     read: Callable[[str, str], Awaitable[str]]
-    """(what stands before the line, what stands in it) → what was typed."""
+    """Takes a prompt and the initial text of the line, and returns what was typed."""
     say: Callable[[str], None]
     """Shows lines."""
     check: Callable[[Resume], object]
-    """Raises `ResumeError` where an answer does not fit."""
+    """Raises `ResumeError` if an answer is invalid."""
 
 
 async def ask_all(pending: Sequence[Interrupt], terminal: Terminal) -> list[Resume]:
-    """Asks for one answer after the other, each until it fits.
+    """Asks for one answer after another, each until it is valid.
 
     Raises:
-        Exception: what `read` raises where nobody answers.
+        Exception: what `read` raises if nobody answers.
     """
     answers: list[Resume] = []
     for interrupt in pending:
@@ -52,13 +58,13 @@ async def ask_all(pending: Sequence[Interrupt], terminal: Terminal) -> list[Resu
 
 
 def summarize(interrupt: Interrupt) -> str:
-    """What is waited for, in one line."""
+    """Returns one line that says what an interrupt waits for."""
     about = [_describe_call(interrupt), to_one_line(interrupt.message or "")]
     return f"{_WAITS[interrupt.reason]}: {' – '.join(piece for piece in about if piece)}"
 
 
 def _describe_question(interrupt: Interrupt) -> str:
-    """What stands above the line on which it is answered."""
+    """Returns the lines above the input line: reason, call, message, address, schema."""
     url = interrupt.metadata.get("url")
     lines = [
         f"[{_WAITS[interrupt.reason]}]",
@@ -73,6 +79,7 @@ def _describe_question(interrupt: Interrupt) -> str:
 
 
 def _describe_call(interrupt: Interrupt, *, pretty: bool = False) -> str:
+    """Returns the name and arguments of the interrupt's call, or an empty text."""
     call = interrupt.call
     return (
         ""
@@ -82,8 +89,8 @@ def _describe_call(interrupt: Interrupt, *, pretty: bool = False) -> str:
 
 
 def _visible_json(value: Any, *, pretty: bool = False) -> str:
-    """JSON without signs that a terminal does not show as they are: what is approved must be what
-    is read."""
+    """Returns JSON with every invisible character escaped: what is approved must be what is
+    read."""
     text = msgspec.json.format(msgspec.json.encode(value), indent=0).decode()
     if pretty and len(text) > _WIDTH:
         text = msgspec.json.format(text)
@@ -91,6 +98,7 @@ def _visible_json(value: Any, *, pretty: bool = False) -> str:
 
 
 def _escape_character(sign: str) -> str:
+    """Returns a character as JSON escapes, two of them beyond the basic plane."""
     units = sign.encode("utf-16-be")
     return "".join(f"\\u{units[index : index + 2].hex()}" for index in range(0, len(units), 2))
 
@@ -98,8 +106,8 @@ def _escape_character(sign: str) -> str:
 async def _read_until_valid(
     terminal: Terminal, read: Callable[[], Awaitable[Sequence[Resume]]]
 ) -> Resume:
-    """Reads until one of the answers that a line may mean fits; where none does, says what is wrong
-    with the first."""
+    """Reads until one of the possible meanings of a line is valid, and shows the error of the first
+    one otherwise."""
     while True:
         try:
             return _choose_valid(await read(), terminal)
@@ -108,6 +116,11 @@ async def _read_until_valid(
 
 
 def _choose_valid(meant: Sequence[Resume], terminal: Terminal) -> Resume:
+    """Returns the first valid answer.
+
+    Raises:
+        ResumeError: none is valid; the error is that of the first.
+    """
     wrong: list[ResumeError] = []
     for resume in meant:
         try:
@@ -120,6 +133,7 @@ def _choose_valid(meant: Sequence[Resume], terminal: Terminal) -> Resume:
 
 
 async def _ask_approval(interrupt: Interrupt, terminal: Terminal) -> Resume:
+    """Asks whether a call may run; for an editable tool also for other arguments."""
     choices = "y/n/edit" if interrupt.editable else "y/n"
 
     async def verdict() -> Sequence[Resume]:
@@ -134,9 +148,11 @@ async def _ask_approval(interrupt: Interrupt, terminal: Terminal) -> Resume:
 
 
 async def _read_arguments(interrupt: Interrupt, terminal: Terminal) -> Resume:
-    """An approval with other arguments. What was typed and does not fit stands in the line
+    """Returns an approval with edited arguments. After an error the line has the typed text
     again."""
-    text = _visible_json(interrupt.call.arguments if interrupt.call is not None else {})
+    text = "{}"
+    if interrupt.call is not None:
+        text = _visible_json(interrupt.call.arguments)
 
     async def arguments() -> Sequence[Resume]:
         nonlocal text
@@ -147,7 +163,8 @@ async def _read_arguments(interrupt: Interrupt, terminal: Terminal) -> Resume:
 
 
 async def _ask_question(interrupt: Interrupt, terminal: Terminal) -> Resume:
-    """Text where the schema takes text or there is none; else JSON, or text that fits as it is."""
+    """Asks for an answer: text if the schema takes text or there is none, else JSON, or text that
+    is valid as it is."""
     schema = interrupt.schema
 
     async def answer() -> Sequence[Resume]:
@@ -163,6 +180,8 @@ async def _ask_question(interrupt: Interrupt, terminal: Terminal) -> Resume:
 
 
 async def _ask_sign_in(interrupt: Interrupt, terminal: Terminal) -> Resume:
+    """Asks for Enter after a sign-in, or for its result."""
+
     async def done() -> Sequence[Resume]:
         return [
             interrupt.answer(
@@ -175,6 +194,8 @@ async def _ask_sign_in(interrupt: Interrupt, terminal: Terminal) -> Resume:
 
 
 async def _ask_result(interrupt: Interrupt, terminal: Terminal) -> Resume:
+    """Asks for the result of a client tool, as JSON."""
+
     async def result() -> Sequence[Resume]:
         return [interrupt.answer(_decode(await terminal.read("its result, as JSON> ", "")))]
 
@@ -182,12 +203,17 @@ async def _ask_result(interrupt: Interrupt, terminal: Terminal) -> Resume:
 
 
 def _decode(text: str, wanted_type: Any = Any) -> Any:
+    """Returns JSON as a value of the type.
+
+    Raises:
+        ValueError: it is not JSON, or of another type.
+    """
     try:
         return msgspec.json.decode(text, type=wanted_type)
     except msgspec.ValidationError:
-        raise ValueError("that is no JSON object") from None
+        raise ValueError("that is not a JSON object") from None
     except ValueError as error:
-        raise ValueError(f"that is no JSON ({error}); a text stands in quotes") from error
+        raise ValueError(f"that is not JSON ({error}); put a text in quotes") from error
 
 
 _WAITS: Mapping[Reason, str] = MappingProxyType(

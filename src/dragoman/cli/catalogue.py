@@ -1,5 +1,4 @@
-"""`dragoman providers` and `dragoman models`: who can be asked; and `dragoman local pull`, the
-embedded model."""
+"""`dragoman providers`, `dragoman models` and `dragoman local pull`."""
 
 from __future__ import annotations
 
@@ -19,14 +18,14 @@ __all__ = [
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _KINDS = ("chat", "embeddings", "media", "other")
 _WIDTH = 110
-"""Columns of the table where no terminal tells."""
+"""Columns of the table without a terminal."""
 
 
 def providers(json: _Json = False) -> None:
     """List the providers and what each can do.
 
-    Below a name stand its aliases. The key is the environment variable that holds it, in brackets
-    where none is needed.
+    The first column has a provider's name and aliases. The key is an environment variable, in brackets
+    if the provider also works without it.
 
     \b
     dragoman providers
@@ -95,16 +94,14 @@ def models(
 
 
 def _find_heading(kinds: tuple[str, ...]) -> str:
-    """The kind that a model is listed under: the first of its kinds, where images, audio and the
-    like are media."""
+    """Returns the heading of a model in the list: its first kind, with images, audio and speech
+    under `media`."""
     first_kind = kinds[0]
-    return (
-        first_kind
-        if first_kind in _KINDS
-        else "media"
-        if first_kind in ("image", "audio", "tts")
-        else "other"
-    )
+    if first_kind in ("image", "audio", "tts"):
+        return "media"
+    if first_kind in _KINDS:
+        return first_kind
+    return "other"
 
 
 def pull(
@@ -116,7 +113,7 @@ def pull(
         ),
     ] = "",
 ) -> None:
-    """Fetch an embedded model, some 90 MB, once, and print where it is.
+    """Download an embedded model of some 90 MB once, and print its path.
 
     \b
     dragoman local pull

@@ -1,4 +1,9 @@
-"""`dragoman chat`: one answer, or a conversation."""
+"""`dragoman chat`: one answer, or a conversation in a terminal.
+
+`chat` checks the options, loads the agent and its memory, and starts either `_answer_once` or
+`interactive.converse`. The embedded model starts to load before the other imports, which take about
+as long.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +36,11 @@ Reasoning = Literal["off", "low", "medium", "high"] | int
 
 
 def _check_effort(text: str | None) -> str | None:
-    """How much to think: an effort by its name, or a budget in tokens."""
+    """Returns a reasoning effort, by name or as a number of tokens.
+
+    Raises:
+        BadParameter: it is neither.
+    """
     if text is not None and text not in _EFFORTS and not text.isdecimal():
         raise typer.BadParameter(
             f"{text!r} is none of {', '.join(_EFFORTS)} and no number of tokens"
@@ -40,9 +49,15 @@ def _check_effort(text: str | None) -> str | None:
 
 
 def _load_schema(argument: str) -> Json:
-    """A JSON Schema, inline or in the file that `@path` names."""
+    """Returns a JSON Schema from the option, or from the file that `@path` names.
+
+    Raises:
+        BadParameter: it is not a JSON object.
+    """
     try:
-        text = Path(argument[1:]).expanduser().read_text() if argument.startswith("@") else argument
+        text = argument
+        if argument.startswith("@"):
+            text = Path(argument[1:]).expanduser().read_text()
         schema = msgspec.json.decode(text)
     except (OSError, ValueError) as error:
         raise typer.BadParameter(
@@ -76,7 +91,9 @@ def chat(
     reasoning: Annotated[
         str | None,
         typer.Option(
-            metavar="EFFORT", callback=_check_effort, help="off, low, medium, high, or tokens."
+            metavar="EFFORT",
+            callback=_check_effort,
+            help="How much to think: off, low, medium, high, or a number of tokens.",
         ),
     ] = None,
     output_schema: Annotated[
@@ -97,7 +114,7 @@ def chat(
         bool | None,
         typer.Option(
             "--thinking/--no-thinking",
-            help="Whether to show the model's thinking; where the answer is piped on, on standard error.  "
+            help="Show the model's thinking, on standard error if the answer is piped.  "
             "[default: on a terminal]",
             show_default=False,
         ),
@@ -108,12 +125,14 @@ def chat(
     thread: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Keep the conversation, and go on with it.", show_default=False
+            metavar="NAME",
+            help="Store the conversation under a name, and continue it.",
+            show_default=False,
         ),
     ] = None,
     again: Annotated[
         bool,
-        typer.Option("-c", "--continue", help="Go on with the conversation that was kept last."),
+        typer.Option("-c", "--continue", help="Continue the last stored conversation."),
     ] = False,
     store: StoreOption = None,
     color: Annotated[bool, typer.Option("--color/--no-color", help="Off also by NO_COLOR.")] = True,
@@ -122,22 +141,27 @@ def chat(
         typer.Option("--json", help="Print output, usage, finish reason and messages as JSON."),
     ] = False,
 ) -> int:
-    """Ask a model. Without a prompt, in a terminal: a conversation.
+    """Ask a model. Without a prompt, in a terminal, hold a conversation.
 
-    \b dragoman chat "Name three rivers" dragoman chat 'What is in @photo.jpg?' -m openai:gpt-4o git
-    diff | dragoman chat "Review this:" echo "Name a river" | dragoman chat -m ollama dragoman chat
-    --tools mytools "Delete notes.txt." dragoman chat --thread trip "I like trains." dragoman chat
-    -c "Where do I go?" dragoman chat "A river" --output-schema '{"type": "object", "properties":
-    {"name": {"type": "string"}}}'
+    \b
+    dragoman chat "Name three rivers"
+    dragoman chat 'What is in @photo.jpg?' -m openai:gpt-4o
+    git diff | dragoman chat "Review this:"
+    echo "Name a river" | dragoman chat -m ollama
+    dragoman chat --tools mytools "Delete notes.txt."
+    dragoman chat --thread trip "I like trains."
+    dragoman chat -c "Where do I go?"
+    dragoman chat "A river" --output-schema '{"type": "object", "properties": {"name": {"type": "string"}}}'
 
-    \b The model is -m, else the one that answered last in a kept conversation, else DRAGOMAN_MODEL,
-    else local: the embedded one, which needs no key. Keys are taken from the environment (dragoman
-    providers names the variables). What is piped in is data: only PROMPT attaches files. Ctrl-C
-    stops the answer.
+    \b
+    The model is -m, else the last model of a stored conversation, else DRAGOMAN_MODEL,
+    else local: the embedded model, which needs no key. Keys come from environment variables
+    (dragoman providers lists them). Piped input is data: only PROMPT attaches files.
+    Ctrl-C stops the answer.
     """
-    schema = None if output_schema is None else _load_schema(output_schema)
+    schema = _load_schema(output_schema) if output_schema is not None else None
     if thread is not None and again:
-        raise typer.BadParameter("--thread names a conversation already", param_hint="--continue")
+        raise typer.BadParameter("give --thread or --continue, not both", param_hint="--continue")
     source = context.get_parameter_source("model")
     if (thread is not None or again) and (source is None or source.name != "COMMANDLINE"):
         model, base_url = _find_model_of_thread(store, thread, model, base_url)
@@ -150,12 +174,16 @@ def chat(
     from dragoman.providers.keys import find_key
     from dragoman.request import Settings
 
-    effort = int(reasoning) if reasoning and reasoning.isdecimal() else reasoning
+    effort: str | int | None = reasoning
+    if reasoning and reasoning.isdecimal():
+        effort = int(reasoning)
     settings = Settings(
         temperature=temperature, max_tokens=max_tokens, reasoning=cast("Reasoning | None", effort)
     )
     user_tools = load_tools(tools) if tools is not None else ()
-    memory = open_memory(store) if thread is not None or again else None
+    memory = None
+    if thread is not None or again:
+        memory = open_memory(store)
     agent = Agent[None](
         model,
         tools=user_tools,
@@ -164,7 +192,7 @@ def chat(
         base_url=base_url,
         memory=memory,
     )
-    # Told before anything is read or typed.
+    # A missing key is reported before anything is read or typed.
     find_key(providers.get(agent.provider_name))
     content = parse_prompt(prompt, read_piped())
     converses = not content and sys.stdin is not None and sys.stdin.isatty()
@@ -174,9 +202,10 @@ def chat(
         )
     if converses and json:
         raise typer.BadParameter("needs a prompt", param_hint="--json")
-    screen = Screen(
-        colour=color, thinking=False if json or (schema is not None and not converses) else thinking
-    )
+    # JSON is printed when it is complete, so thinking before it would only be in the way.
+    if json or (schema is not None and not converses):
+        thinking = False
+    screen = Screen(colour=color, thinking=thinking)
     if converses:
         from dragoman.cli.interactive import converse
 
@@ -194,10 +223,10 @@ def chat(
 def _find_model_of_thread(
     store: str | None, thread: str | None, usual: str | None, base_url: str | None
 ) -> tuple[str | None, str | None]:
-    """The model that answered last in a conversation, and its base URL if it has no other; `usual`
-    if it is new.
+    """Returns the model that answered last in a conversation and the base URL for it, or `usual` if
+    the conversation is new.
 
-    A conversation that was held with one model must not be sent to another because of a variable.
+    A conversation with one model must not go to another one only because a variable changed.
     """
     import asyncio
 
@@ -224,7 +253,7 @@ def _find_model_of_thread(
 
 
 def _load_early(model: str) -> None:
-    """Begins to load the embedded model, where it is the one, while the rest of the program is
+    """Starts to load the embedded model, if it is the one, while the rest of the program is
     imported."""
     from dragoman.model.strings import parse_model_string
 
@@ -245,7 +274,8 @@ async def _answer_once(
     verbose: bool,
     json: bool,
 ) -> int:
-    """Asks once. JSON by a schema is shown when it is whole and valid."""
+    """Asks once and returns the exit code. JSON by a schema is shown only when it is complete and
+    valid."""
     from asyncio import CancelledError
     from functools import reduce
     from operator import add
@@ -273,13 +303,13 @@ async def _answer_once(
                 return INTERRUPTED
             finally:
                 screen.finish()
-    used = [finished.usage for finished in results if finished.usage is not None]
-    usage = reduce(add, used) if used else None
+    usages = [finished.usage for finished in results if finished.usage is not None]
+    usage = reduce(add, usages) if usages else None
     if json:
         echo_json(_results_to_json(results, usage, find_cost(results)))
     for finished in results:
         show_notes(finished)
-    show_pending(result.pending, "it was left unanswered; in a terminal it is asked for")
+    show_pending(result.pending, "it is unanswered; in a terminal dragoman asks for the answer")
     if verbose:
         echo(format_usage(usage, find_cost(results)), err=True)
     if result.pending:
@@ -290,18 +320,20 @@ async def _answer_once(
 def _results_to_json(
     results: Sequence[ChatResult[str]], usage: Usage | None, cost: Decimal | None
 ) -> Json:
-    """What `--json` prints of the runs of one prompt."""
+    """Returns what `--json` prints for the runs of one prompt."""
     last = results[-1]
     messages = [message for result in results for message in result.messages]
-    fields = {
+    fields: Json = {
         "output": last.output,
         "finish_reason": last.finish_reason,
         "usage": usage,
         "messages": messages,
     }
-    dollars = {} if cost is None else {"cost": f"{cost:f}"}
-    pending = {"pending": last.pending} if last.pending else {}
-    return {**fields, **dollars, **pending}
+    if cost is not None:
+        fields["cost"] = f"{cost:f}"
+    if last.pending:
+        fields["pending"] = last.pending
+    return fields
 
 
 def _ignore(_: object) -> None:

@@ -1,5 +1,8 @@
-"""`dragoman convert`: conversations of any format → another; and what it shows on standard error
-while it works and at the end."""
+"""`dragoman convert`: options, progress and summary of a conversion.
+
+`convert_input` reads chunks of conversations, `convert_chunks` converts them in several processes,
+and `convert_output` writes them with a note of the progress, from which `--resume` continues.
+"""
 
 from __future__ import annotations
 
@@ -28,11 +31,11 @@ def convert(
     files: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="FILE", help="What to read; - or none is standard input.", show_default=False
+            metavar="FILE", help="Files to read; - or none is standard input.", show_default=False
         ),
     ] = None,
     source: Annotated[
-        str, typer.Option("-f", "--from", metavar="FORMAT", help="The format that it is in.")
+        str, typer.Option("-f", "--from", metavar="FORMAT", help="The format of the input.")
     ] = "auto",
     to: Annotated[
         str,
@@ -40,18 +43,17 @@ def convert(
             "-t",
             "--to",
             metavar="FORMAT",
-            help="The format to write.  [default: that of --model]",
+            help="The format of the output.  [default: that of --model]",
             show_default=False,
         ),
     ] = "",
     output: Annotated[
-        str, typer.Option("-o", "--output", metavar="OUT", help="Where to write; .gz is packed.")
+        str,
+        typer.Option("-o", "--output", metavar="OUT", help="The output; .gz is compressed."),
     ] = "-",
     version: Annotated[
         str | None,
-        typer.Option(
-            metavar="VERSION", help="Of the format to write, where it has several, such as v5."
-        ),
+        typer.Option(metavar="VERSION", help="The version of the output's format, such as v5."),
     ] = None,
     model: Annotated[
         str | None,
@@ -59,18 +61,20 @@ def convert(
             "-m",
             "--model",
             metavar="MODEL",
-            help="Who will read it: what another signed is left out.",
+            help="The model that will read it; other models' signatures are left out.",
         ),
     ] = None,
     by: Annotated[
         str | None,
         typer.Option(
-            metavar="MODEL", help="Who wrote it, where its format does not say.", show_default=False
+            metavar="MODEL",
+            help="The model that wrote it, if the format does not say.",
+            show_default=False,
         ),
     ] = None,
     shape: Annotated[
         Literal["auto", "list", "body"],
-        typer.Option(help="Lists of messages, or bodies that hold one; auto is as they were."),
+        typer.Option(help="Write lists of messages, or bodies with one; auto keeps the shape."),
     ] = "auto",
     keep: Annotated[
         list[str] | None,
@@ -83,14 +87,12 @@ def convert(
     errors: Annotated[
         Literal["raise", "skip", "collect"],
         typer.Option(
-            help="Where a message cannot be read: stop, leave the conversation out, or write the rest of it."
+            help="If a message is unreadable: stop, skip the conversation, or write the rest of it."
         ),
     ] = "raise",
     report: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE", help="Write what was lost or could not be read there, as JSON lines."
-        ),
+        typer.Option(metavar="FILE", help="Write losses and problems to a file, as JSON lines."),
     ] = None,
     jobs: Annotated[
         int, typer.Option("-j", "--jobs", min=0, help="Processes; 0 is one for each core.")
@@ -99,32 +101,35 @@ def convert(
         str,
         typer.Option(
             metavar="SIZE",
-            help="Most bytes of one conversation, such as 500K or 2G; a larger one is an error.",
+            help="Most bytes of a conversation, such as 500K or 2G; a larger one is an error.",
         ),
     ] = "64M",
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a run that was ended; needs -o.")
+        bool, typer.Option("--resume", help="Continue an interrupted run; needs -o.")
     ] = False,
     quiet: Annotated[
         bool, typer.Option("-q", "--quiet", help="Show neither progress nor a summary.")
     ] = False,
 ) -> int:
-    """Write conversations in another format.
+    """Convert conversations to another format.
 
-    Files hold a conversation on each line, or are one JSON document: a conversation, or a list of
-    them. A conversation is a list of messages, or the body of a request that holds one. The output
-    has a conversation on each line, in order, however many there are; memory holds a few of them.
+    Files have one conversation per line, or are one JSON document: a conversation or a list of
+    conversations. A conversation is a list of messages, or a request body with one. The output has one
+    conversation per line, in order. Memory use does not grow with their number.
 
     \b
     dragoman convert train.jsonl --to anthropic -o claude.jsonl
     dragoman convert chat.json --from langchain --to openai_chat --shape body
     zcat logs.gz | dragoman convert --to google --errors skip --report lost.jsonl > gemini.jsonl
-    dragoman convert big.jsonl.gz -t sharegpt -o big.sharegpt.jsonl.gz --keep id      ended? once more with --resume
+    dragoman convert big.jsonl.gz -t sharegpt -o big.sharegpt.jsonl.gz --keep id
+    dragoman convert big.jsonl.gz -t sharegpt -o big.sharegpt.jsonl.gz --keep id --resume
 
-    \b Formats: openai_chat, openai_responses, anthropic, google, mistral, ollama, cohere; ag_ui,
-    a2a, ai_sdk; langchain, pydantic_ai, openai_agents, ai_sdk_ui, ai_sdk_model, mastra_v1,
-    mastra_v2, sharegpt; dragoman, its own; those of plug-ins. Exit codes: 0 all of it is written, 1
-    something could not be read, 2 usage, 3 settings, 130 after Ctrl-C.
+    \b
+    Formats: openai_chat, openai_responses, anthropic, google, mistral, ollama, cohere;
+    ag_ui, a2a, ai_sdk; langchain, pydantic_ai, openai_agents, ai_sdk_ui, ai_sdk_model,
+    mastra_v1, mastra_v2, sharegpt; dragoman (its own); those of plug-ins.
+    Exit codes: 0 all is written, 1 something could not be read, 2 usage, 3 settings,
+    130 after Ctrl-C.
     """
     from dragoman.cli.convert_chunks import Job
     from dragoman.cli.convert_input import sum_sizes
@@ -138,13 +143,13 @@ def convert(
         to = to or wire
     if not to:
         raise typer.BadParameter(
-            "say into what: give a format, or a model with -m", param_hint="--to"
+            "give a format, or the model that will read it with -m", param_hint="--to"
         )
     job = Job(
         to=_check_format(to, "--to"),
-        source=None if source == "auto" else _check_format(source, "--from"),
+        source=_check_format(source, "--from") if source != "auto" else None,
         version=version,
-        origin=None if by is None else _resolve_model(by)[0],
+        origin=_resolve_model(by)[0] if by is not None else None,
         target=target,
         errors=errors,
         place="body" if keep and shape == "auto" else shape,
@@ -173,8 +178,14 @@ def convert(
 
 
 def _parse_size(size: str) -> int:
-    """A size as it is written on the command line: bytes, or with K, M or G behind them."""
-    digits, unit = (size[:-1], size[-1].upper()) if size[-1:].isalpha() else (size, "")
+    """Returns the bytes of a size such as `500`, `500K`, `64M` or `2G`.
+
+    Raises:
+        BadParameter: it is not a size.
+    """
+    digits, unit = size, ""
+    if size[-1:].isalpha():
+        digits, unit = size[:-1], size[-1].upper()
     if not (digits.isdecimal() and unit in _UNITS and int(digits)):
         raise typer.BadParameter(
             f"{size!r} is no size; write bytes, or 500K, 64M, 2G", param_hint="--max-line"
@@ -194,7 +205,7 @@ def _convert_all(
     resume: bool,
     quiet: bool,
 ) -> int:
-    """Converts it all → the exit code."""
+    """Converts all conversations and returns the exit code."""
     from contextlib import closing
 
     import msgspec
@@ -229,7 +240,7 @@ def _convert_all(
                     raise HistoryError(f"{outcome.error}; --errors skip or collect goes on")
             out.finish()
     except KeyboardInterrupt:
-        go_on = "; the same command with --resume goes on" if output != "-" else ""
+        go_on = "; the same command with --resume continues" if output != "-" else ""
         _print_note(
             f"interrupted after {out.note.summary.conversations:,} conversations{go_on}",
             quiet=quiet,
@@ -242,7 +253,7 @@ def _convert_all(
 def _check_options(
     job: Job, paths: list[str], output: str, report: str | None, *, resume: bool
 ) -> None:
-    """Refuses options that do not fit each other."""
+    """Raises `BadParameter` for options that exclude each other."""
     from dragoman.formats.conversion import check_version
     from dragoman.formats.registry import layout
 
@@ -265,6 +276,11 @@ def _check_options(
 
 
 def _check_format(name: str, option: str) -> str:
+    """Returns the name of a format.
+
+    Raises:
+        BadParameter: there is no such format.
+    """
     from dragoman import formats
 
     if name not in formats.names():
@@ -276,7 +292,7 @@ def _check_format(name: str, option: str) -> str:
 
 
 def _resolve_model(model: str) -> tuple[Origin, str]:
-    """A model string → the model, and the wire that it speaks."""
+    """Returns the model of a model string as an origin, and its wire."""
     from dragoman.message import Origin
     from dragoman.model.strings import parse_model_string
     from dragoman.providers.registry import REGISTRY
@@ -289,18 +305,26 @@ def _resolve_model(model: str) -> tuple[Origin, str]:
 
 
 def _count_cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Returns the number of cores that this process may use."""
+    # A container may allow fewer cores than the machine has. macOS and Windows cannot tell.
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _print_note(text: str, *, quiet: bool) -> None:
+    """Prints a line on standard error unless `quiet`."""
     if not quiet:
         echo(text, err=True)
 
 
 @contextmanager
 def _show_progress(total: int | None, *, quiet: bool) -> Generator[Callable[[int, Summary], None]]:
-    """A bar, where standard error is a terminal. What is given is called with the bytes that are
-    read and what became of them; `total`: all bytes, where they are known."""
+    """Shows a bar if standard error is a terminal. Yields a function of the bytes read and the
+    summary so far.
+
+    `total`: all bytes, if known.
+    """
     if quiet or sys.stderr is None or not sys.stderr.isatty():
         yield _show_nothing
         return
@@ -314,10 +338,9 @@ def _show_progress(total: int | None, *, quiet: bool) -> Generator[Callable[[int
     )
 
     columns: list[Any] = [BarColumn(), TextColumn("{task.fields[conversations]:,} conversations")]
-    columns += [
-        TimeElapsedColumn(),
-        *([] if total is None else [TextColumn("left"), TimeRemainingColumn()]),
-    ]
+    columns.append(TimeElapsedColumn())
+    if total is not None:
+        columns += [TextColumn("left"), TimeRemainingColumn()]
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=total, conversations=0)
         yield lambda size, summary: bar.update(
@@ -326,20 +349,22 @@ def _show_progress(total: int | None, *, quiet: bool) -> Generator[Callable[[int
 
 
 def _format_summary(summary: Summary) -> str:
-    """What became of all conversations, for people: a line, and a table of what was lost."""
+    """Returns a line with the numbers of conversations, and a table of what was lost."""
     written = summary.conversations - summary.left_out
     parts = [f"{written:,} of {summary.conversations:,} conversations written"]
-    parts += [f"{summary.unreadable:,} could not be read whole"] if summary.unreadable else []
-    parts += [f"{summary.lossy:,} lost something"] if summary.lossy else []
-    rows = [("lost", "times", "conversations")] if summary.lost else []
+    if summary.unreadable:
+        parts.append(f"{summary.unreadable:,} could not be read completely")
+    if summary.lossy:
+        parts.append(f"{summary.lossy:,} lost something")
+    line = "; ".join(parts)
+    if not summary.lost:
+        return line
+    rows = [("lost", "times", "conversations")]
     ranked = sorted(summary.lost.items(), key=lambda entry: (-entry[1][0], entry[0]))
-    rows += [
-        (what, f"{pieces:,}", f"{conversations:,}") for what, (pieces, conversations) in ranked
-    ]
-    width = max((len(row[0]) for row in rows), default=0)
-    return "\n".join(
-        ["; ".join(parts), *(f"  {row[0]:<{width}}  {row[1]:>10}  {row[2]:>13}" for row in rows)]
-    )
+    for what, (pieces, conversations) in ranked:
+        rows.append((what, f"{pieces:,}", f"{conversations:,}"))
+    width = max(len(row[0]) for row in rows)
+    return "\n".join([line, *(f"  {row[0]:<{width}}  {row[1]:>10}  {row[2]:>13}" for row in rows)])
 
 
 def _show_nothing(size: int, summary: Summary) -> None:

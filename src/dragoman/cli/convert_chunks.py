@@ -1,9 +1,9 @@
-"""A piece of the input of `dragoman convert` → the same piece of its output (`convert_chunk`); and
-processes that do so side by side.
+"""Converts chunks of conversations for `dragoman convert`, in several processes.
 
-`convert_chunk` is pure, so that any process may do it. Each process has a pipe of its own, so that
-it ends when the command does, however that ends. Chunks that are done before their turn wait, and
-are bounded.
+`convert_chunk` is pure, so any process may run it. `convert_chunks` starts processes and hands each
+idle one the next chunk, over a pipe of its own: a process ends when its pipe closes, so none
+outlives the command. Results are yielded in input order. Chunks that are ready early wait, up to a
+limit, so that memory stays bounded.
 """
 
 from __future__ import annotations
@@ -43,44 +43,44 @@ Place = Literal["auto", "list", "body"]
 
 
 class Job(msgspec.Struct, frozen=True):
-    """What is to be done with each conversation."""
+    """What to do with each conversation."""
 
     to: str
-    """Name of the format that is written."""
+    """The name of the target format."""
     source: str | None = None
-    """Name of the format that is read; `None`: it is told of each conversation."""
+    """The name of the source format; `None` detects it for each conversation."""
     version: str | None = None
-    """Of the format that is written."""
+    """The version of the target format."""
     origin: Origin | None = None
-    """Who wrote it, where its format does not say."""
+    """The model that wrote the conversations, if their format does not say."""
     target: Origin | None = None
-    """Who will read it."""
+    """The model that will read them."""
     errors: Errors = "raise"
-    """What is done with a conversation of which something cannot be read: stop, leave it out, or
+    """What to do if a part of a conversation cannot be read: stop, leave the conversation out, or
     write the rest of it."""
     place: Place = "auto"
-    """Whether a list of messages stands alone or in a body."""
+    """Whether lists of messages are written alone or in a body."""
     keep: tuple[str, ...] = ()
-    """Fields beside a conversation that are copied."""
+    """Fields of a body to copy."""
     reports: bool = False
-    """Whether losses and problems are noted one by one."""
+    """Whether losses and problems are reported one by one."""
     packs: bool = False
-    """Whether the output is gzip's."""
+    """Whether the output is compressed with gzip."""
 
 
 class Summary(msgspec.Struct, frozen=True):
-    """What became of conversations."""
+    """Numbers of converted conversations."""
 
     conversations: int = 0
-    """That were read, or should have been."""
+    """Conversations of the input."""
     left_out: int = 0
-    """Of these: of which nothing was written."""
+    """Conversations that were not written."""
     unreadable: int = 0
-    """Of these: of which something could not be read."""
+    """Conversations with something unreadable."""
     lossy: int = 0
-    """Of these: of which the new format does not hold something."""
+    """Conversations with something that the target format cannot hold."""
     lost: dict[str, tuple[int, int]] = {}
-    """What was lost → how often, and in how many conversations."""
+    """Kind of loss → how often it occurred, and in how many conversations."""
 
     def __add__(self, other: Summary) -> Summary:
         lost = dict(self.lost)
@@ -97,36 +97,35 @@ class Summary(msgspec.Struct, frozen=True):
 
 
 class InputChunk(msgspec.Struct, frozen=True):
-    """Conversations that follow each other in one file."""
+    """Consecutive conversations of one file."""
 
     file: int
-    """Place of the file among those given."""
+    """The index of the file among the arguments."""
     name: str
-    """Its name, for people."""
+    """The file's name, for messages."""
     lines: list[tuple[int, bytes]]
-    """Number of each conversation in the file, from 1, and its JSON: the line, or the element of a
-    document."""
+    """The number of each conversation in the file, from 1, and its JSON."""
     size: int
-    """Bytes of the input up to its end, packed ones as they are packed."""
+    """Bytes of the whole input up to the chunk's end, compressed ones as they are."""
 
 
 class ConvertedChunk(msgspec.Struct, frozen=True):
-    """A chunk that is converted."""
+    """The result of a chunk."""
 
     output: bytes
-    """Conversations, a line each."""
+    """The converted conversations, one per line."""
     report: bytes
-    """Losses and problems, a line for each conversation that has any."""
+    """Losses and problems, one line for each conversation with any."""
     summary: Summary
-    """What became of them."""
+    """The numbers of this chunk."""
     last: int
-    """Number of the last conversation that is done; 0: none."""
+    """The number of the last finished conversation; 0 if there is none."""
     error: str | None = None
-    """Why the next one stops it all."""
+    """Why the next conversation stops the conversion."""
 
 
 def convert_chunk(job: Job, chunk: InputChunk) -> ConvertedChunk:
-    """Converts the conversations of a chunk, in order, up to one that stops it."""
+    """Converts the conversations of a chunk in order, up to one that stops the conversion."""
     output: list[bytes] = []
     report: list[bytes] = []
     summary, last, error = Summary(), 0, None
@@ -153,35 +152,37 @@ def convert_chunk(job: Job, chunk: InputChunk) -> ConvertedChunk:
             raised.__traceback__ = None
             value, conversion, problems = None, None, [Problem(-1, None, raised.message)]
         last = number
-        losses = [] if conversion is None else _losses_to_json(conversion, job)
+        losses: list[Json] = []
         if conversion is not None:
+            losses = _losses_to_json(conversion, job)
             output.append(_format_line(conversion, value, job))
         summary += _summarize(conversion, [loss["what"] for loss in losses], problems)
         if job.reports and (losses or problems):
             report.append(_format_report(chunk.name, number, conversion, losses, problems))
     data = b"".join(output)
-    return ConvertedChunk(
-        gzip.compress(data, 6, mtime=0) if job.packs and data else data,
-        b"".join(report),
-        summary,
-        last,
-        error,
-    )
+    # A file of several gzip members is one gzip file. Without a time, a resumed run gives the
+    # same bytes.
+    if job.packs and data:
+        data = gzip.compress(data, 6, mtime=0)
+    return ConvertedChunk(data, b"".join(report), summary, last, error)
 
 
 def _format_line(conversion: Converted, value: Any, job: Job) -> bytes:
+    """Returns a converted conversation as a line of the output."""
     payload = place_in_body(
         conversion.payload,
         job.to,
         in_body=job.place == "body" or (job.place == "auto" and conversion.field != ""),
     )
     row = if_object(value)
-    copied = {key: row[key] for key in job.keep if key in row}
-    return json_bytes.encode({**copied, **payload} if copied else payload) + b"\n"
+    if copied := {key: row[key] for key in job.keep if key in row}:
+        payload = {**copied, **payload}
+    return json_bytes.encode(payload) + b"\n"
 
 
 def _losses_to_json(conversion: Converted, job: Job) -> list[Json]:
-    """The losses of a conversation, as they are reported."""
+    """Returns the losses of a conversation for the report. A lost field that is copied anyway is no
+    loss."""
     return [
         {
             "message": loss.message,
@@ -197,7 +198,7 @@ def _losses_to_json(conversion: Converted, job: Job) -> list[Json]:
 
 
 def _summarize(conversion: Converted | None, lost: list[str], problems: Iterable[Any]) -> Summary:
-    """What became of one conversation."""
+    """Returns the numbers of one conversation."""
     return Summary(
         1,
         int(conversion is None),
@@ -210,6 +211,7 @@ def _summarize(conversion: Converted | None, lost: list[str], problems: Iterable
 def _format_report(
     name: str, number: int, conversion: Converted | None, losses: list[Any], problems: list[Problem]
 ) -> bytes:
+    """Returns a line of the report."""
     entry = {
         "file": name,
         "conversation": number,
@@ -225,17 +227,17 @@ def _format_report(
 
 
 _AHEAD = 4
-"""Chunks for each process that may be done before their turn."""
+"""Chunks per process that may be ready before their turn."""
 
 
 def convert_chunks(
     job: Job, chunks: Iterator[InputChunk], jobs: int
 ) -> Generator[tuple[InputChunk, ConvertedChunk]]:
-    """Each chunk as it is converted, in order; by as many processes as `jobs` says, or here where
-    there is one chunk alone.
+    """Yields each chunk with its result, in order, converted by `jobs` processes, or in this
+    process if there is only one chunk.
 
     Raises:
-        DragomanError: a process was ended by somebody else.
+        DragomanError: a process was killed.
     """
     first = list(islice(chunks, 2))
     if jobs == 1 or len(first) < 2:
@@ -248,7 +250,7 @@ def convert_chunks(
 def _share_chunks(
     chunks: Iterator[InputChunk], idle: list[Connection]
 ) -> Iterator[tuple[InputChunk, ConvertedChunk]]:
-    """Chunks given to whoever is idle; what is done before its turn waits, and is bounded."""
+    """Gives chunks to idle processes and yields the results in order."""
     most = _AHEAD * len(idle)
     busy: dict[Connection, tuple[int, InputChunk]] = {}
     done: dict[int, tuple[InputChunk, ConvertedChunk]] = {}
@@ -274,12 +276,17 @@ def _share_chunks(
 
 
 def _receive(connection: Connection) -> ConvertedChunk:
+    """Returns the result that a process sends.
+
+    Raises:
+        DragomanError: the process was killed, or the conversion raised an error.
+    """
     try:
         result = connection.recv()
     except (EOFError, OSError) as error:
-        # In the middle of a message it is no ConnectionError.
+        # A pipe that breaks in the middle of a message raises a plain OSError.
         raise DragomanError(
-            "a process of the conversion was ended from outside, perhaps for want of memory; try fewer --jobs"
+            "a process of the conversion was killed, perhaps because memory ran out; try fewer --jobs"
         ) from error
     if isinstance(result, BaseException):
         raise result
@@ -288,7 +295,7 @@ def _receive(connection: Connection) -> ConvertedChunk:
 
 @contextmanager
 def _start_processes(job: Job, jobs: int) -> Generator[list[Connection]]:
-    """So many processes, by their pipes. They end with the block."""
+    """Starts processes, yields a pipe to each, and ends them with the block."""
     context = get_context("spawn")
     pipes = [context.Pipe() for _ in range(jobs)]
     # The processes inherit this: Ctrl-C is for the command alone.
@@ -315,7 +322,7 @@ def _start_processes(job: Job, jobs: int) -> Generator[list[Connection]]:
 
 
 def _run_process(job: Job, connection: Connection) -> None:
-    """What a process does: chunks, until there are no more."""
+    """Converts chunks from a pipe until it is closed. Runs in its own process."""
     while True:
         try:
             chunk = connection.recv()

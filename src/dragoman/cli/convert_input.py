@@ -1,9 +1,9 @@
-"""What `dragoman convert` reads: files of lines, or of one JSON document, packed or not, cut into
-chunks.
+"""Reads the input of `dragoman convert`: files of lines or of one JSON document, compressed or not,
+in chunks.
 
-Memory holds a conversation and a chunk, however large a file is. A list of conversations is read
-element by element. A conversation, on a line or in a list, may have `most` bytes: a packed file of
-a megabyte can hold a line of a gigabyte.
+Memory holds one conversation and one chunk, however large a file is: a list of conversations is
+split at the commas between its elements, without decoding it. Each conversation has a size limit,
+since a compressed file of a megabyte may hold a line of a gigabyte.
 """
 
 from __future__ import annotations
@@ -26,36 +26,38 @@ from dragoman.formats.detection import field_of
 __all__ = ["CHUNK", "MOST_LINE", "read_chunks", "sum_sizes"]
 
 MOST_LINE = 64 * 2**20
-"""Bytes of one conversation, unless the caller says otherwise."""
+"""Default for the most bytes of one conversation."""
 
 CHUNK = 256 * 1024
 """Bytes after which a chunk ends."""
 _BEGINNINGS = (b"[", b"{", b"[{", b"[[")
-"""A first line that is no JSON by itself, and begins a document."""
+"""First lines that are no JSON alone but start a document of several lines."""
 _SHOWN = 100
 _BLOCK = 64 * 1024
-"""Bytes that are read at once."""
+"""Bytes per read."""
 _BOM = b"\xef\xbb\xbf"
 _SIGNS = re.compile(rb'\\.|["{}\[\],]|\\\Z', re.DOTALL)
 
 
 def sum_sizes(files: Sequence[str]) -> int | None:
-    """Bytes of all files; `None`: it is not known."""
-    return None if "-" in files else sum(Path(file).stat().st_size for file in files)
+    """Returns the bytes of all files, or None if standard input is among them."""
+    if "-" in files:
+        return None
+    return sum(Path(file).stat().st_size for file in files)
 
 
 def read_chunks(
     files: Sequence[str], behind: tuple[int, int] = (0, 0), *, most: int = MOST_LINE
 ) -> Iterator[InputChunk]:
-    """The conversations of files, in order.
+    """Yields the conversations of files in order.
 
     Args:
-        files: their paths; `-` is standard input.
-        behind: place of a file and number of a conversation in it, behind which they begin.
-        most: bytes of one conversation.
+        files: paths; `-` is standard input.
+        behind: the index of a file and the number of a conversation in it, after which to start.
+        most: most bytes of one conversation.
 
     Raises:
-        HistoryError: a packed file is damaged, or a conversation has more bytes.
+        HistoryError: a compressed file is damaged, or a conversation is too large.
         OSError: a file cannot be read.
     """
     before = 0
@@ -78,7 +80,8 @@ def _name_input(file: str) -> str:
 
 @contextmanager
 def _open(file: str) -> Generator[tuple[BinaryIO, BinaryIO]]:
-    """A file → what is read, and what tells how much of it was."""
+    """Opens a file, and yields the stream of its content and the stream whose position tells the
+    progress."""
     if file == "-":
         yield sys.stdin.buffer, sys.stdin.buffer
         return
@@ -96,6 +99,7 @@ def _open(file: str) -> Generator[tuple[BinaryIO, BinaryIO]]:
 
 
 def _tell_position(raw: BinaryIO) -> int:
+    """Returns the position of a stream in bytes, or 0 for a pipe."""
     try:
         return raw.tell()
     except OSError:  # a pipe
@@ -103,7 +107,7 @@ def _tell_position(raw: BinaryIO) -> int:
 
 
 def _group_lines(lines: Iterable[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]]:
-    """Lines in lists of about the size of a chunk, one line at least."""
+    """Yields lists of lines of about the size of a chunk, with at least one line each."""
     batch: list[tuple[int, bytes]] = []
     size = 0
     for number, line in lines:
@@ -117,15 +121,15 @@ def _group_lines(lines: Iterable[tuple[int, bytes]]) -> Iterator[list[tuple[int,
 
 
 def _read_conversations(file: BinaryIO, name: str, most: int) -> Iterator[tuple[int, bytes]]:
-    """The conversations of a file, with their numbers: of lines that are not empty, or the elements
-    of a document."""
+    """Yields the conversations of a file with their numbers: nonempty lines, or elements of a
+    document."""
     bound = _SizeLimit(_name_input(name), most)
     number, line = _read_first_line(file, most)
     line = line.removeprefix(_BOM)
     if not line:
         return
     blocks = chain([line], iter(lambda: file.read(_BLOCK), b""))
-    # The rest of it is not read yet.
+    # A longer first line is not read to its end: only a list can still be read, in elements.
     if len(line) > most:
         if line.lstrip()[:1] != b"[":
             raise bound.error(f"line {number}")
@@ -144,7 +148,7 @@ def _read_conversations(file: BinaryIO, name: str, most: int) -> Iterator[tuple[
 
 
 class _SizeLimit:
-    """How large a conversation of a file may be."""
+    """The most bytes of one conversation of a file."""
 
     def __init__(self, name: str, most: int) -> None:
         self._name = name
@@ -156,7 +160,7 @@ class _SizeLimit:
             raise self.error(where)
 
     def error(self, where: str) -> HistoryError:
-        """The error for a conversation that is too large."""
+        """Returns the error for a conversation that is too large."""
         return HistoryError(
             f"{self._name}, {where}: it has more than {self.most:,} bytes; if that is what you mean to read, "
             "give --max-line a larger number"
@@ -164,8 +168,8 @@ class _SizeLimit:
 
 
 def _read_first_line(file: BinaryIO, most: int) -> tuple[int, bytes]:
-    """The first line that is not empty, or its beginning where it has more than `most` bytes;
-    empty: there is none."""
+    """Returns the first nonempty line with its number, cut after `most` bytes, or an empty one at
+    the end of the file."""
     number = 0
     while line := file.readline(most + 1):
         number += 1
@@ -175,7 +179,7 @@ def _read_first_line(file: BinaryIO, most: int) -> tuple[int, bytes]:
 
 
 def _read_lines(file: BinaryIO, number: int, bound: _SizeLimit) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not empty, behind the one of that number."""
+    """Yields the nonempty lines after line `number`."""
     while line := file.readline(bound.most + 1):
         number += 1
         bound.check(len(line), f"line {number}")
@@ -196,7 +200,8 @@ def _is_json(line: bytes) -> bool:
 
 
 def _read_elements(blocks: Iterator[bytes], bound: _SizeLimit) -> Iterator[tuple[int, bytes]]:
-    """A document → its conversations: the elements of a list of them, else itself."""
+    """Yields the conversations of a document: the elements of a list of conversations, or the whole
+    document."""
     first_block = next(blocks, b"")
     blocks = chain([first_block], blocks)
     if first_block.lstrip()[:1] != b"[":
@@ -213,7 +218,7 @@ def _read_elements(blocks: Iterator[bytes], bound: _SizeLimit) -> Iterator[tuple
 
 
 def _is_conversation(element: bytes) -> bool:
-    """True if an element of a list is a conversation by itself, and no message of one."""
+    """True if an element of a list is a conversation and not a message of one."""
     try:
         value: Any = json_bytes.decode(element)
     except ValueError:
@@ -223,6 +228,7 @@ def _is_conversation(element: bytes) -> bool:
 
 
 def _check_sizes(pieces: Iterable[bytes], bound: _SizeLimit) -> Iterator[bytes]:
+    """Yields the pieces of a document while it is small enough."""
     size = 0
     for piece in pieces:
         size += len(piece)
@@ -231,16 +237,17 @@ def _check_sizes(pieces: Iterable[bytes], bound: _SizeLimit) -> Iterator[bytes]:
 
 
 def _join_pieces(pieces: Sequence[bytes], number: int, bound: _SizeLimit) -> bytes:
+    """Returns the bytes of an element if it is small enough."""
     element = b"".join(pieces)
     bound.check(len(element), f"conversation {number}")
     return element
 
 
 def _split_elements(blocks: Iterable[bytes], bound: _SizeLimit) -> Iterator[bytes]:
-    """The elements of a list, as they stand: it is cut at the commas between them.
+    """Yields the elements of a JSON list as bytes, split at the commas between them.
 
-    What is wrong within an element is found by who decodes it. What is wrong with the list, an end
-    that is missing or something behind it, makes a last element that is no JSON.
+    Errors within an element are found when it is decoded. A list without an end, or with something
+    after it, gives a last element that is not JSON.
     """
     depth, number, size = 0, 1, 0
     in_string = escapes_next = False

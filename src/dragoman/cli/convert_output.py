@@ -1,5 +1,9 @@
-"""What `dragoman convert` writes, so that an unfinished run can go on: beside the output stands a
-note of how far it is."""
+"""Writes the output of `dragoman convert`, with a note of the progress beside it, so that an
+interrupted run can continue.
+
+The note is replaced only after the output that it describes is on the disk. So a run continues at
+the last note, and overwrites what came after it.
+"""
 
 from __future__ import annotations
 
@@ -18,55 +22,63 @@ from dragoman.json_bytes import Json
 __all__ = ["NOTED", "Note", "ConvertOutput", "find_note_file"]
 
 NOTED = 16
-"""Chunks after which it is made sure that they are on the disk, and noted."""
+"""Chunks between two notes."""
 
 
 class Note(msgspec.Struct, frozen=True):
-    """How far a run is."""
+    """The progress of a run."""
 
     how: Json
-    """What was asked for, as JSON has it."""
+    """The options of the run, as JSON."""
     behind: tuple[int, int] = (0, 0)
-    """Place of the file, and number of the conversation in it, that is done."""
+    """The index of the file and the number of the last finished conversation in it."""
     output: int = 0
-    """Bytes of the output up to there."""
+    """Bytes of the output so far."""
     report: int = 0
-    """Bytes of the report up to there."""
+    """Bytes of the report so far."""
     summary: Summary = Summary()
-    """What became of the conversations up to there."""
+    """The numbers so far."""
 
 
 def find_note_file(output: str) -> Path:
-    """Where the note of a run stands while it is not finished."""
+    """Returns the path of the note of an unfinished run."""
     return Path(f"{output}.resume")
 
 
+def _get_size(path: str) -> int:
+    """Returns the bytes of a file, or 0 if it does not exist."""
+    try:
+        return Path(path).stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
 class ConvertOutput:
-    """The output, the report and the note of a run; standard output has no note.
+    """The output, the report and the note of a run. Standard output has no note.
 
     Args:
         output: path, or `-`.
-        report: path of the report; `None`: there is none.
-        how: what was asked for, as the note keeps it.
-        resume: whether to go on with an unfinished run.
+        report: path of the report, or None for no report.
+        settings: the options of the run, for the note.
+        resume: continue an unfinished run.
 
     Raises:
-        SettingsError: the unfinished run was another one.
-        HistoryError: its files are not as it left them.
+        SettingsError: the unfinished run had other options.
+        HistoryError: its files changed since.
     """
 
     def __init__(self, output: str, report: str | None, settings: Json, *, resume: bool) -> None:
         self._path, self._report_path = output, report
-        self._note_path = None if output == "-" else find_note_file(output)
-        self.note = (
-            self._read_note(settings) if resume and self._note_path is not None else Note(settings)
-        )
+        self._note_path = find_note_file(output) if output != "-" else None
+        self.note = Note(settings)
+        if resume and self._note_path is not None:
+            self.note = self._read_note(self._note_path, settings)
         self._behind = 0
         self._files = ExitStack()
 
     @property
     def is_whole(self) -> bool:
-        """Whether there is an output without a note, as a run that has ended leaves it."""
+        """True if there is an output without a note, as a finished run leaves it."""
         return (
             self._note_path is not None
             and not self._note_path.exists()
@@ -78,36 +90,35 @@ class ConvertOutput:
             if self._note_path is not None:
                 # Before the output, so that an output without a note is a whole one.
                 self._write_note()
-            self._report = None
             self._output = self._open(files, self._path, self.note.output)
-            self._report = (
-                None
-                if self._report_path is None
-                else self._open(files, self._report_path, self.note.report)
-            )
+            self._report = None
+            if self._report_path is not None:
+                self._report = self._open(files, self._report_path, self.note.report)
             self._files = files.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Notes how far it is, where it is not finished."""
+        """Saves the progress of an unfinished run."""
         # The note before holds.
         with self._files, suppress(OSError):
             if self._behind:
                 self._save_progress()
 
     def add(self, chunk: InputChunk, done: ConvertedChunk) -> None:
-        """What came of a chunk. It is noted now and then, once it is on the disk: what comes behind
-        the last note is done again."""
+        """Writes the result of a chunk. Every few chunks the progress is saved; after an
+        interruption the chunks since then are converted again."""
         self._output.write(done.output)
         self._output.flush()
+        report = self.note.report
         if self._report is not None:
             self._report.write(done.report)
             self._report.flush()
+            report += len(done.report)
         self.note = Note(
             self.note.how,
             (chunk.file, done.last) if done.last else self.note.behind,
             self.note.output + len(done.output),
-            self.note.report + (len(done.report) if self._report is not None else 0),
+            report,
             self.note.summary + done.summary,
         )
         self._behind += 1
@@ -115,53 +126,52 @@ class ConvertOutput:
             self._save_progress()
 
     def finish(self) -> None:
-        """The run is done, and all of it on the disk."""
+        """Deletes the note once the whole output is on the disk."""
         if self._note_path is not None:
             self._sync()
             self._note_path.unlink()
         self._behind = 0
 
     def _save_progress(self) -> None:
-        """Notes how far it is, behind what it tells of, so that the note holds after a loss of
-        power too."""
+        """Writes the note after the output that it describes, so that it is right after a power
+        failure too."""
         if self._note_path is not None:
             self._sync()
             self._write_note()
         self._behind = 0
 
     def _sync(self) -> None:
+        """Waits until output and report are on the disk."""
         for path, file in ((self._path, self._output), (self._report_path, self._report)):
             if file is not None and path != "-":
                 file.flush()
                 os.fsync(file.fileno())
 
-    def _read_note(self, settings: Json) -> Note:
-        assert self._note_path is not None
+    def _read_note(self, path: Path, settings: Json) -> Note:
+        """Returns the note of an unfinished run, or a new one."""
         try:
-            note = msgspec.json.decode(self._note_path.read_bytes(), type=Note)
+            note = msgspec.json.decode(path.read_bytes(), type=Note)
         except FileNotFoundError:
             return Note(settings)
         except ValueError as error:
             raise HistoryError(
-                f"{self._note_path} is no note of an unfinished run: {error}; begin without --resume"
+                f"{path} is not the note of an unfinished run: {error}; start without --resume"
             ) from error
         if other := [
             key for key in {**note.how, **settings} if note.how.get(key) != settings.get(key)
         ]:
             raise SettingsError(
-                f"the unfinished run of {self._path} had another {', '.join(sorted(other))}; give it the same, or begin without --resume"
+                f"the unfinished run of {self._path} had another {', '.join(sorted(other))}; use the same, or start without --resume"
             )
-        for path, size in ((self._path, note.output), (self._report_path, note.report)):
-            if (
-                path is not None
-                and (Path(path).stat().st_size if Path(path).exists() else 0) < size
-            ):
+        for file, size in ((self._path, note.output), (self._report_path, note.report)):
+            if file is not None and _get_size(file) < size:
                 raise HistoryError(
-                    f"{path} is shorter than its unfinished run left it; begin without --resume"
+                    f"{file} is shorter than its unfinished run left it; start without --resume"
                 )
         return note
 
     def _write_note(self) -> None:
+        """Replaces the note at once, so that a crash leaves the old or the new one."""
         assert self._note_path is not None
         new = self._note_path.with_name(self._note_path.name + "~")
         with new.open("wb") as file:
@@ -172,7 +182,7 @@ class ConvertOutput:
 
     @staticmethod
     def _open(files: ExitStack, path: str, size: int) -> BinaryIO:
-        """A file that goes on behind so many bytes."""
+        """Opens a file to write after its first `size` bytes."""
         if path == "-":
             return sys.stdout.buffer
         file = files.enter_context(Path(path).open("r+b" if size else "wb"))  # noqa: SIM115 it is in a with block

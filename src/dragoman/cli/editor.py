@@ -1,5 +1,5 @@
-"""The line on which prompts and answers are typed: editing keys, several lines, pasted text;
-prompts are kept for the next time."""
+"""`Editor`: the input line for prompts and answers, with editing keys, several lines, pasted text
+and a history of prompts."""
 
 from __future__ import annotations
 
@@ -26,19 +26,18 @@ __all__ = ["Editor", "LineGivenUp", "find_history_file"]
 
 
 class LineGivenUp(Exception):
-    """The line was given up, with Ctrl-C."""
+    """Ctrl-C gave up the line."""
 
 
 class Editor:
-    """Reads prompts from a terminal. What is pasted is one prompt, however many lines it has.
+    """Reads prompts from a terminal. Pasted text is one prompt, however many lines it has.
 
-    Enter sends. Alt+Enter, or Enter behind a backslash, begins another line; Ctrl-X Ctrl-E opens
-    the editor of EDITOR.
+    Enter sends. Alt+Enter, or Enter after a backslash, starts a new line. Ctrl-X Ctrl-E opens the
+    editor in EDITOR.
     """
 
     def __init__(self, interrupts: Interrupts, *, keeps: bool = True, suffix: str = ".md") -> None:
-        """`keeps`: whether what is typed is there again, also in later conversations. `suffix`: of
-        the file that EDITOR is given."""
+        """`keeps`: save prompts for later conversations. `suffix`: of the file for EDITOR."""
         self._interrupts = interrupts
         self._session = PromptSession[str](
             "> ",
@@ -54,30 +53,29 @@ class Editor:
         )
 
     async def read(self, before: str = "> ", text: str = "") -> str:
-        """What is typed. `before` stands before the line, `text` in it.
+        """Returns what was typed. `before` is the prompt of the line, `text` its initial content.
 
         Raises:
-            LineGivenUp: Ctrl-C gave it up.
-            EOFError: Ctrl-D, on an empty line.
+            LineGivenUp: after Ctrl-C.
+            EOFError: after Ctrl-D on an empty line.
         """
+        # `handle_sigint=False`: the editor would replace the handler of `Interrupts` by its own.
         with self._interrupts.to(_give_up):
             return await self._session.prompt_async(before, default=text, handle_sigint=False)
 
 
 def find_history_file(environment: Mapping[str, str] = os.environ) -> Path:
-    """Where prompts are kept: XDG_STATE_HOME/dragoman/prompts, else
+    """Returns the file of saved prompts: XDG_STATE_HOME/dragoman/prompts, or
     ~/.local/state/dragoman/prompts."""
-    state = environment.get("XDG_STATE_HOME")
-    return (
-        (Path(state).expanduser() if state else Path.home() / ".local" / "state")
-        / "dragoman"
-        / "prompts"
-    )
+    folder = Path.home() / ".local" / "state"
+    if state := environment.get("XDG_STATE_HOME"):
+        folder = Path(state).expanduser()
+    return folder / "dragoman" / "prompts"
 
 
 class _History(FileHistory):
-    """Prompts in a file that its owner alone can read. Where there can be none, they are kept as
-    long as the program runs."""
+    """Prompts in a file that only its owner can read, or in memory if the file cannot be
+    written."""
 
     def __init__(self, file: Path) -> None:
         super().__init__(file)
@@ -97,6 +95,7 @@ class _History(FileHistory):
 
 
 def _make_key_bindings() -> KeyBindings:
+    """Returns the keys that send a prompt or start a new line."""
     keys = KeyBindings()
     typing = has_focus("DEFAULT_BUFFER")
 
@@ -117,6 +116,7 @@ def _make_key_bindings() -> KeyBindings:
 
 
 def _give_up() -> None:
+    """Ends the input with `LineGivenUp`."""
     app = get_app_or_none()
     if app is not None and app.is_running and not app.is_done:
         app.exit(exception=LineGivenUp)

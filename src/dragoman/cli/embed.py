@@ -1,4 +1,4 @@
-"""`dragoman embed …`: texts → vectors in a JSON file, and search in such files by meaning."""
+"""`dragoman embed`: vectors of texts in a JSON file, and search in such files by meaning."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class _Document(msgspec.Struct):
 
 
 class _EmbeddingSettings(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """How vectors were made."""
+    """How the vectors of a file were made."""
 
     model: str
     created: str
@@ -61,7 +61,7 @@ class _EmbeddingSettings(msgspec.Struct, omit_defaults=True, kw_only=True):
 
 
 class _EmbeddingsFile(_EmbeddingSettings, kw_only=True):
-    """What `create` writes and `search` reads."""
+    """The file that `create` writes and `search` reads."""
 
     documents: list[_Document]
 
@@ -80,18 +80,19 @@ def create(
     base_url: _BaseUrl = None,
     verbose: _Verbose = False,
 ) -> None:
-    """Cut text files into chunks and print a vector for each, as JSON.
+    """Split text files into chunks and print a vector for each, as JSON.
 
-    A chunk is a paragraph, or as many sentences of a longer one as fit. Where a request fails, the
-    vectors that were made by then are printed, and the error names the files that lack some.
+    A chunk is a paragraph, or as many sentences of a longer one as fit. If a request fails, the vectors
+    so far are printed, and the error names the files that lack some.
 
     \b
     dragoman embed create notes/*.md > notes.json
     dragoman embed create book.txt -m openai --dimensions 256 --chunk-size 1000 > book.json
 
-    \b The model is -m, else that of DRAGOMAN_MODEL's provider, else local: the embedded one, which
-    needs no key. The JSON: {model, created, chunk_size, chunk_overlap, documents: [{file, chunks:
-    [{text, vector, offset}]}]}
+    \b
+    The model is -m, else that of DRAGOMAN_MODEL's provider, else local: the embedded model,
+    which needs no key. The JSON:
+    {model, created, chunk_size, chunk_overlap, documents: [{file, chunks: [{text, vector, offset}]}]}
     """
     if chunk_overlap is None:
         chunk_overlap = min(100, chunk_size // 5)
@@ -175,8 +176,8 @@ def search(
     dragoman embed search -q "holidays" folder-of-json -n 3
 
     \b
-    The model is the one that the files were made with.
-    The JSON: {query, results: [{file, text, offset, similarity}]}, the nearest first
+    The model is the one that made the files.
+    The JSON, nearest first: {query, results: [{file, text, offset, similarity}]}
     """
     from heapq import nlargest
 
@@ -245,8 +246,8 @@ def text(
 
 
 def _make_agent(model: str | None, base_url: str | None) -> tuple[Agent[None], str]:
-    """The agent, and its model for embeddings as a model string. What follows a colon names that
-    model here: nobody wants a chat model."""
+    """Returns the agent and its embeddings model as a model string. Here the name after a colon is
+    an embeddings model, not a chat model."""
     from dragoman.agent import Agent
     from dragoman.model.strings import ModelString, parse_model_string
 
@@ -260,6 +261,7 @@ def _make_agent(model: str | None, base_url: str | None) -> tuple[Agent[None], s
 
 
 def _run_with_agent(agent: Agent[None], work: Callable[[], Awaitable[T]]) -> T:
+    """Runs work with an open agent in an event loop."""
     import asyncio
 
     async def run() -> T:
@@ -270,6 +272,11 @@ def _run_with_agent(agent: Agent[None], work: Callable[[], Awaitable[T]]) -> T:
 
 
 def _read_text(file: str) -> str:
+    """Returns the text of a file.
+
+    Raises:
+        BadParameter: it cannot be read, or is not UTF-8.
+    """
     try:
         # Line ends as they are, since offsets count them.
         return Path(file).read_bytes().decode("utf-8-sig")
@@ -282,6 +289,7 @@ def _read_text(file: str) -> str:
 
 
 def _list_files(path: str) -> Iterator[Path]:
+    """Yields a file, or the JSON files of a folder."""
     folder = Path(path)
     if not folder.is_dir():
         yield folder
@@ -293,6 +301,11 @@ def _list_files(path: str) -> Iterator[Path]:
 
 
 def _load_file(file: Path, wanted_type: type[T]) -> T:
+    """Returns the content of an embeddings file.
+
+    Raises:
+        BadParameter: it cannot be read, or is something else.
+    """
     try:
         return msgspec.json.decode(file.read_bytes(), type=wanted_type)
     except OSError as error:
@@ -306,8 +319,7 @@ def _load_file(file: Path, wanted_type: type[T]) -> T:
 
 
 def _print_result(value: object, usage: Usage | None, verbose: bool, indent: int = 0) -> None:
-    """Prints JSON; with `indent` for people, else in one line, as thousands of numbers want it.
-    `verbose`: the usage too."""
+    """Prints JSON, with `indent` for people or on one line, and the usage with `verbose`."""
     echo_json(value, indent=indent)
     if verbose:
         from dragoman.cli.screen import format_usage
@@ -316,7 +328,7 @@ def _print_result(value: object, usage: Usage | None, verbose: bool, indent: int
 
 
 class _Progress:
-    """Says on standard error, where that is a terminal, how many texts are done."""
+    """Shows the number of finished texts if standard error is a terminal."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -330,7 +342,7 @@ class _Progress:
         self._write("")
 
     def __call__(self, done: int) -> None:
-        """So many are done."""
+        """Shows that `done` texts are finished."""
         self._write(f"embedding: {done} of {self._total} chunks")
 
     def _write(self, line: str) -> None:

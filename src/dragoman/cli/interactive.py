@@ -1,4 +1,9 @@
-"""A conversation in a terminal."""
+"""`converse`: a conversation in a terminal.
+
+Each line is a command (`/model …`) or a prompt. Errors are shown, and the conversation continues.
+Ctrl-C has one meaning at a time, set with `Interrupts.to`: it stops the answer, or clears the input
+line.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +38,11 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "converse"]
 
 _COMMAND = re.compile(r"(/[a-z]+)(?: +(.*))?")
-"""What is meant as a command: a word behind a slash, in one line. `/etc/hosts` and `/ is what?` are
-prompts."""
+"""A command: a word after a slash, on one line. `/etc/hosts` and `/ is what?` are prompts."""
 
 
 class _Conversation:
-    """What has been said, and the model that goes on with it."""
+    """The messages of a conversation, and the model that continues it."""
 
     def __init__(
         self, agent: Agent[None], screen: Screen, interrupts: Interrupts, begun: OpenThread
@@ -54,14 +58,15 @@ class _Conversation:
         self.ended = False
 
     async def send(self, line: str, *, schema: Json | None, verbose: bool) -> None:
-        """Sends a prompt, and asks for what the answer waits for. What was shown stays in the
-        history, also of an answer that was stopped or failed; a turn in which the model did not
-        speak leaves nothing there."""
+        """Sends a prompt, and asks for what the answer waits for. An answer that was stopped or
+        failed stays in the history as far as it was shown. If the model said nothing, neither it
+        nor the prompt stays."""
         parts = parse_prompt(line)
         if self.model not in self.warm:
             self.warm.add(self.model)
             self.screen.warm_up(self.model)
-        model = None if self.model == _keep_chat_model(self.agent.model) else self.model
+        # The agent's own model string also names the models for embeddings and media.
+        model = self.model if self.model != _keep_chat_model(self.agent.model) else None
         asks = make_asker(self.screen, self.interrupts)
         options: RunChoices = {"model": model, "output_schema": schema, "thread_id": self.thread_id}
         try:
@@ -89,7 +94,9 @@ def converse(
     verbose: bool = False,
 ) -> int:
     """Reads prompts and answers them until Ctrl-D. Ctrl-C stops an answer, or clears the line.
-    `thread`: of an agent with a memory, which conversation; `None`: the last one."""
+
+    `thread`: which stored conversation to continue; `None` is the last one.
+    """
     asyncio.run(_run_conversation(agent, screen, thread=thread, schema=schema, verbose=verbose))
     return 0
 
@@ -102,6 +109,7 @@ async def _run_conversation(
     schema: Json | None,
     verbose: bool,
 ) -> None:
+    """Runs the conversation in an event loop."""
     task = asyncio.current_task()
     assert task is not None
     async with agent, open_thread(agent, thread) as begun:
@@ -122,9 +130,10 @@ async def _run_conversation(
                     if command := _COMMAND.fullmatch(line):
                         _run_command(talk, command[1], command[2] or "")
                     elif line:
+                        if line.startswith("//"):
+                            line = line.removeprefix("/")
                         with interrupts.to(task.cancel):
-                            prompt = line.removeprefix("/") if line.startswith("//") else line
-                            await talk.send(prompt, schema=schema, verbose=verbose)
+                            await talk.send(line, schema=schema, verbose=verbose)
                 except EOFError:
                     break
                 except LineGivenUp:
@@ -136,13 +145,17 @@ async def _run_conversation(
 
 
 def _keep_chat_model(model: str) -> str:
-    """A model string without what is no matter in a conversation: models for embeddings and
-    media."""
+    """Returns a model string without its models for embeddings and media."""
     string = parse_model_string(model)
     return str(ModelString(string.provider, string.chat))
 
 
 def _run_command(talk: _Conversation, name: str, argument: str) -> None:
+    """Runs a command.
+
+    Raises:
+        BadParameter: there is no such command.
+    """
     if name not in COMMANDS:
         raise typer.BadParameter(
             f"there is no {name}; there are {', '.join(COMMANDS)}, and //… sends a prompt that begins with a slash",
@@ -176,11 +189,11 @@ def _switch_model(talk: _Conversation, name: str) -> None:
 
 
 def _resolve_model(name: str, current: str) -> str:
-    """The model string that `/model NAME` means: one as it is, else a model of the provider that
-    answers now.
+    """Returns the model string that `/model NAME` means: a full model string, or a model of the
+    current provider.
 
     Raises:
-        AuthenticationError: the provider needs a key and there is none.
+        AuthenticationError: the provider needs a key, and there is none.
     """
     try:
         string = parse_model_string(name)
@@ -206,4 +219,4 @@ COMMANDS: Mapping[str, tuple[str, Callable[[_Conversation, str], None]]] = Mappi
         "/quit": ("end", _end_conversation),
     }
 )
-"""What can be typed beside prompts → what it does, in words and in code."""
+"""Each command with its description and function."""

@@ -1,4 +1,4 @@
-"""Ctrl-C, wherever it comes: none is lost, and none ends more than it should."""
+"""`Interrupts`: what Ctrl-C does, one action at a time."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["Interrupts"]
 
 
 class Interrupts:
-    """What Ctrl-C does while the block lasts: what `to` names, the innermost first; outside of it
-    nothing.
+    """Handles Ctrl-C within the block: it does what the innermost `to` says, and nothing outside of
+    one.
 
-    The event loop reads interrupts from a pipe, so that one which comes while it goes to sleep
-    wakes it.
+    The event loop receives interrupts through a pipe, so that none is lost while the loop goes to
+    sleep.
     """
 
     def __init__(self) -> None:
@@ -38,8 +38,8 @@ class Interrupts:
 
     @contextmanager
     def to(self, *actions: Callable[[], object]) -> Generator[None]:
-        """Within the block Ctrl-C does the first of these; each further one the next, and the last
-        again and again."""
+        """Within the block Ctrl-C calls the first action, each further Ctrl-C the next one, and
+        then the last one again."""
         remaining = list(actions)
 
         def act() -> None:

@@ -1,4 +1,4 @@
-"""`dragoman mcp`: an agent or tools of the user's as a server for MCP clients."""
+"""`dragoman mcp`: your agent or your tools as an MCP server."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import msgspec
 import typer
 
 from dragoman.cli.terminal import INTERRUPTED, echo
-from dragoman.json_bytes import JsonMap
+from dragoman.json_bytes import Json, JsonMap
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -28,7 +28,8 @@ def mcp(
         str,
         typer.Argument(
             metavar=f"{_TARGET}|MODULE",
-            help="A Python module, and the agent, toolset, list of tools or server in it. The module alone: its @tool functions.",
+            help="A Python module, and the agent, toolset, list of tools or server in it; "
+            "or a module alone, for its @tool functions.",
             show_default=False,
         ),
     ],
@@ -44,9 +45,7 @@ def mcp(
     ] = None,
     description: Annotated[
         str | None,
-        typer.Option(
-            metavar="TEXT", help="What the agent does, for the models that are to ask it."
-        ),
+        typer.Option(metavar="TEXT", help="What the agent does, for models that choose a tool."),
     ] = None,
     directory: Annotated[
         Path | None,
@@ -56,7 +55,7 @@ def mcp(
             metavar="DIR",
             exists=True,
             file_okay=False,
-            help="Where to run, and to look for the module.  [default: here]",
+            help="The directory to run in and to look up the module.  [default: here]",
             show_default=False,
         ),
     ] = None,
@@ -74,11 +73,11 @@ def mcp(
         typer.Option(
             metavar="TOKEN",
             envvar="DRAGOMAN_MCP_TOKEN",
-            help="With --http: what clients must send as bearer token.",
+            help="With --http: the bearer token that clients must send.",
         ),
     ] = None,
 ) -> int:
-    """Serve an agent, or tools, to MCP clients such as editors and desktop assistants.
+    """Serve your agent or your tools to MCP clients, such as editors and desktop assistants.
 
     \b
     dragoman mcp myagent:agent                 the agent as one tool, on standard input and output
@@ -86,11 +85,12 @@ def mcp(
     dragoman mcp mytools                       the @tool functions of a module
     dragoman mcp myagent:agent --http          at http://127.0.0.1:8000/mcp
 
-    \b A client starts the command itself. In a terminal it shows what to put into a client's
-    configuration. Keys are taken from the environment, which clients often do not pass on: put them
-    under "env" there. What a call waits for (an approval, a question, a sign-in) the client asks
-    its user; one that cannot is told so. Another address than this machine's needs a token.
-    Standard output is the protocol's alone.
+    \b
+    A client starts the command itself. In a terminal the command shows the entry for a
+    client's configuration. Clients often do not pass on environment variables: put keys
+    under "env" there. Approvals, questions and sign-ins are asked for by the client; one
+    that cannot ask gets an error. Addresses other than this machine's need a token.
+    Standard output carries only the protocol.
     """
     if tools and both:
         raise typer.BadParameter("--tools and --both exclude each other", param_hint="--both")
@@ -121,10 +121,10 @@ def mcp(
 
 
 def _load_target(target: str) -> Any:
-    """What is to be served.
+    """Returns what to serve.
 
     Raises:
-        BadParameter: it is not there.
+        BadParameter: it does not exist.
     """
     from dragoman.cli.modules import find_tools, load_value
 
@@ -134,21 +134,26 @@ def _load_target(target: str) -> Any:
 def _make_server(
     served: Any, name: str | None, description: str | None, *, tools: bool, both: bool
 ) -> Server[Any]:
+    """Returns the server of an agent, tools, or a server itself.
+
+    Raises:
+        BadParameter: it is none of these.
+    """
     from dragoman.mcp import server
 
-    # A server already.
+    # A server of the official library is served as it is.
     if hasattr(served, "create_initialization_options"):
         return cast("Server[Any]", served)
+    expose = "agent"
+    if both:
+        expose = "both"
+    elif tools:
+        expose = "tools"
     try:
-        return server(
-            served,
-            name=name,
-            description=description,
-            expose="both" if both else "tools" if tools else "agent",
-        )
+        return server(served, name=name, description=description, expose=expose)
     except TypeError as error:
         raise typer.BadParameter(
-            f"it is a {type(served).__name__}, and no agent, toolset or list of tools",
+            f"it is a {type(served).__name__} and not an agent, a toolset or a list of tools",
             param_hint=_TARGET,
         ) from error
 
@@ -159,7 +164,7 @@ async def _serve_stdio(served: Any, server: Server[Any]) -> None:
     from dragoman.mcp import serve_stdio
 
     task = asyncio.current_task()
-    # Windows has none.
+    # Event loops on Windows have no signal handlers.
     with suppress(NotImplementedError):
         asyncio.get_running_loop().add_signal_handler(SIGTERM, cast("Any", task).cancel)
     async with _enter_agent(served):
@@ -172,9 +177,11 @@ async def _serve_http(
     from dragoman.mcp import serve_http
 
     def ready(url: str) -> None:
-        headers = {"headers": {"Authorization": "Bearer TOKEN"}} if token is not None else {}
+        entry: Json = {"url": url}
+        if token is not None:
+            entry["headers"] = {"Authorization": "Bearer TOKEN"}
         _print_note(
-            f"serving at {url}; Ctrl-C ends it. A client reaches it with\n{_format_entry(server.name, {'url': url, **headers})}"
+            f"serving at {url}; Ctrl-C ends it. A client reaches it with\n{_format_entry(server.name, entry)}"
         )
 
     async with _enter_agent(served):
@@ -182,6 +189,7 @@ async def _serve_http(
 
 
 def _enter_agent(served: Any) -> Any:
+    """Returns a context manager that keeps an agent open while it is served."""
     from contextlib import nullcontext
 
     from dragoman.agent import Agent
@@ -190,7 +198,7 @@ def _enter_agent(served: Any) -> Any:
 
 
 def _format_configuration(name: str) -> str:
-    """What a client needs to start this very command."""
+    """Returns the entry with which a client starts this very command."""
     arguments = [argument for argument in sys.argv[1:] if argument]
     if not any(argument in ("-C", "--directory") for argument in arguments):
         arguments += ["--directory", os.getcwd()]  # noqa: PTH109
@@ -198,6 +206,7 @@ def _format_configuration(name: str) -> str:
 
 
 def _format_entry(name: str, fields: JsonMap) -> str:
+    """Returns an entry of a client's configuration as JSON."""
     return msgspec.json.format(
         msgspec.json.encode({"mcpServers": {name: fields}}), indent=2
     ).decode()

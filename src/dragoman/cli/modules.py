@@ -1,4 +1,4 @@
-"""Code of the user's: a Python module, by its name, and the agents or tools in it."""
+"""Loads the user's Python modules, and the agents or tools in them."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ __all__ = [
 
 
 def load_value(target: str, option: str, whole: Callable[[str, JsonMap], Any]) -> Any:
-    """What `MODULE:NAME` names. `option`: with which it was named; `whole`: what a module alone
-    stands for, of its name and what is in it.
+    """Returns what `MODULE:NAME` names. `option`: the option that named it, for errors. `whole`:
+    returns what a module alone stands for.
 
     Raises:
-        BadParameter: there is no such module, its import fails, or there is no such name in it.
+        BadParameter: the module does not exist, its import fails, or it has no such name.
     """
     module, colon, name = target.partition(":")
     if not module or (colon and not name):
@@ -43,32 +43,36 @@ def load_value(target: str, option: str, whole: Callable[[str, JsonMap], Any]) -
 def _explain_missing_name(module: str, name: str, values: JsonMap) -> str:
     from dragoman.agent import Agent
 
-    agents = [agent_name for agent_name, value in values.items() if isinstance(value, Agent)]
-    hint = f"; its agents are: {', '.join(agents)}" if agents else "; it has no agent"
-    return f"{module!r} ({values.get('__file__')}) has no {name!r}{hint}"
+    hint = "it has no agent"
+    if agents := [key for key, value in values.items() if isinstance(value, Agent)]:
+        hint = f"its agents are: {', '.join(agents)}"
+    return f"{module!r} ({values.get('__file__')}) has no {name!r}; {hint}"
 
 
 def load_module(module: str, option: str) -> JsonMap:
-    """What stands in a module, by name. It is looked for where Python looks for modules, and then
-    in the working directory. `option`: with which it was named.
+    """Returns the names in a module, which is looked up on Python's path and then in the working
+    directory. `option`: the option that named it, for errors.
 
     Raises:
-        BadParameter: there is no such module, or its import fails.
+        BadParameter: the module does not exist, or its import fails.
     """
     if (folder := os.getcwd()) not in sys.path:  # noqa: PTH109 - as the import system has it
         sys.path.append(folder)
     try:
         return vars(import_module(module))
     except ModuleNotFoundError as error:
+        # The module exists, but imports another one that does not.
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise _make_import_error(module, error, option) from error
-        hint = f"; without .py it is a module: {module[:-3]}" if module.endswith(".py") else ""
+        problem = f"there is no module {module!r} in this directory or on Python's path"
+        if module.endswith(".py"):
+            problem += f"; write it without .py: {module[:-3]}"
         raise typer.BadParameter(
-            f"there is no module {module!r} in this directory or where Python looks for modules{hint}",
+            problem,
             param_hint=option,
         ) from error
     except Exception as error:
-        # Code of the user's, which may raise anything.
+        # The user's code may raise anything.
         raise _make_import_error(module, error, option) from error
 
 
@@ -82,17 +86,16 @@ _OPTION = "--tools"
 
 
 def load_tools(module: str) -> list[Tool]:
-    """The tools that a module holds, each once. It is looked for where Python looks for modules,
-    and then in the working directory.
+    """Returns the tools in a module, each once. The module is looked up as in `load_module`.
 
     Raises:
-        BadParameter: there is no such module, its import fails, or it has no tools.
+        BadParameter: the module does not exist, its import fails, or it has no tools.
     """
     return find_tools(module, load_module(module, _OPTION), _OPTION)
 
 
 def find_tools(module: str, values: JsonMap, option: str) -> list[Tool]:
-    """The tools among what stands in a module, each once.
+    """Returns the tools among the names of a module, each once.
 
     Raises:
         BadParameter: there are none.

@@ -1,5 +1,4 @@
-"""What is asked, from the command line: the prompt's text, what is piped in, and the files that it
-mentions."""
+"""Reads a prompt from the command line: its text, piped input, and the files that it mentions."""
 
 from __future__ import annotations
 
@@ -22,35 +21,36 @@ _MEDIA = ("image/", "audio/", "video/", "application/pdf")
 
 
 def replace_invalid_text(text: str) -> str:
-    """Text as a command line or a terminal gives it → text that can be sent: what is no UTF-8 is
-    replaced."""
+    """Returns text from a command line or terminal with invalid UTF-8 replaced, so that it can be
+    sent."""
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def read_piped(hint: str = "PROMPT") -> str:
-    """What is piped in; `""` at a terminal.
+    """Returns piped input, or an empty text at a terminal.
 
     Raises:
-        BadParameter: it is no text; `hint` is the argument that it stands for.
+        BadParameter: it is not text. `hint`: the argument that it replaces, for the error.
     """
     if sys.stdin is None or sys.stdin.isatty():
         return ""
     data = sys.stdin.buffer.read()
     text = data.decode("utf-8", "replace")
+    # Text in another encoding has some invalid bytes; an image or archive has many, or a NUL.
     if b"\0" in data or text.count("\ufffd") - data.count(_REPLACED) > len(text) // 10:
-        attach = (
-            "; attach it as a file: dragoman chat 'What is this? @FILE'" if hint == "PROMPT" else ""
-        )
-        raise typer.BadParameter(f"what is piped in is no text{attach}", param_hint=hint)
+        problem = "the piped input is not text"
+        if hint == "PROMPT":
+            problem += "; attach it as a file: dragoman chat 'What is this? @FILE'"
+        raise typer.BadParameter(problem, param_hint=hint)
     return text.strip("\r\n")
 
 
 def parse_prompt(prompt: str, after: str = "") -> list[Content]:
-    """A prompt, and text that follows it → its text and the files that it mentions: `@path`, `@"a
-    path"` or `"@a path"`.
+    """Returns the text of a prompt and the files that it mentions as `@path`, `@"a path"` or `"@a
+    path"`.
 
-    In the text a file is called by its name. `@@` stands for an `@`. Files are looked for in
-    `prompt` only.
+    The text has the file's name in place of its path. `@@` is an `@`. `after` is text that follows,
+    in which no files are looked for.
 
     Raises:
         BadParameter: a file cannot be read.
@@ -75,13 +75,16 @@ def parse_prompt(prompt: str, after: str = "") -> list[Content]:
 
 
 def _split_punctuation(mention: str) -> tuple[str, str]:
-    """A path that stands in a sentence → the path, and the punctuation that is not its own."""
-    path = mention if Path(mention).expanduser().exists() else mention.rstrip(_PUNCTUATION)
+    """Returns a path in a sentence, and the punctuation after it."""
+    path = mention
+    # A file name may itself end with punctuation.
+    if not Path(mention).expanduser().exists():
+        path = mention.rstrip(_PUNCTUATION)
     return path, mention[len(path) :]
 
 
 def _load_attachment(path: Path) -> Content:
-    """A file → text where it is text, which every model reads; else its bytes."""
+    """Returns a text file as text, which every model reads, and other files as data."""
     try:
         part = DataPart.from_file(path)
     except OSError as error:

@@ -1,5 +1,5 @@
-"""`dragoman plan` and `dragoman decode`: what a conversation or a recorded response in a file says.
-Nothing is sent."""
+"""`dragoman plan` and `dragoman decode`: what a conversation or a recorded response in a file
+holds. They send nothing."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ __all__ = [
 
 
 def read_file(file: str) -> bytes:
-    """What a file holds; `-`: what comes in.
+    """Returns the bytes of a file, or of standard input for `-`.
 
     Raises:
-        typer.BadParameter: it cannot be read.
+        typer.BadParameter: the file cannot be read.
     """
     if file == "-":
         return sys.stdin.buffer.read()
@@ -52,10 +52,10 @@ def plan(
         bool, typer.Option("--json", help="Print JSON, a line for each conversation.")
     ] = False,
 ) -> int:
-    """Say what a conversation would lose or change at a model or a format. Nothing is sent.
+    """Show what a conversation would lose or change with another model or format. Nothing is sent.
 
-    A file holds a list of messages, the body of a request, or one of those on each line, in any
-    format that dragoman reads.
+    A file has a list of messages, a request body, or one of those per line, in any format that dragoman
+    reads.
 
     \b
     dragoman plan anthropic:claude-sonnet-4-6 chat.json
@@ -76,18 +76,19 @@ def plan(
         raise HistoryError("there is no conversation in it")
     for line in read_jsonl(lines, format=source):
         result = plan(line.messages, target)
+        fields, text = _plan_to_json(result), str(result)
+        if len(lines) > 1:
+            fields["line"], text = line.number, f"line {line.number}: {text}"
         if json:
-            echo_json(
-                {**_plan_to_json(result), **({"line": line.number} if len(lines) > 1 else {})},
-                indent=0,
-            )
+            echo_json(fields, indent=0)
         else:
-            echo(f"line {line.number}: {result}" if len(lines) > 1 else str(result))
+            echo(text)
     return 0
 
 
 def _split_conversations(data: bytes) -> list[bytes]:
-    """The conversations of a file: itself where it is one JSON value, else its lines."""
+    """Returns the conversations of a file: the whole file if it is one JSON value, else its
+    lines."""
     from dragoman import json_bytes
 
     try:
@@ -98,6 +99,7 @@ def _split_conversations(data: bytes) -> list[bytes]:
 
 
 def _plan_to_json(result: Plan) -> Json:
+    """Returns a plan as JSON."""
     return {
         "target": result.target,
         "ok": result.ok,
@@ -113,17 +115,18 @@ def decode(
     ],
     file: Annotated[str, typer.Argument(help="The response's body; - is standard input.")] = "-",
 ) -> int:
-    """Read a recorded response, streamed or whole, and print it as JSON.
+    """Decode a recorded response, streamed or whole, and print it as JSON.
 
-    The wires are openai_chat (which most servers speak), openai_responses, anthropic, google,
-    mistral, ollama and cohere, and those of plug-ins.
-
-    The JSON holds messages, usage and finish_reason. What is cut or corrupt is printed as far as it
-    can be read, with an error beside it; the exit code is 1 then.
+    The JSON has messages, usage and finish_reason. A cut or corrupt response is printed as far as it
+    can be read, with an error; the exit code is then 1.
 
     \b
     curl … | tee answer.sse | dragoman decode --wire openai_chat
     dragoman decode --wire anthropic answer.sse
+
+    \b
+    Wires: openai_chat (which most servers speak), openai_responses, anthropic, google,
+    mistral, ollama, cohere; those of plug-ins.
     """
     from dragoman import wires
     from dragoman.event import RunError
@@ -140,7 +143,7 @@ def decode(
 
 
 def _summarize_events(events: list[Event]) -> Json:
-    """A response's events → what there is to say of them, for JSON."""
+    """Returns messages, usage, finish reason and error of a response's events, as JSON."""
     from dragoman.event import MessageFinished, RunError
     from dragoman.fold import fold
 

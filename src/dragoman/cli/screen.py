@@ -1,4 +1,5 @@
-"""What is seen of an answer while it comes."""
+"""`Screen` shows an answer while it arrives; further functions show notes, usage and pending
+questions after it."""
 
 from __future__ import annotations
 
@@ -31,8 +32,8 @@ class Screen:
     """Shows chunks: text as it is, thinking dimmed or, without colour, between [Thinking] and
     [/Thinking].
 
-    Where standard output is no terminal, it gets the answer alone. What is shown on a terminal is
-    stripped of control characters: a model's text must not steer it.
+    Standard output gets only the answer if it is not a terminal. A terminal gets no control
+    characters: a model's text must not control it.
     """
 
     def __init__(
@@ -43,34 +44,34 @@ class Screen:
         out: TextIO | None = None,
         err: TextIO | None = None,
     ) -> None:
-        """`thinking`: whether it is shown; left out, where standard output is a terminal."""
+        """`thinking`: whether to show it; by default if standard output is a terminal."""
         self._out = out or sys.stdout
         self._err = err or sys.stderr
         self._is_terminal = self._out.isatty()
-        self._shows_thinking = self._is_terminal if thinking is None else thinking
+        # Piped output gets the answer alone, so thinking goes to standard error there.
         self._thinks_on = self._out if self._is_terminal else self._err
-        colour = (
-            colour
-            and self._is_terminal
-            and "NO_COLOR" not in os.environ
-            and os.environ.get("TERM") != "dumb"
-        )
-        self._marks = (_DIM, f"{_PLAIN}\n\n") if colour else ("[Thinking]\n", "\n[/Thinking]\n\n")
+        self._shows_thinking = self._is_terminal
+        if thinking is not None:
+            self._shows_thinking = thinking
+        # https://no-color.org: the variable counts with any value.
+        colourless = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
+        self._marks = ("[Thinking]\n", "\n[/Thinking]\n\n")
+        if colour and self._is_terminal and not colourless:
+            self._marks = (_DIM, f"{_PLAIN}\n\n")
         self._is_thinking = False
         self._waits = False
         self._last = "\n"
         self._text = ""
 
     def show_waiting(self, line: str) -> None:
-        """Says on standard error, where that is a terminal, what is waited for, until there is
-        something to show."""
+        """Shows on a terminal what the command waits for, until there is something else to show."""
         self._waits = self._err.isatty()
         if self._waits:
             self._err.write(f"{_DIM}{escape(line)}{_PLAIN}")
             self._err.flush()
 
     def warm_up(self, model: str) -> None:
-        """Says that the first answer takes a while, where the model is loaded into this process
+        """Says that the first answer takes a while, if the model is loaded into this process
         first."""
         from dragoman import providers
         from dragoman.model.strings import parse_model_string
@@ -79,7 +80,7 @@ class Screen:
             self.show_waiting(f"loading {model} …")
 
     def show(self, chunk: ChatResult[str]) -> None:
-        """Writes what is new."""
+        """Shows a chunk."""
         if chunk.thinking and self._shows_thinking:
             self._switch_mode(thinking=True)
             self._write(chunk.thinking, self._thinks_on)
@@ -93,31 +94,33 @@ class Screen:
             self._write(chunk.output, self._out)
 
     def finish(self) -> None:
-        """The answer is over, or was given up: the next line begins at the left."""
+        """Ends the answer, also an incomplete one, so that the next output starts on a new line."""
         self._switch_mode(thinking=False)
         self._end_line()
         self._text = ""
 
     def _show_progress(self, value: JsonMap) -> None:
-        """Says on a terminal how far a tool is, in a line that what follows takes the place of."""
+        """Shows a tool's progress on a terminal, in a line that the next output replaces."""
         if self._is_terminal:
             self._switch_mode(thinking=False)
             self._end_line()
             done, total = value["done"], value["total"]
-            far = f"{done:g}" if total is None else f"{done:g}/{total:g}"
+            far = f"{done:g}"
+            if total is not None:
+                far += f"/{total:g}"
             self.show_waiting(to_one_line(f"{value['message'] or 'working'} ({far}) …"))
 
     def _mark_void(self) -> None:
-        """Says that the answer which stands there does not count. A terminal gets anew what does;
-        what was piped on is gone."""
+        """Says that the text so far was withdrawn. A terminal shows the valid text again; piped
+        output cannot be taken back."""
         self._switch_mode(thinking=False)
         if not self._is_terminal:
             self._write_raw(
-                "note: a part of what was written is void, the answer was begun again\n", self._err
+                "note: a part of the output is void, the answer was started again\n", self._err
             )
             return
         self._end_line()
-        self._write_raw("[The answer above is void. It begins again:]\n", self._out)
+        self._write_raw("[The answer above is void. It starts again:]\n", self._out)
         if self._text:
             self._write(self._text, self._out)
 
@@ -126,6 +129,7 @@ class Screen:
             self._write_raw("\n", self._out)
 
     def _switch_mode(self, *, thinking: bool) -> None:
+        """Starts or ends the display of thinking, and removes a line of `show_waiting`."""
         if self._waits:
             self._waits = False
             self._err.write(_ERASED)
@@ -135,7 +139,9 @@ class Screen:
             self._write_raw(self._marks[0 if thinking else 1], self._thinks_on)
 
     def _write(self, text: str, to: TextIO) -> None:
-        if text := text.translate(_CONTROL) if to.isatty() else text:
+        if to.isatty():
+            text = text.translate(_CONTROL)
+        if text:
             self._write_raw(text, to)
 
     def _write_raw(self, text: str, to: TextIO) -> None:
@@ -146,7 +152,7 @@ class Screen:
 
 
 def show_pending(pending: Sequence[Interrupt], then: str) -> None:
-    """Says on standard error, in a line each, what is waited for, and `then` what becomes of it."""
+    """Lists pending interrupts on standard error, and says what happens to them (`then`)."""
     for interrupt in pending:
         echo(f"pending: {summarize(interrupt)}", err=True)
     if pending:
@@ -154,7 +160,7 @@ def show_pending(pending: Sequence[Interrupt], then: str) -> None:
 
 
 def find_cost(results: Iterable[ChatResult[Any]]) -> Decimal | None:
-    """What results cost together, in US dollars; `None`: that is unknown, or the extra `cost` is
+    """Returns the cost of results in US dollars, or None if it is unknown or the extra `cost` is
     not installed."""
     try:
         return sum_cost(call for result in results for call in result.calls)
@@ -163,20 +169,23 @@ def find_cost(results: Iterable[ChatResult[Any]]) -> Decimal | None:
 
 
 def format_usage(usage: Usage | None, cost: Decimal | None = None) -> str:
-    """What `--verbose` tells of an answer's tokens, and of US dollars where they are known."""
-    counts = (
-        {"Input": usage.input_tokens, "Output": usage.output_tokens, "Total": usage.total_tokens}
-        if usage
-        else {}
-    )
+    """Returns the line of `--verbose` with token counts, and the cost if it is known."""
+    usage = usage or Usage()
+    counts = {
+        "Input": usage.input_tokens,
+        "Output": usage.output_tokens,
+        "Total": usage.total_tokens,
+    }
     parts = [f"{name}: {count} tokens" for name, count in counts.items() if count is not None]
-    dollars = "" if cost is None else f"; cost: ${cost:f}"
-    return f"Usage: {', '.join(parts) or 'the provider did not tell'}{dollars}"
+    line = f"Usage: {', '.join(parts) or 'the provider did not tell'}"
+    if cost is not None:
+        line += f"; cost: ${cost:f}"
+    return line
 
 
 def show_notes(result: ChatResult[Any], known_losses: Collection[Loss] = ()) -> None:
-    """Says on standard error, in a line each, what the requests had to leave out beyond what is
-    `known_losses` already, and that an answer is not whole."""
+    """Lists on standard error what requests had to leave out, except `known_losses`, and says if an
+    answer is incomplete."""
     losses = "; ".join(
         dict.fromkeys(
             f"{loss.which or loss.what} ({loss.why})"
@@ -184,10 +193,10 @@ def show_notes(result: ChatResult[Any], known_losses: Collection[Loss] = ()) -> 
             if not (loss.is_minor or loss in known_losses)
         )
     )
-    notes = [f"not sent as it is: {losses}"] if losses else []
+    notes: list[str] = []
+    if losses:
+        notes.append(f"left out or changed: {losses}")
     if result.finish_reason is FinishReason.length:
-        notes.append(
-            "the answer reached its most tokens and is not whole; --max-tokens gives it more"
-        )
+        notes.append("the answer reached the token limit and is incomplete; raise --max-tokens")
     for note in notes:
         echo(f"note: {to_one_line(note)}", err=True)

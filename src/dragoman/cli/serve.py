@@ -1,5 +1,9 @@
-"""`dragoman serve`: an agent, a model or a gateway behind the APIs that clients of models speak;
-and the lines that it prints, which are such clients."""
+"""`dragoman serve`: agents, a model or a gateway as a server for the clients of model APIs.
+
+`serve` loads what to serve (`_load_targets`), makes the application (`_make_app`) and runs it.
+While it loads the user's modules, standard output goes to standard error. `format_greeting` is what
+it prints when clients can connect: its address and working examples.
+"""
 
 from __future__ import annotations
 
@@ -36,8 +40,8 @@ def serve(
         list[str] | None,
         typer.Argument(
             metavar=f"[{_TARGET}]...",
-            help="A Python module and the agent in it, or the application that dragoman.serve.app made. "
-            "Of several agents, and of those of a module alone, clients ask by their names.",
+            help="A Python module and the agent in it, or an application of dragoman.serve.app. "
+            "Of several agents, or a module alone, clients choose one by its name.",
             show_default=False,
         ),
     ] = None,
@@ -57,7 +61,7 @@ def serve(
             metavar="FILE",
             exists=True,
             dir_okay=False,
-            help="A TOML file that says which models of providers clients may ask for.",
+            help="A TOML file with the models of providers that clients may ask for.",
             show_default=False,
         ),
     ] = None,
@@ -79,7 +83,7 @@ def serve(
             metavar="FILE",
             exists=True,
             dir_okay=False,
-            help="Keys, one on each line: KEY, then a name for logs, then the models that it may ask for.",
+            help="A file of keys, one per line: KEY, a name for logs, the models that it may use.",
             show_default=False,
         ),
     ] = None,
@@ -96,7 +100,7 @@ def serve(
         typer.Option(
             "--name",
             metavar="HOST",
-            help="A name that clients reach it by, such as that of a proxy.",
+            help="A host name by which clients reach the server, such as a proxy's.",
         ),
     ] = None,
     origins: Annotated[
@@ -104,27 +108,27 @@ def serve(
         typer.Option(
             "--origin",
             metavar="URL",
-            help="Web pages that may use it (CORS), such as https://chat.example.com.",
+            help="A web page that may use the server (CORS), such as https://chat.example.com.",
         ),
     ] = None,
     on_disconnect: Annotated[
         str,
         typer.Option(
             metavar="cancel|detach",
-            help="What becomes of an agent's run whose client leaves; detached, it is kept.",
+            help="Cancel an agent's run when its client leaves, or let it finish and keep it.",
         ),
     ] = "cancel",
     drain: Annotated[
         float,
         typer.Option(
-            min=0, metavar="SECONDS", help="So long answers may go on once it is asked to end."
+            min=0, metavar="SECONDS", help="How long running answers may take after a stop signal."
         ),
     ] = 30.0,
     log: Annotated[
         bool,
         typer.Option(
             "--log",
-            help="Show each call in a line, on standard error: never what was said, and no keys.",
+            help="Print a line per call on standard error, without contents and keys.",
         ),
     ] = False,
     directory: Annotated[
@@ -140,20 +144,21 @@ def serve(
         ),
     ] = None,
 ) -> int:
-    """Serve a model, an agent or a gateway to the clients of any model API.
+    """Serve a model, your agent or a gateway to the clients of any model API.
 
     \b
     dragoman serve                             the embedded model: no key, no network
     dragoman serve -m anthropic:claude-sonnet-4-6
-    dragoman serve myagent:agent               an agent of yours, tools and all
-    dragoman serve --gateway gateway.toml      models of providers, under names of yours
+    dragoman serve myagent:agent               your agent with its tools
+    dragoman serve --gateway gateway.toml      models of providers, under your own names
 
-    \b Clients of OpenAI (Chat Completions and Responses), Anthropic, Gemini, Ollama, Mistral and
-    Cohere reach it at http://127.0.0.1:8000, or by http://127.0.0.1:8000/anthropic and the like;
-    the first lines that it prints are such clients. Agents are served over AG-UI (/ag-ui), A2A
-    (/a2a) and the AI SDK's UI stream (/ai-sdk) too. Another address than this machine's needs a
-    key: --key, or better DRAGOMAN_SERVE_KEY or --key-file, since others can read command lines.
-    Ctrl-C ends it once the answers that are being given have ended; a second one at once.
+    \b
+    Clients of OpenAI (Chat Completions and Responses), Anthropic, Gemini, Ollama, Mistral
+    and Cohere reach it at http://127.0.0.1:8000, or at http://127.0.0.1:8000/anthropic and
+    so on. The command prints working examples. Agents are also served over AG-UI (/ag-ui),
+    A2A (/a2a) and the AI SDK's UI stream (/ai-sdk). Addresses other than this machine's need
+    a key: --key, or better DRAGOMAN_SERVE_KEY or --key-file, since other users can read
+    command lines. Ctrl-C stops the server after the running answers; a second one at once.
     """
     if directory is not None:
         os.chdir(directory)
@@ -172,7 +177,7 @@ def serve(
                 _load_targets(targets or [], model),
                 gateway,
                 {
-                    "store": None if store == "none" else store,
+                    "store": store if store != "none" else None,
                     "auth": auth,
                     "hosts": host_names,
                     "origins": origins or (),
@@ -194,13 +199,18 @@ def serve(
 
 
 def _has_agents(service: Service) -> bool:
-    """Whether agents are served, and not models of a gateway alone."""
+    """True if agents are served, and not only models of a gateway."""
     from dragoman.serve.core.agents import AgentBackend
 
     return any(isinstance(backend, AgentBackend) for backend in service.backends)
 
 
 def _make_policy(on_disconnect: str) -> AgentPolicy:
+    """Returns the policy for agents' runs.
+
+    Raises:
+        BadParameter: `--on-disconnect` has another value.
+    """
     from dragoman.serve import AgentPolicy
 
     if on_disconnect not in ("cancel", "detach"):
@@ -211,13 +221,13 @@ def _make_policy(on_disconnect: str) -> AgentPolicy:
 
 
 def _read_keys(arguments: list[str], file: Path | None) -> list[Key] | None:
-    """The keys of the command line, else of the variable; and of the file. `None`: there are
-    none."""
-    from dragoman.serve.http.callers import Key, keys_in, read_keys
+    """Returns the keys of the command line, or else of the variable, and those of the file; None if
+    there are none."""
+    from dragoman.serve.http.callers import Key, parse_keys, read_keys
 
     keys = [Key(argument) for argument in arguments]
     if not keys and (variable := os.environ.get(_KEY)):
-        keys = keys_in(variable, where=_KEY)
+        keys = parse_keys(variable, where=_KEY)
     if file is not None:
         keys += read_keys(file)
     return keys or None
@@ -225,7 +235,7 @@ def _read_keys(arguments: list[str], file: Path | None) -> list[Key] | None:
 
 @contextmanager
 def _show_logs(*, calls: bool) -> Generator[None]:
-    """Shows what goes wrong, and each call if wanted, in a line each."""
+    """Shows failures on standard error, and with `calls` a line per call."""
     import logging
 
     log, of_calls = logging.getLogger("dragoman.serve"), logging.getLogger("dragoman.serve.calls")
@@ -244,10 +254,10 @@ def _show_logs(*, calls: bool) -> Generator[None]:
 
 
 def _load_targets(targets: list[str], model: str | None) -> list[tuple[str, Any]]:
-    """What is to be served, by name.
+    """Returns what to serve, with names.
 
     Raises:
-        BadParameter: it is not there.
+        BadParameter: something does not exist, or two things have the same name.
     """
     from dragoman.agent import Agent
     from dragoman.cli.modules import load_value
@@ -256,23 +266,31 @@ def _load_targets(targets: list[str], model: str | None) -> list[tuple[str, Any]
     for target in targets:
         value = load_value(target, _TARGET, lambda module, values: _find_agents(module, values))
         name = target.partition(":")[2]
-        served += value if isinstance(value, _ModuleAgents) else [(name, value)]
+        if isinstance(value, _ModuleAgents):
+            served += value
+        else:
+            served.append((name, value))
     if model is not None:
         served.append((model, Agent[None](model)))
     names = [name for name, _ in served]
     if len(set(names)) < len(names):
         raise typer.BadParameter(
-            f"two are named {max(names, key=names.count)!r}, so that clients could not ask for one",
+            f"two targets are named {max(names, key=names.count)!r}; clients could not tell them apart",
             param_hint=_TARGET,
         )
     return served
 
 
 class _ModuleAgents(list[tuple[str, Any]]):
-    """The agents of a module, by name."""
+    """The agents of a module, by name. Its own type tells it from a list that a module may hold."""
 
 
 def _find_agents(module: str, values: JsonMap) -> _ModuleAgents:
+    """Returns the agents of a module, each once.
+
+    Raises:
+        BadParameter: there are none.
+    """
     from dragoman.agent import Agent
 
     agents: dict[int, tuple[str, Any]] = {}
@@ -287,15 +305,16 @@ def _find_agents(module: str, values: JsonMap) -> _ModuleAgents:
 
 
 def _is_instance(value: Any, cls: type) -> bool:
+    """True if a value is an instance of a class, without narrowing the value's type for pyright."""
     return isinstance(value, cls)
 
 
 def _make_app(served: list[tuple[str, Any]], file: Path | None, options: Json) -> Starlette:
-    """The application.
+    """Returns the application.
 
     Raises:
-        BadParameter: what is named is nothing that can be served.
-        SettingsError: what the file says cannot be used, or a model has no key.
+        BadParameter: a target cannot be served.
+        SettingsError: the gateway's file cannot be used, or a model has no key.
     """
     from starlette.applications import Starlette
 
@@ -317,27 +336,26 @@ def _make_app(served: list[tuple[str, Any]], file: Path | None, options: Json) -
             raise typer.BadParameter(
                 f"{name!r} is a {type(value).__name__}, and no agent", param_hint=_TARGET
             )
-    gateway = None if file is None else Gateway.from_toml(file)
+    gateway = Gateway.from_toml(file) if file is not None else None
     if not served and gateway is None:
         served = [("local", Agent[None]())]
     agents: dict[str, Agent[Any]] = dict(served)
     for agent in agents.values():
         _check_keys(agent)
         _load_embedded_model(agent)
-    # A gateway's names must not be an agent's.
-    several = len(agents) > 1 or gateway is not None
-    return app(
-        (agents if several else next(iter(agents.values()))) if agents else None,
-        gateway=gateway,
-        **options,
-    )
+    if not agents:
+        return app(None, gateway=gateway, **options)
+    # One agent alone answers to any model name, which would hide the names of a gateway.
+    if len(agents) == 1 and gateway is None:
+        return app(next(iter(agents.values())), **options)
+    return app(agents, gateway=gateway, **options)
 
 
 def _check_keys(agent: Agent[Any]) -> None:
-    """Refuses an agent none of whose models has its key. The server warns of one that has some.
+    """Refuses an agent if none of its models has a key. If some have, the server only warns.
 
     Raises:
-        AuthenticationError: there is none.
+        AuthenticationError: no model has a key.
     """
     errors = list(agent.check_keys().values())
     if errors and errors[0] is not None and None not in errors:
@@ -345,7 +363,7 @@ def _check_keys(agent: Agent[Any]) -> None:
 
 
 def _load_embedded_model(agent: Any) -> None:
-    """Starts what serves the agent's model, where that is this process."""
+    """Starts the embedded model if the agent uses it."""
     from dragoman import providers
 
     if agent.provider_name != "local":
@@ -355,12 +373,14 @@ def _load_embedded_model(agent: Any) -> None:
     record = providers.get("local")
     if callable(record.base_url):
         echo("loading the embedded model", err=True)
-        asyncio.run(record.base_url(agent.chat_model_name or record.chat_model))  # pyright: ignore
+        # `callable` leaves pyright a function of unknown arguments: it takes a model's name.
+        start_server: Any = record.base_url
+        asyncio.run(start_server(agent.chat_model_name or record.chat_model))
 
 
 def _list_host_names(host: str) -> list[str]:
-    """By which names clients reach it that send a key: a page of another's, which could come under
-    any name, has none."""
+    """Returns the host names by which clients with keys reach the server. Behind `0.0.0.0` and `::`
+    any name will do: a web page under a foreign name has no key."""
     if host in ("0.0.0.0", "::"):  # noqa: S104
         return ["*"]
     return [f"[{host}]" if ":" in host else host]
@@ -397,23 +417,30 @@ A2A     {url}/a2a            its card: {url}/.well-known/agent-card.json
 def format_greeting(
     names: Sequence[str], url: str, variable: str | None, *, agents: bool = False
 ) -> str:
-    """Where the server is, and clients in three languages.
+    """Returns the server's address and examples in three languages.
 
-    `names`: what clients may ask for; `*` stands for any characters. `variable`: of the
-    environment, which holds the key that clients send; `None`: they need none. `agents`: whether
-    agents are among them, which are served in agent protocols too.
+    `names`: the models that clients may ask for, in which `*` stands for any characters.
+    `variable`: the environment variable with the clients' key, or None if they need none. `agents`:
+    agents are among them, which are also served in agent protocols.
     """
     example = next((name for name in names if "*" not in name), "MODEL")
-    listed = ", ".join(names[:_MOST_NAMES]) + (
-        f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
-    )
-    text = _TEXT + (_PROTOCOLS if agents else "")
-    return text.format(
-        url=url,
-        names=listed or "models",
-        model=msgspec.json.encode(example).decode(),
-        header=f' -H "authorization: Bearer ${variable}"' if variable else "",
-        python_imports="import os\n" if variable else "",
-        python_key=f'os.environ["{variable}"]' if variable else '"none"',
-        javascript_key=f"process.env.{variable}" if variable else '"none"',
-    )
+    name_list = ", ".join(names[:_MOST_NAMES]) or "models"
+    if len(names) > _MOST_NAMES:
+        name_list += f" and {len(names) - _MOST_NAMES} more"
+    # The official clients refuse to start without a key, so one is given in any case.
+    fields = {
+        "header": "",
+        "python_imports": "",
+        "python_key": '"none"',
+        "javascript_key": '"none"',
+    }
+    if variable:
+        fields = {
+            "header": f' -H "authorization: Bearer ${variable}"',
+            "python_imports": "import os\n",
+            "python_key": f'os.environ["{variable}"]',
+            "javascript_key": f"process.env.{variable}",
+        }
+    text = _TEXT + _PROTOCOLS if agents else _TEXT
+    model = msgspec.json.encode(example).decode()
+    return text.format(url=url, names=name_list, model=model, **fields)

@@ -1,10 +1,11 @@
-"""What the command line prints: text of others is made harmless on its way out; a failure is one
-line, and an exit code.
+"""Prints to the terminal, with harmful characters escaped, and turns errors into a line and an exit
+code.
 
-Names of models, files and tools, errors, titles and answers come from servers and strangers' files.
-A terminal obeys some signs instead of showing them (ESC and other control characters), and some
-turn the order of what is read (U+202E and its kin) or break a line (U+2028). `echo` and `echo_json`
-write each of these as `\\u202e`; nothing in this package writes to the terminal in another way.
+Names of models, files and tools, errors, titles and answers come from servers and from other
+people's files. A terminal obeys some characters instead of showing them (ESC and other control
+characters), and some change the order of text (U+202E and similar) or break a line (U+2028). `echo`
+and `echo_json` write these as `\\u202e`. Nothing in this package writes to the terminal in another
+way.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ __all__ = [
 
 
 def _make_escapes(first: int, last: int) -> dict[int, str]:
-    """Code → its escape, as JSON has it: two of them where UTF-16 takes two."""
+    """Returns the JSON escape of each code from `first` to `last`; codes beyond 16 bits have
+    two."""
     signs = {
         code: chr(code).encode("utf-16-be", "surrogatepass") for code in range(first, last + 1)
     }
@@ -55,7 +57,7 @@ _CONTROLS = {
     for code, sign in (_make_escapes(0x00, 0x1F) | _make_escapes(0x7F, 0x9F)).items()
     if code not in (9, 10)
 }
-"""But for tab and line feed."""
+"""Control characters except tab and line feed."""
 STEERING: Mapping[int, str] = {
     **_make_escapes(0x061C, 0x061C),
     **_make_escapes(0x200E, 0x200F),
@@ -65,15 +67,15 @@ STEERING: Mapping[int, str] = {
     **_make_escapes(0xFFF9, 0xFFFB),
     **_make_escapes(0xE0000, 0xE007F),
 }
-"""Signs that turn the direction of text, break lines or hide text, and halves of characters → what
-is shown. A table for `str.translate`."""
+"""Characters that change the direction of text, break lines or hide text, and lone surrogates →
+their escapes. A table for `str.translate`."""
 _HARMFUL = {**_CONTROLS, **STEERING}
 _JSON = {code: sign for code, sign in _HARMFUL.items() if code >= 0x20}
 
 
 def escape(text: str) -> str:
-    """The text with every sign that a terminal obeys written as `\\u001b`; tabs and line feeds
-    stay."""
+    """Returns text with every character that a terminal obeys written as `\\u001b`. Tabs and line
+    feeds stay."""
     return text.translate(_HARMFUL)
 
 
@@ -83,8 +85,7 @@ def echo(text: object = "", *, err: bool = False) -> None:
 
 
 def echo_json(value: Any, *, indent: int = 2) -> None:
-    """Prints a value as JSON, escaped in JSON's own way. `indent`: spaces a level; 0: on one
-    line."""
+    """Prints a value as JSON, escaped as JSON does. `indent`: spaces per level; 0 for one line."""
     data = msgspec.json.encode(value)
     text = (msgspec.json.format(data, indent=indent) if indent else data).decode()
     print(text.translate(_JSON))  # noqa: T201 - the one place
@@ -100,29 +101,29 @@ EXIT_CODES: Mapping[type[Exception], int] = MappingProxyType(
         ProviderTimeoutError: 5,
     }
 )
-"""Kind of error → exit code: failure, usage, settings, the provider refused, network. The nearest
-kind counts."""
+"""Error class → exit code: failure, usage, settings, provider, network. The most specific class
+counts."""
 
 _OPTION_NAMES = (
     (", or pass api_key=", ""),
     ("pass base_url=", "give --base-url"),
     ("(auth=)", "(--key)"),
 )
-"""What the library calls arguments → how that is said on the command line."""
+"""Arguments in errors of the library → what they are called on the command line."""
 
 INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it: 128 and the signal's number."""
+"""Exit code after Ctrl-C, as in shells: 128 plus the number of the signal."""
 _NO_COMMAND = re.compile(r"No such command ['\"](.*?)['\"]", re.DOTALL)
 
 
 def find_exit_code(error: Exception) -> int:
-    """The exit code for an error of ours or of the command line's parser."""
+    """Returns the exit code of an error of dragoman or of the command line's parser."""
     return next(EXIT_CODES[base] for base in type(error).__mro__ if base in EXIT_CODES)
 
 
 def report(error: Exception) -> None:
-    """Says on standard error what is wrong, in one line; for a wrong command line also where to
-    read on. What a command that was given nothing raises is its help, which is shown as it is."""
+    """Prints an error on standard error in one line, with a hint at `--help` if the command line is
+    wrong. A command without arguments raises its help, which is printed as it is."""
     text = error.format_message() if isinstance(error, TyperException) else str(error)
     for argument, option in _OPTION_NAMES:
         text = text.replace(argument, option)
@@ -137,5 +138,5 @@ def report(error: Exception) -> None:
 
 
 def to_one_line(text: str) -> str:
-    """Text in one line, without signs that steer a terminal."""
+    """Returns text in one line, without characters that a terminal obeys."""
     return escape(" ".join(text.split()))

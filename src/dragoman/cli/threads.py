@@ -1,4 +1,5 @@
-"""`dragoman threads`: the conversations that are kept; and where the command line keeps them."""
+"""`dragoman threads`: the stored conversations, and the store in which the command line keeps
+them."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ __all__ = [
 ]
 
 _LAST = 200
-"""Messages of a thread that a model is given at most."""
+"""Most messages of a thread that a model receives."""
 
 StoreOption = Annotated[
     str | None,
@@ -45,7 +46,7 @@ StoreOption = Annotated[
         "--store",
         metavar="URL",
         envvar="DRAGOMAN_STORE",
-        help="Where conversations are kept: sqlite:///FILE or postgresql://…  "
+        help="Where conversations are stored: sqlite:///FILE or postgresql://…  "
         "[default: ~/.local/share/dragoman/threads.db]",
         show_default=False,
     ),
@@ -53,32 +54,30 @@ StoreOption = Annotated[
 
 
 def find_store_file(environment: Mapping[str, str] = os.environ) -> Path:
-    """The file that holds conversations: XDG_DATA_HOME/dragoman/threads.db, else
+    """Returns the file of stored conversations: XDG_DATA_HOME/dragoman/threads.db, or
     ~/.local/share/dragoman/threads.db."""
-    data = environment.get("XDG_DATA_HOME")
-    return (
-        (Path(data).expanduser() if data else Path.home() / ".local" / "share")
-        / "dragoman"
-        / "threads.db"
-    )
+    folder = Path.home() / ".local" / "share"
+    if data := environment.get("XDG_DATA_HOME"):
+        folder = Path(data).expanduser()
+    return folder / "dragoman" / "threads.db"
 
 
 class OpenThread(NamedTuple):
-    """A conversation that is gone on with, or begun."""
+    """A conversation that continues, or a new one."""
 
     id: str
-    """Its id."""
+    """The thread's id."""
     messages: list[Message]
-    """What was said in it, as far as a model is given it."""
+    """The messages that the model receives."""
 
 
 @asynccontextmanager
 async def open_thread(agent: Agent[Any], name: str | None) -> AsyncGenerator[OpenThread, None]:
-    """The conversation of that name; without one, the last that is kept, or, where none are, one of
-    its own. Its store is closed behind it.
+    """Opens the conversation with this name, or the last one without a name. An agent without a
+    memory gets a new one. The store is closed with the block.
 
     Raises:
-        HistoryError: none is kept.
+        HistoryError: no conversation is stored.
     """
     from dragoman.memory.conversation import load_thread
     from dragoman.runtime import new_id
@@ -91,16 +90,14 @@ async def open_thread(agent: Agent[Any], name: str | None) -> AsyncGenerator[Ope
         if name is None:
             threads = (await memory.threads(per_page=1)).items
             if not threads:
-                raise HistoryError(
-                    "no conversation is kept to go on with; begin one with --thread NAME"
-                )
+                raise HistoryError("no conversation is stored yet; start one with --thread NAME")
             name = threads[0].id
         yield OpenThread(name, await load_thread(memory, name, None))
 
 
 async def find_last_origin(url: str | None, name: str | None) -> Origin | None:
-    """Which model answered last in the conversation of that name, or in the one that was kept last;
-    `None`: none did."""
+    """Returns the origin of the last model message in a conversation, by default the last
+    conversation; None if there is none."""
     from dragoman.memory.conversation import load_thread
 
     async with open_memory(url) as memory:
@@ -116,10 +113,10 @@ async def find_last_origin(url: str | None, name: str | None) -> Origin | None:
 
 
 def open_memory(url: str | None) -> Memory:
-    """The conversations at a URL, else in the user's own file.
+    """Returns the conversations at a URL, by default in the user's own file.
 
     Raises:
-        SettingsError: the URL is none, the folder cannot be made, or a package is missing.
+        SettingsError: the URL is wrong, the folder cannot be created, or a package is missing.
     """
     from dragoman.memory import Memory
 
@@ -129,7 +126,7 @@ def open_memory(url: str | None) -> Memory:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise SettingsError(
-                f"{file.parent} cannot be made: {error.strerror}; give --store"
+                f"cannot create {file.parent}: {error.strerror}; give --store"
             ) from error
         url = f"sqlite:///{file}"
     return Memory(url, last_messages=_LAST)
@@ -141,11 +138,11 @@ _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _Name = Annotated[str, typer.Argument(metavar="NAME", help="The conversation.", show_default=False)]
 _SPEAKERS = {"user": ">", "model": "", "system": "system:"}
 _WIDTH = 100
-"""Characters of a message in a list."""
+"""Most characters of a message in a list."""
 
 
 def list_threads(store: StoreOption = None, json: _Json = False) -> int:
-    """List the conversations, the last one first.
+    """List the stored conversations, latest first.
 
     \b
     dragoman threads list
@@ -159,7 +156,7 @@ def list_threads(store: StoreOption = None, json: _Json = False) -> int:
         _print_json(threads)
         return 0
     if not threads:
-        echo("note: no conversation is kept", err=True)
+        echo("note: no conversation is stored", err=True)
     for thread in threads:
         title = f"  {to_one_line(thread.title)}" if thread.title else ""
         echo(f"{_format_time(thread.updated_at)}  {to_one_line(thread.id)}{title}")
@@ -190,7 +187,7 @@ def export(
 ) -> int:
     """Print a conversation as JSON, in any format that dragoman writes.
 
-    What the format cannot hold is told on standard error.
+    What the format cannot hold is reported on standard error.
 
     \b
     dragoman threads export trip --to openai_chat > trip.json
@@ -219,15 +216,16 @@ def delete(
     store: StoreOption = None,
     yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
 ) -> int:
-    """Delete conversations. What is deleted is gone.
+    """Delete conversations for good, after a confirmation.
 
     \b
     dragoman threads delete trip
+    dragoman threads delete trip old --yes
     """
 
     if not yes and (sys.stdin is None or not sys.stdin.isatty()):
         raise typer.BadParameter(
-            "nobody can be asked here; give --yes to delete", param_hint="NAME"
+            "cannot ask for confirmation without a terminal; give --yes", param_hint="NAME"
         )
 
     async def find_missing(memory: Memory) -> list[str]:
@@ -259,7 +257,7 @@ def search(
     store: StoreOption = None,
     json: _Json = False,
 ) -> int:
-    """Find messages that have all these words, whole and in any case, the last one first.
+    """Find messages that contain all these words, in any case, latest first.
 
     \b
     dragoman threads search "glomma river"
@@ -285,13 +283,15 @@ def search(
 
 
 def describe_last_message(messages: Sequence[Message]) -> str:
-    """What was said last in a conversation, in a line."""
+    """Returns the last text of a conversation in one line."""
     text = next((message.text for message in reversed(messages) if message.text), "")
-    return f"last: {to_one_line(text)[-_WIDTH:]}" if text else f"{len(messages)} messages"
+    if text:
+        return f"last: {to_one_line(text)[-_WIDTH:]}"
+    return f"{len(messages)} messages"
 
 
 def _run_with_memory(store: str | None, work: Callable[[Memory], Awaitable[T]]) -> T:
-    """Works with the conversations, and closes them."""
+    """Runs work with the conversations, and closes them."""
     import asyncio
 
     async def done() -> T:
@@ -302,7 +302,7 @@ def _run_with_memory(store: str | None, work: Callable[[Memory], Awaitable[T]]) 
 
 
 async def _read_messages(memory: Memory, name: str) -> list[Message]:
-    """The messages of a conversation. What is damaged is told, and left out."""
+    """Returns the messages of a conversation. Damaged ones are reported and left out."""
 
     problems: list[str] = []
     page = await memory.recall(name, per_page=None, problems=problems)
@@ -312,7 +312,7 @@ async def _read_messages(memory: Memory, name: str) -> list[Message]:
 
 
 def _describe_message(message: Message) -> str:
-    """A message for people: its text, calls, results and files."""
+    """Returns a message for people: text, calls, results and files."""
     from dragoman.message import DataPart, FilePart, LinkPart
 
     lines = [message.text] if message.text else []

@@ -49,6 +49,7 @@ __all__ = [
     "chain_signature_digests",
     "parse_prefix_wire",
     "format_prefix",
+    "digest_value",
 ]
 
 
@@ -232,6 +233,11 @@ def chain_digests(messages: Iterable[Message]) -> list[str]:
     for message in messages:
         digests.append(extend_digest(digests[-1], message))
     return digests
+
+
+def digest_value(value: Any) -> str:
+    """Returns the digest of a JSON value or struct."""
+    return blake2b(_bytes(value), digest_size=DIGEST_SIZE).hexdigest()
 
 
 LARGE = 4096

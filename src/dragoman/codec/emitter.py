@@ -23,6 +23,7 @@ from dragoman.event import (
 )
 from dragoman.fold import MessageBuilder, close_part, part_events
 from dragoman.json_bytes import Json, JsonMap
+from dragoman.loss import Loss
 from dragoman.message import (
     Content,
     FinishReason,
@@ -180,6 +181,7 @@ class Emitter:
         metadata: JsonMap | None = None,
         native: Native = None,
         cut: bool = False,
+        losses: tuple[Loss, ...] = (),
     ) -> None:
         """Closes the message and what is open in it."""
         self.start()
@@ -187,7 +189,7 @@ class Emitter:
         self.finished = True
         self.origin = origin or self.origin
         self._finish = MessageFinished(
-            self.message_id, reason, usage, origin, metadata or {}, native
+            self.message_id, reason, usage, origin, metadata or {}, native, losses=losses
         )
         self.events.append(self._finish)
 

@@ -17,6 +17,7 @@ __all__ = [
     "as_object",
     "as_text",
     "body_bytes",
+    "drop_none",
     "check_depth",
     "merge_pieces",
     "if_list",
@@ -27,6 +28,7 @@ __all__ = [
     "merge_wire_fields",
     "need_object",
     "optional_field",
+    "pick",
     "read_extra_fields",
     "text_or_json",
     "has_error",
@@ -187,6 +189,16 @@ def optional_field(name: str, value: Any) -> Json:
 def read_extra_fields(block: JsonMap, *known: str) -> Json:
     """The fields of a JSON object that nobody has read."""
     return {key: value for key, value in block.items() if key not in known}
+
+
+def pick(fields: JsonMap, names: Collection[str]) -> Json:
+    """Returns the fields with these names."""
+    return {name: fields[name] for name in names if name in fields}
+
+
+def drop_none(fields: JsonMap) -> Json:
+    """Returns the fields that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def has_error(result: Any) -> bool:

@@ -4,7 +4,7 @@ takes, both ways. The conversation is a list."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Literal
 
 from dragoman.codec.serving import Problem
 from dragoman.json_bytes import Json
@@ -25,7 +25,7 @@ versions = ("v4", "v5", "v6", "v7")
 
 
 def load_messages(
-    payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+    payload: object, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
     """A list of model messages → messages. `origin` is given to the model's where they do not say
     whose they are. With `problems`, a message that cannot be read is left out and noted there.

@@ -4,7 +4,7 @@ list."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Literal
 
 from dragoman.codec.json_values import if_list, if_object, read_extra_fields
 from dragoman.codec.layout import Layout, Regeneration
@@ -45,7 +45,7 @@ _STEP = "step-start"
 
 
 def load_messages(
-    payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+    payload: object, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
     """A list of UI messages → messages. `origin` is given to the model's where they do not say
     whose they are. With `problems`, a message that cannot be read is left out and noted there.

@@ -51,7 +51,7 @@ class LoadedConversation(NamedTuple):
 
 
 def read(
-    value: Any,
+    value: object,
     format_name: str | None,
     problems: list[Problem] | None,
     origin: Origin | None = None,
@@ -66,41 +66,39 @@ def read(
     detected: list[Detected] = []
     messages: list[Message] = []
     start, field = 0, ""
-    for plain, part in _parts(value):
-        if plain:
+    for is_plain, part in _parts(value):
+        if is_plain:
             messages += [Message.user(text) for text in part if text]
         else:
             conversation = open_conversation(part)
             field = conversation.field
             if format_name is None:
-                whole = None
-            else:
-                whole = [
-                    Detected(
-                        format_name,
-                        layout(format_name).payload(conversation.messages, conversation.body),
-                    )
-                ]
-            if whole is None:
                 runs = detect_conversation(conversation)
             else:
-                runs = whole
+                payload = layout(format_name).payload(conversation.messages, conversation.body)
+                runs = [Detected(format_name, payload)]
             detected += runs
             for name, payload, offset in runs:
-                noted: list[Problem] | None = None if problems is None else []
+                run_problems: list[Problem] = []
+                noted = None if problems is None else run_problems
                 messages += get(name).load_messages(payload, origin=origin, problems=noted)
-                for index, of_field, error in (
-                    (problem.index, problem.field, problem.error) for problem in noted or ()
-                ):
-                    cast("list[Problem]", problems).append(
-                        Problem(index if index < 0 else start + offset + index, of_field, error)
-                    )
+                if problems is not None:
+                    problems += [_move(problem, start + offset) for problem in run_problems]
         start += len(if_list(part))
     return LoadedConversation(detected[0].format if detected else "", field, messages)
 
 
-def _parts(value: Any) -> Iterator[tuple[bool, Any]]:
-    """A conversation, apart at its plain texts → whether it is such texts, and they or the rest."""
+def _move(problem: Problem, offset: int) -> Problem:
+    """Returns a problem whose index counts from the start of the whole conversation. A negative
+    index is of the body, and stays."""
+    if problem.index < 0:
+        return problem
+    return Problem(offset + problem.index, problem.field, problem.error)
+
+
+def _parts(value: object) -> Iterator[tuple[bool, Any]]:
+    """Yields a conversation in runs: plain texts of the user, and everything else. Each comes with
+    whether it is plain texts."""
     if isinstance(value, str):
         yield True, [value]
     elif not isinstance(value, list):
@@ -238,7 +236,7 @@ def convert(
     )
 
 
-def place_in_body(payload: Any, to: str, *, in_body: bool) -> Any:
+def place_in_body(payload: object, to: str, *, in_body: bool) -> Any:
     """Returns the payload of a format as it is, or `in_body`: in the body of a request that holds
     nothing else, where the format has such bodies."""
     fields = layout(to).fields
@@ -315,12 +313,12 @@ def _body(
     return read_extra_fields(body, "model")
 
 
-def _says(value: Any) -> bool:
-    """Returns whether a field of a body says anything, alone or within."""
+def _says(value: object) -> bool:
+    """True if a field of a body says anything, alone or within."""
     return bool(any(if_object(value).values()) if isinstance(value, dict) else value)
 
 
-def _beside(source: Any, field: str, name: str) -> list[Loss]:
+def _beside(source: object, field: str, name: str) -> list[Loss]:
     """Returns the fields of a body that are no part of the conversation."""
     body = if_object(source)
     if not field or not name or layout(name).whole:

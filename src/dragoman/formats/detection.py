@@ -114,7 +114,7 @@ class Detected(NamedTuple):
     """Position of the first in the list that was given."""
 
 
-def detect(value: Any) -> str:
+def detect(value: object) -> str:
     """A conversation as JSON has it (a list of messages, one message, or the whole body of a
     request) → the name of its format. Where several formats have it and all read it alike, the most
     usual of them.
@@ -131,7 +131,7 @@ def detect(value: Any) -> str:
     return runs[0].format
 
 
-def detect_list(value: Any, *, near: str | None = None) -> list[Detected]:
+def detect_list(value: object, *, near: str | None = None) -> list[Detected]:
     """As `detect`, of a list whose messages may be of several formats: those that stand beside each
     other, in order. Where some of them are ambiguous, they have the format of the nearest that are
     not, if they may have it. `near`: the format of what stands before the list.
@@ -178,7 +178,7 @@ def detect_conversation(
     return detected_runs
 
 
-def payload_of(value: Any, name: str) -> Any:
+def payload_of(value: object, name: str) -> Any:
     """A conversation as JSON has it, as for `detect` → what `load_messages` of the format of that
     name takes.
 
@@ -189,7 +189,7 @@ def payload_of(value: Any, name: str) -> Any:
     return registry.layout(name).payload(elements, body)
 
 
-def field_of(value: Any) -> str:
+def field_of(value: object) -> str:
     """Returns the field of a body that holds the conversation; empty: the value is a list of
     messages or one of them, or none at all."""
     try:
@@ -198,38 +198,64 @@ def field_of(value: Any) -> str:
         return ""
 
 
-def open_conversation(value: Any) -> OpenedConversation:
-    """A conversation as JSON has it → its messages, and what is around them.
+def open_conversation(value: object) -> OpenedConversation:
+    """Returns the messages of a conversation in JSON, and the body around them.
 
     Raises:
-        HistoryError: there is none in it, or it nests too deep.
+        HistoryError: there is no conversation in it, or it nests too deep.
     """
     check_depth(value)
     facts = _load_facts()
     if isinstance(value, list):
         return OpenedConversation(cast("list[Any]", value), "", {})
     body = if_object(value)
-    if not _OF_MESSAGES.isdisjoint(body) or any(
-        format_.votes(body) == _SURE for format_ in facts.formats.values()
-    ):
+    if _is_message(body, facts):
         return OpenedConversation((value,), "", {})
-    list_fields = [field for field in facts.lists if isinstance(body.get(field), list)]
-    if len(full := [field for field in list_fields if body[field]]) > 1:
-        raise HistoryError(
-            f"there is a list in each of {' and '.join(full)}: give one of them, or pass format="
-        )
-    if field := next(iter(full or list_fields), ""):
+    if field := _find_list(body, facts):
         return OpenedConversation(body[field], field, body)
-    for layout in facts.layouts.values():
-        if not (layout.text and layout.fields and isinstance(body.get(layout.fields[0]), str)):
-            continue
-        if body.keys() <= {layout.fields[0], *(layout.beside or ())} or "model" in body:
-            return OpenedConversation((), layout.fields[0], body)
+    if field := _find_text(body, facts):
+        return OpenedConversation((), field, body)
     if not body:
         raise HistoryError(
             f"a conversation is a list of messages or the body of a request, not {value!r:.100}"
         )
     return OpenedConversation((value,), "", {})
+
+
+def _is_message(body: JsonMap, facts: _Facts) -> bool:
+    """True if an object is certainly a message, and no body of a request."""
+    if not _OF_MESSAGES.isdisjoint(body):
+        return True
+    return any(format_.votes(body) == _SURE for format_ in facts.formats.values())
+
+
+def _find_list(body: JsonMap, facts: _Facts) -> str:
+    """Returns the field of a body that holds a list of messages; empty if there is none.
+
+    Raises:
+        HistoryError: several fields hold messages.
+    """
+    list_fields = [field for field in facts.lists if isinstance(body.get(field), list)]
+    full = [field for field in list_fields if body[field]]
+    if len(full) > 1:
+        raise HistoryError(
+            f"there is a list in each of {' and '.join(full)}: give one of them, or pass format="
+        )
+    return next(iter(full or list_fields), "")
+
+
+def _find_text(body: JsonMap, facts: _Facts) -> str:
+    """Returns the field of a body that holds the prompt as a text; empty if there is none. The body
+    must name a model, or hold nothing that is foreign to the format."""
+    for layout in facts.layouts.values():
+        if not layout.text or not layout.fields:
+            continue
+        field = layout.fields[0]
+        if not isinstance(body.get(field), str):
+            continue
+        if "model" in body or body.keys() <= {field, *(layout.beside or ())}:
+            return field
+    return ""
 
 
 def _refute(elements: Sequence[Any], name: str, facts: _Facts) -> None:
@@ -246,9 +272,8 @@ def _refute(elements: Sequence[Any], name: str, facts: _Facts) -> None:
 def _runs(elements: Sequence[Any], names: Sequence[str], facts: _Facts) -> Iterator[_Run]:
     """Yields the longest pieces of a list that one format has."""
     start, ballots, is_plain = 0, dict.fromkeys(names, 1), True
-    counted: set[str] = (
-        set()
-    )  # roles of which a message with a text alone was voted on: another one changes nothing
+    # Roles whose plain texts were voted on: one more of the same role changes no vote.
+    counted: set[str] = set()
     for position, element in enumerate(elements):
         if isinstance(element, str):
             is_plain = False
@@ -274,7 +299,7 @@ def _runs(elements: Sequence[Any], names: Sequence[str], facts: _Facts) -> Itera
         yield _Run(start, list(elements[start:]), ballots, names, is_plain)
 
 
-def _votes(element: Any, role: str, names: Iterable[str], facts: _Facts) -> dict[str, int]:
+def _votes(element: object, role: str, names: Iterable[str], facts: _Facts) -> dict[str, int]:
     """Returns the votes of those formats that may have a message. `role`: as `_plain_role` gives
     it."""
     if role:
@@ -283,7 +308,7 @@ def _votes(element: Any, role: str, names: Iterable[str], facts: _Facts) -> dict
     return _ballots(element, names, facts.formats)
 
 
-def _plain_role(element: Any) -> str:
+def _plain_role(element: object) -> str:
     """Returns the role of a message that has nothing else but a text; empty: it is another."""
     fields = if_object(element)
     if len(fields) != 2:
@@ -294,40 +319,51 @@ def _plain_role(element: Any) -> str:
     return ""
 
 
-def _ballots(element: Any, names: Iterable[str], formats: Mapping[str, Format]) -> dict[str, int]:
+def _ballots(
+    element: object, names: Iterable[str], formats: Mapping[str, Format]
+) -> dict[str, int]:
     return {name: vote for name in names if (vote := formats[name].votes(element))}
 
 
 def _best(run: _Run, body: JsonMap, facts: _Facts) -> list[str]:
-    """Returns the formats that messages most likely are of; one alone, too, where several read them
-    alike. Where nothing tells more than that they could be of a format, one message with a fault
-    must not decide: those that have some of them count, too."""
+    """Returns the formats that messages are most likely of; the first of them if all read the
+    messages alike."""
     evidence = {
         name: (vote, facts.layouts[name].evidence(body)) for name, vote in run.ballots.items()
     }
     most = max(evidence.values())
     best = [name for name, votes in evidence.items() if votes == most]
+    # (1, 0) says only that the messages could be of a format. One faulty message must not decide
+    # then, so formats that have some of the messages count, too.
     if most == (1, 0):
-        some = {
-            name
-            for element in run.messages
-            if not isinstance(element, str)
-            for name in _votes(element, _plain_role(element), run.names, facts)
-        }
-        best += [name for name in run.names if name in some and name not in best]
-    if len(best) == 1:
-        return best
-    if len({facts.read[name] for name in best}) == 1 and run.is_plain:
-        return best[:1]
-    enough = list(_enough(run.messages))
-    if len({_reading(name, enough, body) for name in best}) == 1:
+        best += _find_partial(run, best, facts)
+    if len(best) == 1 or _read_alike(best, run, body, facts):
         return best[:1]
     return best
 
 
-def _enough(messages: Sequence[Any]) -> Sequence[Any]:
-    """Messages; where they are plain texts of a user and a model in turn, the first few: what a
-    format makes of these it makes of all."""
+def _find_partial(run: _Run, best: Sequence[str], facts: _Facts) -> list[str]:
+    """Returns the formats beside the best ones that may have at least one of the messages."""
+    some = {
+        name
+        for element in run.messages
+        if not isinstance(element, str)
+        for name in _votes(element, _plain_role(element), run.names, facts)
+    }
+    return [name for name in run.names if name in some and name not in best]
+
+
+def _read_alike(names: Sequence[str], run: _Run, body: JsonMap, facts: _Facts) -> bool:
+    """True if all of these formats read the messages as the same conversation."""
+    if run.is_plain and len({facts.read[name] for name in names}) == 1:
+        return True
+    sample = list(_find_sample(run.messages))
+    return len({_reading(name, sample, body) for name in names}) == 1
+
+
+def _find_sample(messages: Sequence[Any]) -> Sequence[Any]:
+    """Returns the messages that tell how a format reads all of them: the first few if user and
+    model say plain texts in turn, else every one."""
     roles = [
         role
         for element in messages

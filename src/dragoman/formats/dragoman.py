@@ -21,7 +21,7 @@ __all__ = ["dump_messages", "load_messages", "name", "votes"]
 name = "dragoman"
 
 
-def votes(message: Any) -> int:
+def votes(message: object) -> int:
     """Returns how surely an object is a stored message: 0 = cannot be, 1 = could be, 2 = likely, 3
     = hardly anything else."""
     fields = if_object(message)
@@ -31,7 +31,7 @@ def votes(message: Any) -> int:
 
 
 def load_messages(
-    payload: Any,
+    payload: object,
     *,
     origin: Origin | None = None,  # noqa: ARG001 each message has its own
     problems: list[Problem] | None = None,

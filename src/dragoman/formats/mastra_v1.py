@@ -4,7 +4,6 @@ list."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from dragoman.codec.serving import Problem
 from dragoman.json_bytes import Json
@@ -23,7 +22,7 @@ fields = ROW_FIELDS
 
 
 def load_messages(
-    payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+    payload: object, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
     """A list of rows → messages; a date may be a text or a `datetime`. `origin` is given to the
     model's messages where they do not say whose they are. With `problems`, a row that cannot be

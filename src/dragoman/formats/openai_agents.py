@@ -160,7 +160,7 @@ def _origin(data: Sequence[JsonMap]) -> Origin | None:
 
 
 def _is_by(origin: Origin | None, provider: str) -> bool:
-    """Returns whether a provider answered, or nothing says that another did."""
+    """True if a provider answered, or nothing says that another did."""
     return origin is None or origin.provider == provider
 
 
@@ -194,8 +194,8 @@ def _lift_thinking(part: ThinkingPart) -> list[ThinkingPart]:
 
 
 def _lower_thinking(message: Message, index: int) -> tuple[ThinkingPart, int]:
-    """Pieces of thinking, from that place on → the one that is written as their item, and how many
-    they are."""
+    """Returns the thinking that is written as one item, and how many pieces from `index` on it
+    stands for: the SDK puts all blocks of Anthropic's thinking into one."""
     first = message.content[index]
     assert isinstance(first, ThinkingPart)
     notes = _OWN.notes(first.native)
@@ -204,33 +204,36 @@ def _lower_thinking(message: Message, index: int) -> tuple[ThinkingPart, int]:
         if not RESPONSES.is_ours(first.native):  # the SDK knows no item of thinking without an id
             first = replace(first, native={**(first.native or {}), NAME: {"id": FAKE_ID}})
         return first, 1
-    most = notes.get("blocks") if has_item else None
-    parts: list[ThinkingPart] = []
-    for piece in message.content[index:]:
-        if not isinstance(piece, ThinkingPart) or (
-            isinstance(most, int) and len(parts) >= max(most, 1)
-        ):
-            break
-        if parts and (not _is_anthropics(piece) or _OWN.is_ours(piece.native)):
-            break
-        parts.append(piece)
+    parts = _same_item_parts(message.content[index:], notes.get("blocks") if has_item else None)
     blocks = [_dump_block(part) for part in parts]
     item = if_object(notes.get("item"))
     if not has_item:
         item = {"id": FAKE_ID, _DATA: _data("anthropic", message.origin)}
-    whole = item.get("type") == "reasoning"
-    if whole and if_object(item.get(_DATA)).get(_BLOCKS) == blocks:
-        return load_reasoning(item), len(parts)
-    envelope = read_extra_fields(item, "type", "summary", "content", "encrypted_content")
-    return load_reasoning(
-        _reasoning(
-            {**envelope, _DATA: read_extra_fields(if_object(item.get(_DATA)), _BLOCKS)}, blocks
-        )
-    ), len(parts)
+    data = if_object(item.get(_DATA))
+    is_whole = item.get("type") == "reasoning"
+    if not is_whole or data.get(_BLOCKS) != blocks:
+        envelope = read_extra_fields(item, "type", "summary", "content", "encrypted_content")
+        item = _reasoning({**envelope, _DATA: read_extra_fields(data, _BLOCKS)}, blocks)
+    return load_reasoning(item), len(parts)
+
+
+def _same_item_parts(content: Sequence[Content], most: object) -> list[ThinkingPart]:
+    """Returns the pieces at the start of `content` that belong to one item. `most`: how many blocks
+    the item had when it was read, if it was."""
+    limit = max(most, 1) if isinstance(most, int) else len(content)
+    parts: list[ThinkingPart] = []
+    for piece in content[:limit]:
+        if not isinstance(piece, ThinkingPart):
+            break
+        begins_item = not _is_anthropics(piece) or _OWN.is_ours(piece.native)
+        if parts and begins_item:
+            break
+        parts.append(piece)
+    return parts
 
 
 def _reasoning(envelope: JsonMap, blocks: Sequence[JsonMap]) -> Json:
-    """Returns the item that the SDK makes of blocks of thinking. `around`: its other fields."""
+    """Returns the item that the SDK makes of blocks of thinking. `envelope`: its other fields."""
     texts = [text for block in blocks if (text := if_text(block.get("thinking")))]
     signatures = [signature for block in blocks if (signature := if_text(block.get("signature")))]
     return {
@@ -313,7 +316,7 @@ layout = Layout(fields=())
 """Its list stands in no body of a request."""
 
 
-def votes(message: Any) -> int:
+def votes(message: object) -> int:
     """Returns how surely an object is an item of the SDK: 0 = cannot be, 1 = could be (or one of
     the Responses API alone), 2 = likely, 3 = hardly anything else."""
     fields = if_object(message)
@@ -324,7 +327,7 @@ def votes(message: Any) -> int:
 
 
 def load_messages(
-    payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+    payload: object, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
     """A list of items → messages. `origin` is given to the model's messages where the items do not
     name a model. With `problems`, an item that cannot be read is left out and noted there.

@@ -46,13 +46,17 @@ class Format(Protocol):
         """By which it is known; an attribute."""
         ...
 
-    def votes(self, message: Any) -> int:
+    def votes(self, message: object) -> int:
         """Returns how surely one element of a conversation, as JSON has it, is of this format: 0 it
         cannot be, 1 it could be, 2 it is likely, 3 it is hardly anything else. Never raises."""
         ...
 
     def load_messages(
-        self, payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+        self,
+        payload: object,
+        *,
+        origin: Origin | None = None,
+        problems: list[Problem] | None = None,
     ) -> list[Message]:
         """A conversation of the format → messages. `origin` is given to the model's messages where
         the format does not say whose they are. With `problems`, an element that cannot be read is
@@ -141,7 +145,8 @@ def history_fields() -> list[FormatFields]:
 
 
 def detectable() -> dict[str, Format]:
-    """All formats that can be detected, by name. A plug-in that is broken is passed over."""
+    """Returns all formats that can be detected, by name. A plug-in that is broken is passed
+    over."""
     formats: dict[str, Format] = {}
     of_wires = wires.names()
     for name in names():

@@ -27,12 +27,12 @@ from dragoman.wires.a2a.compact import (
     RESULT,
     START,
     Entry,
-    field,
+    find_text,
     get_agui_event_type_from_a2a_message,
     merge_arguments,
+    read_field,
     reduce_entries,
     role_name,
-    text_in,
     tool_calls_of,
     tool_results_of,
 )
@@ -89,15 +89,15 @@ _RESPONSES: Mapping[str, str] = {
 }
 
 
-def get_agui_event_type_from_task_status_update(update: Any) -> str:
-    """The canonical type of a task's update, by its state, which is a text, an enum or an object
-    with a `value`. A task as its stream begins with it (`kind: "task"`, at work) is the beginning
-    of a run."""
-    value = field(field(update, "status"), "state")
-    state = if_text(value) or if_text(field(value, "value"))
+def get_agui_event_type_from_task_status_update(update: object) -> str:
+    """Returns the canonical type of a task's update, by its state, which is a text, an enum or an
+    object with a `value`. A task as its stream begins with it (`kind: "task"`, at work) is the
+    beginning of a run."""
+    value = read_field(read_field(update, "status"), "state")
+    state = if_text(value) or if_text(read_field(value, "value"))
     if state.startswith("TASK_STATE_"):
         state = state.removeprefix("TASK_STATE_").lower().replace("_", "-")
-    if state == "working" and field(update, "kind") == "task":
+    if state == "working" and read_field(update, "kind") == "task":
         return _RUN
     return STATE_TYPES.get(state, _RUN)
 
@@ -105,10 +105,10 @@ def get_agui_event_type_from_task_status_update(update: Any) -> str:
 def add_canonical_type_to_message(message: Any) -> Any:
     """Notes in a message which event it is, and returns it. An update of a task, whose state says
     it, is left as it is."""
-    if field(message, "status") is not None or field(message, "role") is None:
+    if read_field(message, "status") is not None or read_field(message, "role") is None:
         return message
     kind = get_agui_event_type_from_a2a_message(message)
-    metadata = {**if_object(field(message, "metadata")), "canonical_type": kind}
+    metadata = {**if_object(read_field(message, "metadata")), "canonical_type": kind}
     if isinstance(message, dict):
         message["metadata"] = metadata
     else:
@@ -116,11 +116,11 @@ def add_canonical_type_to_message(message: Any) -> Any:
     return cast("Any", message)
 
 
-def convert_a2a_message_to_agui_event(message: Any) -> Json:
+def convert_a2a_message_to_agui_event(message: object) -> Json:
     """A message → its event. One call is `toolCall` and one result `toolCallId` and `result`;
     several are lists. Text beside calls or results is their event's `content`."""
     kind = get_agui_event_type_from_a2a_message(message)
-    text = text_in(message) or ""
+    text = find_text(message) or ""
     event: Json = {"type": _TYPES.get(kind, _TYPES[CONTENT])}
     if kind in (START, ARGS):
         calls = [_call(call) for call in tool_calls_of(message) or []]
@@ -139,13 +139,13 @@ def convert_a2a_message_to_agui_event(message: Any) -> Json:
     return event
 
 
-def convert_task_status_update_to_agui_event(update: Any, task: Any = None) -> Json:
+def convert_task_status_update_to_agui_event(update: object, task: object = None) -> Json:
     """A task's update, or the task itself → its event. `task`: whose id is the run's; without it,
     the update's own. The beginning of a run has the task's context as its `threadId`."""
     kind = get_agui_event_type_from_task_status_update(update)
-    run_id = field(task, "id") or field(update, "taskId", "task_id", "id")
+    run_id = read_field(task, "id") or read_field(update, "taskId", "task_id", "id")
     event = {"type": _kebab(kind), "runId": if_text(run_id)}
-    contexts = [if_text(field(value, "contextId", "context_id")) for value in (task, update)]
+    contexts = [if_text(read_field(value, "contextId", "context_id")) for value in (task, update)]
     thread_id = contexts[0] or contexts[1]
     if kind == _RUN and thread_id:
         return {**event, "threadId": thread_id}
@@ -153,10 +153,10 @@ def convert_task_status_update_to_agui_event(update: Any, task: Any = None) -> J
 
 
 def compact_events(events: Sequence[JsonMap]) -> list[Json]:
-    """The events that stay once their stream is over. Chunks, each of which holds the text so far,
-    go where a later event of the answer holds their text; where none does, the last stays, as an
-    end. Arguments in pieces are merged into those of their call. The events given are left as they
-    are.
+    """Returns the events that stay once their stream is over. Chunks, each of which holds the text
+    so far, go where a later event of the answer holds their text; where none does, the last stays,
+    as an end. Arguments in pieces are merged into those of their call. The events given are left as
+    they are.
 
     Raises:
         HistoryError: it is no list of objects.
@@ -237,12 +237,12 @@ def _delta(data: Json) -> Json:
     return {"event": "message.delta", "data": data}
 
 
-def convert_a2a_message_to_openai(message: Any) -> tuple[Json | None, list[Json]]:
+def convert_a2a_message_to_openai(message: object) -> tuple[Json | None, list[Json]]:
     """A message → what `convert_agui_event_to_openai_chat` makes of its event."""
     return convert_agui_event_to_openai_chat(convert_a2a_message_to_agui_event(message))
 
 
-def _check(events: Any) -> None:
+def _check(events: object) -> None:
     """Refuses what are no events.
 
     Raises:
@@ -262,7 +262,7 @@ def _kebab(kind: str) -> str:
     return "-".join(words).lower()
 
 
-def _call(call: Any) -> Json:
+def _call(call: object) -> Json:
     fields = if_object(call)
     if "toolCallId" in fields:
         read = load_call(fields)
@@ -275,7 +275,7 @@ def _call(call: Any) -> Json:
     }
 
 
-def _result(result: Any) -> Json:
+def _result(result: object) -> Json:
     fields = if_object(result)
     if "toolCallId" in fields:
         read = load_result(fields)
@@ -284,7 +284,7 @@ def _result(result: Any) -> Json:
 
 
 def _calls(event: JsonMap) -> list[Json]:
-    """The calls of an event, which are a list, or one alone."""
+    """Returns the calls of an event, which are a list, or one alone."""
     if "toolCalls" in event:
         return [if_object(call) for call in if_list(event["toolCalls"])]
     if "toolCall" in event:
@@ -293,7 +293,7 @@ def _calls(event: JsonMap) -> list[Json]:
 
 
 def _results(event: JsonMap) -> list[Json]:
-    """The results of an event, which are a list, or one alone."""
+    """Returns the results of an event, which are a list, or one alone."""
     if "results" in event:
         return [if_object(result) for result in if_list(event["results"])]
     if "toolCallId" not in event:
@@ -302,14 +302,14 @@ def _results(event: JsonMap) -> list[Json]:
 
 
 def _entry(event: JsonMap) -> Entry:
-    """An event as compaction reads it."""
+    """Returns an event as compaction reads it."""
     kind = _KINDS.get(if_text(event.get("type")), "")
     calls = [(if_text(call.get("id")), call.get("arguments")) for call in _calls(event)]
     return Entry(kind, if_text(_message_of(event).get("content")), calls)
 
 
 def _message_of(event: JsonMap) -> Json:
-    """The message of an event; of calls their text."""
+    """Returns the message of an event; of calls their text."""
     return if_object(event.get("message")) or {
         "role": "assistant",
         "content": if_text(event.get("content")),
@@ -345,50 +345,53 @@ def _tool_message(result: JsonMap) -> Json:
     return {"role": "tool", "tool_call_id": result.get("toolCallId", ""), "content": content}
 
 
-def _json(value: Any) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def extract_user_text_and_tool_results(message: Any) -> tuple[str, list[Any]]:
-    """All text of a message, joined, and the results of all its parts."""
-    return text_in(message) or "", tool_results_of(message) or []
+def extract_user_text_and_tool_results(message: object) -> tuple[str, list[Any]]:
+    """Returns all text of a message, joined, and the results of all its parts."""
+    return find_text(message) or "", tool_results_of(message) or []
 
 
-def convert_mcp_tool_to_openai(tool: Any) -> Json:
+def convert_mcp_tool_to_openai(tool: object) -> Json:
     """A tool as MCP lists it → as Chat Completions takes it."""
-    schema = field(tool, "inputSchema", "input_schema")
+    schema = read_field(tool, "inputSchema", "input_schema")
     function: Json = {
-        "name": field(tool, "name"),
-        "description": field(tool, "description") or "",
+        "name": read_field(tool, "name"),
+        "description": read_field(tool, "description") or "",
         "parameters": {} if schema is None else schema,
     }
     return {"type": "function", "function": function}
 
 
-def convert_openai_tool_call_to_mcp(call: Any) -> Json:
+def convert_openai_tool_call_to_mcp(call: object) -> Json:
     """A call of Chat Completions, a dictionary or an object → its id, its name and its arguments.
     Text that is no JSON is no arguments."""
-    function = field(call, "function")
-    arguments = field(function, "arguments")
+    function = read_field(call, "function")
+    arguments = read_field(function, "arguments")
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments)
         except (ValueError, RecursionError):
             arguments = {}
     return {
-        "call_id": field(call, "id"),
-        "name": field(function, "name"),
+        "call_id": read_field(call, "id"),
+        "name": read_field(function, "name"),
         "arguments": {} if arguments is None else arguments,
     }
 
 
-def convert_tool_result_to_openai(result: Any) -> Json:
+def convert_tool_result_to_openai(result: object) -> Json:
     """A result of an A2A message → the message of a tool.
 
     Raises:
         ValueError: it does not say which call it answers, or has no output.
     """
-    call_id, output = field(result, "call_id", "toolCallId"), field(result, "output", "content")
+    call_id, output = (
+        read_field(result, "call_id", "toolCallId"),
+        read_field(result, "output", "content"),
+    )
     if not if_text(call_id):
         raise ValueError("a tool result names the call that it answers; send its call_id")
     if output is None:
@@ -396,8 +399,8 @@ def convert_tool_result_to_openai(result: Any) -> Json:
     return {"role": "tool", "tool_call_id": call_id, "content": text_or_json(output)}
 
 
-def extract_event_data(event: Any) -> Any:
-    """What an event of a client holds: of a pair the second, of a tuple of one that one, of
+def extract_event_data(event: object) -> Any:
+    """Returns what an event of a client holds: of a pair the second, of a tuple of one that one, of
     anything else itself."""
     if not isinstance(event, tuple):
         return event
@@ -410,7 +413,7 @@ def extract_event_data(event: Any) -> Any:
 
 
 def extract_task_from_tuple(event: Any) -> Any:
-    """The task that stands first in a tuple; `None`: there is none."""
+    """Returns the task that stands first in a tuple; `None`: there is none."""
     if isinstance(event, tuple):
         values = cast("tuple[Any, ...]", event)
     else:
@@ -421,14 +424,14 @@ def extract_task_from_tuple(event: Any) -> Any:
 
 
 def extract_task_from_event(event: Any) -> Any:
-    """The task in an event: a tuple's, a member's (`task`, `result`), or the event itself; `None`:
-    there is none."""
+    """Returns the task in an event: a tuple's, a member's (`task`, `result`), or the event itself;
+    `None`: there is none."""
     if isinstance(event, tuple):
         return extract_task_from_tuple(event)
     if _is_task(event):
         return event
     for name in ("task", "result", "root"):
-        inner = field(event, name)
+        inner = read_field(event, name)
         if inner is None:
             task = None
         else:
@@ -438,5 +441,5 @@ def extract_task_from_event(event: Any) -> Any:
     return None
 
 
-def _is_task(value: Any) -> bool:
-    return field(value, "status") is not None and isinstance(field(value, "id"), str)
+def _is_task(value: object) -> bool:
+    return read_field(value, "status") is not None and isinstance(read_field(value, "id"), str)

@@ -53,7 +53,7 @@ _RESULTS = ("tool", "observation", "function_response", "function", "ipython")
 """`from` of the turns that hold results."""
 
 
-def votes(message: Any) -> int:
+def votes(message: object) -> int:
     """Returns how surely an object is a turn: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly
     anything else."""
     fields = if_object(message)
@@ -65,7 +65,7 @@ def votes(message: Any) -> int:
 
 
 def load_messages(
-    payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+    payload: object, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
     """`{"conversations": […], …}`, or the list alone → messages. `origin` is given to the model's.
     With `problems`, a turn that cannot be read is left out and noted there.
@@ -114,7 +114,7 @@ def load_messages(
     return messages
 
 
-def _turn(turn: Any, index: int) -> Json:
+def _turn(turn: object, index: int) -> Json:
     if not isinstance(turn, dict):
         raise HistoryError(f'"conversations[{index}]" must be an object with "from" and "value"')
     fields = cast("Json", turn)
@@ -129,7 +129,7 @@ def _turn(turn: Any, index: int) -> Json:
     return fields
 
 
-def _field_at_fault(turn: Any) -> str | None:
+def _field_at_fault(turn: object) -> str | None:
     if not isinstance(turn, dict):
         return None
     fields = cast("Json", turn)

@@ -51,8 +51,8 @@ def dump_messages(
     target: Origin | None = None,
     losses: list[Loss] | None = None,
 ) -> Json | list[Json]:
-    """Messages → `{"conversations": […], …}`; the list alone where it was read so. What the format
-    cannot hold is added to `losses`."""
+    """Returns `{"conversations": […], …}`; the list alone where the messages were read from one.
+    What the format cannot hold is added to `losses`."""
     conversation = tuple(messages)
     plain, positions = strip_all_marks(conversation)
     out = Outgoing(
@@ -89,43 +89,51 @@ def _with_ids(messages: Sequence[Message]) -> Places:
     """Returns the calls and results whose ids must be written, since a reader would otherwise take
     a result for that of another call, or for one of none that is known."""
     pairing, written = OpenCalls(), Places()
-    of_id: dict[str, Places] = {}
+    places_by_id: dict[str, Places] = {}
     for position, message in enumerate(messages):
         if message.role is Role.USER:
             pairing.end()
         for part_index, piece in enumerate(message.content):
-            if isinstance(piece, ToolCallPart | ToolResultPart) and "id" in OWN.form(piece.native):
+            if not isinstance(piece, ToolCallPart | ToolResultPart):
+                continue
+            if "id" in OWN.form(piece.native):
                 written.add((position, part_index))
-            if isinstance(piece, ToolCallPart | ToolResultPart) and piece.run_by != "provider":
-                of_id.setdefault(piece.id, Places()).add((position, part_index))
-            if isinstance(piece, ToolCallPart) and _is_sent(message, piece):
-                pairing.call(Called(piece.id, piece.name, position, part_index))
-            elif (
-                isinstance(piece, ToolResultPart)
-                and message.role is Role.USER
-                and piece.run_by != "provider"
-            ):
-                if piece.id:
-                    answered = pairing.find(piece.id, "")
-                else:
-                    answered = pairing.find("", piece.name)
-                form = OWN.form(piece.native)
-                unnamed = any(form_name in form for form_name in ("plain", "bare", "nameless"))
-                if "id" in form:
-                    read_as = answered
-                else:
-                    read_as = pairing.find("", "" if unnamed else piece.name)
-                if (
-                    answered is None and piece.id and "made" not in form
-                ):  # its call, if any, has its result already
-                    written |= {(position, part_index)} | of_id.get(piece.id, Places())
-                elif read_as != answered:
-                    written |= {(position, part_index)} | (
-                        {(answered.position, answered.place)} if answered else Places()
-                    )
-                if answered is not None:
-                    pairing.answer(answered)
+            if piece.run_by == "provider":
+                continue
+            places = places_by_id.setdefault(piece.id, Places())
+            places.add((position, part_index))
+            if isinstance(piece, ToolCallPart):
+                if _is_sent(message, piece):
+                    pairing.call(Called(piece.id, piece.name, position, part_index))
+            elif message.role is Role.USER:
+                written |= _ids_of_result(piece, (position, part_index), places, pairing)
     return written
+
+
+def _ids_of_result(
+    result: ToolResultPart, place: tuple[int, int], places: Places, pairing: OpenCalls
+) -> Places:
+    """Answers the call of a result in `pairing`. Returns whose ids must be written so that a reader
+    finds the same call. `places`: all calls and results with its id."""
+    if result.id:
+        answered = pairing.find(result.id, "")
+    else:
+        answered = pairing.find("", result.name)
+    form = OWN.form(result.native)
+    # Without ids a reader takes the first open call of that name, or of any name.
+    is_unnamed = not form.keys().isdisjoint(("plain", "bare", "nameless"))
+    read_as = answered
+    if "id" not in form:
+        read_as = pairing.find("", "" if is_unnamed else result.name)
+    if answered is None:
+        # Its call has a result already, or there is none; a made-up id says nothing.
+        if result.id and "made" not in form:
+            return places
+        return {place} if read_as is not None else Places()
+    pairing.answer(answered)
+    if read_as == answered:
+        return Places()
+    return {place, (answered.position, answered.place)}
 
 
 def _is_sent(message: Message, call: ToolCallPart) -> bool:
@@ -133,7 +141,7 @@ def _is_sent(message: Message, call: ToolCallPart) -> bool:
 
 
 def _turns(out: Outgoing[Any], position: int, written: Places) -> Iterator[Json]:
-    """A message → its turns: those of its results, then that of all else."""
+    """Yields the turns of a message: those of its results, then one for all else."""
     message = out.messages[position]
     pieces = list(enumerate(message.content))
     results = [
@@ -180,17 +188,16 @@ def _result_turns(
     results: Sequence[tuple[int, ToolResultPart]],
     written: Places,
 ) -> Iterator[Json]:
+    """Yields the turns of results. Those beside each other share one, except where they were read
+    from turns of their own."""
     turns: list[list[tuple[int, ToolResultPart]]] = []
+    is_alone_before = True
     for part_index, part in results:
-        alone = "plain" in OWN.form(part.native)
-        if (
-            not turns
-            or alone
-            or "turn" in OWN.notes(part.native)
-            or "plain" in OWN.form(turns[-1][-1][1].native)
-        ):
+        is_alone = "plain" in OWN.form(part.native)
+        if is_alone or is_alone_before or "turn" in OWN.notes(part.native):
             turns.append([])
         turns[-1].append((part_index, part))
+        is_alone_before = is_alone
     for turn in turns:
         note = if_object(OWN.notes(turn[0][1].native).get("turn"))
         values = {id(part): _result(out, position, part_index, part) for part_index, part in turn}
@@ -219,13 +226,8 @@ def _result(out: Outgoing[Any], position: int, part_index: int, part: ToolResult
             texts.append(piece.text)
             continue
         if read_media_text(piece) is None:
-            out.lose(
-                position,
-                part_index,
-                name_part_type(piece),
-                "the format holds text only; a text names it",
-                media_label(piece),
-            )
+            why = "the format holds text only; a text names it"
+            out.lose(position, part_index, name_part_type(piece), why, media_label(piece))
         texts.append(describe_as_text(piece))
     if len(texts) > 1:
         out.lose(position, part_index, Lost.texts, "the pieces of a result are one text")
@@ -235,7 +237,7 @@ def _result(out: Outgoing[Any], position: int, part_index: int, part: ToolResult
 def _answer(
     out: Outgoing[Any], position: int, pieces: Sequence[tuple[int, Content]], written: Places
 ) -> tuple[str, str | None]:
-    """The model's content → who speaks, and the text; no text where nothing is left of it."""
+    """Returns the speaker and the text of a model's content; no text if nothing is left of it."""
     message = out.messages[position]
     form = OWN.form(message.native)
     writable = _writable_parts(out, position, pieces)
@@ -251,17 +253,12 @@ def _answer(
     if pieces and not writable:
         return speaker, None
     value = dump_answer([piece for _, piece in writable], lambda call: ids.get(id(call)))
-    suspect = [(part_index, piece) for part_index, piece in writable if _has_tags(piece)]
-    if suspect and not _is_read_as(value, [piece for _, piece in writable]):
-        for part_index, piece in [
-            (part_index, piece) for part_index, piece in pieces if _has_tags(piece)
-        ] or suspect:
-            out.lose(
-                position,
-                part_index,
-                name_part_type(piece),
-                "it has tags in it that are read as something else",
-            )
+    suspects = [entry for entry in writable if _has_tags(entry[1])]
+    if suspects and not _is_read_as(value, [piece for _, piece in writable]):
+        # The message's own pieces are named; `writable` has joined texts.
+        for part_index, piece in [entry for entry in pieces if _has_tags(entry[1])] or suspects:
+            why = "it has tags in it that are read as something else"
+            out.lose(position, part_index, name_part_type(piece), why)
     return "gpt" if "calls" in form else speaker, value
 
 
@@ -270,7 +267,7 @@ def _has_tags(piece: Content) -> bool:
 
 
 def _is_read_as(value: str, parts: Sequence[Held]) -> bool:
-    """Returns whether a text is read as these pieces."""
+    """True if a text is read as these pieces."""
     read = load_answer(value)
     return [type(piece) for piece in read] == [type(piece) for piece in parts] and all(
         isinstance(part, ToolCallPart) or part.text == getattr(read_part, "text", None)

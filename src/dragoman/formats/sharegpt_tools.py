@@ -76,7 +76,7 @@ def _python(text: str) -> Any:
     return None
 
 
-def dump_json(value: Any, *tags: str) -> str:
+def dump_json(value: object, *tags: str) -> str:
     """Returns a value as JSON, in which none of these tags stands."""
     text = json.dumps(value, ensure_ascii=False)
     if any(tag in text for tag in tags):
@@ -84,12 +84,12 @@ def dump_json(value: Any, *tags: str) -> str:
     return text
 
 
-def same_json(value: Any, other: Any) -> bool:
-    """Returns whether two values are the same as JSON, where `1` is not `true`."""
+def same_json(value: object, other: object) -> bool:
+    """True if two values are the same as JSON, where `1` is not `true`."""
     return json_bytes.encode(value) == json_bytes.encode(other)
 
 
-def load_call(value: Any) -> ToolCallPart | None:
+def load_call(value: object) -> ToolCallPart | None:
     """An object with the name and the arguments of a call → the call, with its own id or an empty
     one; `None`: it is no call."""
     fields = if_object(value)
@@ -122,7 +122,7 @@ def call_object(call: ToolCallPart, call_id: str | None) -> Json:
     }
 
 
-def load_result(value: Any) -> ToolResultPart | None:
+def load_result(value: object) -> ToolResultPart | None:
     """An object with the content of a result → the result, with its own id and name or empty ones;
     `None`: it is none."""
     fields = if_object(value)
@@ -134,7 +134,7 @@ def load_result(value: Any) -> ToolResultPart | None:
     )
 
 
-def result_object(part: ToolResultPart, result: Any, call_id: str | None) -> Json:
+def result_object(part: ToolResultPart, result: object, call_id: str | None) -> Json:
     """A result → the object. `result`: what it says, as JSON's value; `call_id`: to be written in
     it."""
     named = part.name and "nameless" not in OWN.form(part.native)

@@ -63,7 +63,8 @@ def load_answer(value: str) -> list[Held]:
 
 
 def dump_answer(pieces: Sequence[Held], call_id: Callable[[ToolCallPart], str | None]) -> str:
-    """The inverse. `call_id`: the id that is to be written for a call."""
+    """Returns pieces as the value of a turn. `call_id`: returns the id to write for a call, or
+    `None`."""
 
     def tagged(piece: Any) -> str:
         if isinstance(piece, ThinkingPart):
@@ -131,8 +132,8 @@ def _call(call: ToolCallPart, call_id: str | None) -> str:
 
 
 def _same_call(read: ToolCallPart | None, call: ToolCallPart, call_id: str | None) -> bool:
-    """Returns whether a text, read again, says what the call does. `call_id`: that which is to be
-    written for it."""
+    """True if a text, read again, says what the call does. `call_id`: that which is to be written
+    for it."""
     return (
         read is not None
         and (read.id, read.name, read.state) == (call_id or "", call.name, call.state)
@@ -160,9 +161,10 @@ def load_function_call(value: str) -> list[ToolCallPart] | None:
 
 
 def dump_function_call(
-    calls: Sequence[ToolCallPart], original: Any, call_id: Callable[[ToolCallPart], str | None]
+    calls: Sequence[ToolCallPart], original: object, call_id: Callable[[ToolCallPart], str | None]
 ) -> str:
-    """The inverse. `original`: the text that it was, where that was not the usual one."""
+    """Returns calls as the value of a `function_call` turn. `original`: the text as it was read, if
+    it was not the usual one."""
     if isinstance(original, str):
         read = load_function_call(original) or []
         if len(read) == len(calls) and all(
@@ -250,7 +252,7 @@ def _load_result(inner: str) -> ToolResultPart:
     return part
 
 
-def _result(part: ToolResultPart, result: Any, call_id: str | None) -> str:
+def _result(part: ToolResultPart, result: object, call_id: str | None) -> str:
     form = OWN.form(part.native)
     if "bare" in form and isinstance(result, str) and call_id is None and _RESULT_END not in result:
         if form["bare"] == "tight":
@@ -275,42 +277,49 @@ def _result(part: ToolResultPart, result: Any, call_id: str | None) -> str:
 
 
 def _load(value: str, tags: Sequence[_Tag]) -> list[Any]:
-    """A text with tagged pieces in it → texts and pieces, with what stands between them beyond one
-    line's end noted."""
-    pieces: list[Any] = []
-    forms: list[Json] = []
+    """Returns the texts and the tagged pieces of a value. Whatever stands between them beyond the
+    usual end of a line is noted in the form of the piece after or before it."""
+    loading = _Loading()
     end = 0
-    for tag in [*tags, None]:
-        between = value[end : tag.start if tag else len(value)]
-        after = forms[-1] if forms else {}
-        if pieces and tag:
-            usual = "\n"
+    for tag in tags:
+        between = value[end : tag.start]
+        if between.strip():
+            loading.add_text(between, is_before_tag=True)
         else:
-            usual = ""
-        if tags and not between.strip():
-            if between != usual:
-                (forms.append({"before": between}) if tag else after.update(after=between))
-            elif tag:
-                forms.append({})
-        elif between:
-            gap = _gap(pieces[-1]) if pieces else ""
-            if not between.startswith(gap):
-                after["after"] = gap = between[: between.startswith("\n")]
-            if tag and between.endswith("\n"):
-                line = "\n"
-            else:
-                line = ""
-            pieces.append(TextPart(between[len(gap) : len(between) - len(line)]))
-            forms.append({})
-            if tag:
-                forms.append({} if line else {"before": ""})
-        if tag:
-            pieces.append(tag.piece)
-            end = tag.end
+            usual = "\n" if loading.pieces else ""
+            loading.forms.append({} if between == usual else {"before": between})
+        loading.pieces.append(tag.piece)
+        end = tag.end
+    behind = value[end:]
+    if tags and not behind.strip():
+        if behind:
+            loading.forms[-1]["after"] = behind
+    elif behind:
+        loading.add_text(behind, is_before_tag=False)
     return [
         replace(piece, native=OWN.with_form(piece.native, **form)) if form else piece
-        for piece, form in zip(pieces, forms, strict=True)
+        for piece, form in zip(loading.pieces, loading.forms, strict=True)
     ]
+
+
+class _Loading:
+    """The pieces of a value that were read so far, each with its form."""
+
+    def __init__(self) -> None:
+        self.pieces: list[Any] = []
+        self.forms: list[Json] = []
+
+    def add_text(self, between: str, *, is_before_tag: bool) -> None:
+        """Adds a text without the ends of lines around it, and the form of a tag that follows."""
+        gap = _gap(self.pieces[-1]) if self.pieces else ""
+        if not between.startswith(gap):
+            gap = between[: between.startswith("\n")]
+            self.forms[-1]["after"] = gap
+        line = "\n" if is_before_tag and between.endswith("\n") else ""
+        self.pieces.append(TextPart(between[len(gap) : len(between) - len(line)]))
+        self.forms.append({})
+        if is_before_tag:
+            self.forms.append({} if line else {"before": ""})
 
 
 def _dump(pieces: Sequence[Any], dump_tag: Callable[[Any], str]) -> str:
@@ -335,7 +344,7 @@ def _dump(pieces: Sequence[Any], dump_tag: Callable[[Any], str]) -> str:
     return "".join(out)
 
 
-def _gap(piece: Any) -> str:
+def _gap(piece: object) -> str:
     """Returns what stands between a tagged piece and a text behind it."""
     if isinstance(piece, ThinkingPart):
         return "\n\n"

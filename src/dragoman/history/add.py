@@ -55,40 +55,44 @@ class Addition:
         merge: bool = True,
         apart: str | bool = False,
     ) -> None:
-        """`merge`: whether messages become one with others; `apart`: a response begins a turn of
-        its own, of that id, where it is one."""
+        """Args:
+        rows: the conversation.
+        source: where the messages come from.
+        mint: makes ids and times.
+        digests: of the rows' messages.
+        merge: let messages join others in their turn.
+        apart: a response begins its own turn; a string is the turn's id.
+        """
         self.source: Source = source
         self.rows, self.mint, self.digests = rows, mint, digests
         self.merge = merge
         self.apart: str | bool = apart
         self.branches: list[ReplacedBranch] = []
-        """What was replaced."""
+        """The turns that were replaced."""
         self.orders: dict[int, int] = {}
-        """Identity of a message that was given → the order of its row."""
-        self._early: list[list[Row]] = []
+        """`id()` of an added message → the order of its row."""
+        self._early: list[list[Row]] = []  # loaded turns that belong before the last row
         self._has_calls = True
-        self._ordered, self._least = False, -(1 << 80)
-        self._is_whole = False  # what was added last is a turn by itself, which it began
+        self._ordered, self._least_order = False, -(1 << 80)
+        self._is_whole = False  # the last addition is a turn by itself
         self._sources = frozenset([source])
 
     def add(
         self, messages: Sequence[Message], *, is_lone: bool = False, ordered: bool = False
     ) -> None:
-        """Adds messages, none of them the system's. `is_lone`: it is one, and no list; `ordered`:
-        what was loaded is in order, whatever its times."""
+        """Adds messages that are not the system's.
+
+        Args:
+            messages: the messages, in order.
+            is_lone: a single message was given, and no list.
+            ordered: loaded messages keep their order whatever their times say.
+        """
         self._ordered = ordered
-        sorts = self.source == "memory" and not ordered
         if messages and any(message.id is None for message in messages):
             self.rows.settle()
-        fresh = is_lone or (self.source == "response" and len(messages) == 1)
-        if fresh:
-            resent_positions = []
-        else:
-            resent_positions = find_resent(self.rows, messages, self.digests)
-        for position, message in zip(resent_positions, messages, strict=False):
-            self.orders[id(message)] = self.rows[position].order
-        remaining = messages[len(resent_positions) :]
-        remaining = _by_time(remaining) if sorts else remaining
+        remaining = self._skip_resent(messages, is_lone=is_lone)
+        if self.source == "memory" and not ordered:
+            remaining = _by_time(remaining)
         if remaining and self.source != "response":
             orders = add_new(self.rows, remaining, self.mint, self.source)
             if orders is not None:
@@ -106,11 +110,21 @@ class Addition:
         if self._early:
             self.rows.insert(self._early)
 
+    def _skip_resent(self, messages: Sequence[Message], *, is_lone: bool) -> Sequence[Message]:
+        """Returns the messages behind those that were sent again. A single message is always taken
+        as new: a user may say the same twice."""
+        if is_lone or (self.source == "response" and len(messages) == 1):
+            return messages
+        resent_positions = find_resent(self.rows, messages, self.digests)
+        for position, message in zip(resent_positions, messages, strict=False):
+            self.orders[id(message)] = self.rows[position].order
+        return messages[len(resent_positions) :]
+
     def _split_by_turn(
         self, messages: tuple[Message, ...]
     ) -> Sequence[tuple[int | None, tuple[Message, ...]]]:
-        """Returns a turn in pieces: which of the turns that are there it belongs to, by ids. What
-        is new goes with what it follows."""
+        """Returns the pieces of a turn, each with the start of the known turn that it belongs to by
+        its ids; `None` for a new turn. New messages go with the message that they follow."""
         rows, name = self.rows, messages[0].turn
         if not len(rows):
             return ((None, messages),)
@@ -133,17 +147,14 @@ class Addition:
     # what is there already
 
     def _merge_copy(self, position: int, messages: tuple[Message, ...]) -> None:
-        """A turn that is there already."""
+        """Merges a copy of a turn into the turn at a position."""
         self._is_whole = False
         start, stop = self.rows.unit(position)
         rows = self.rows.between(start, stop)
         sealed = rows[0].order <= self.rows.sealed
         result = decide_outcome(rows, messages, self.source, sealed=sealed, merge=self.merge)
         if result.replaced:
-            if start:
-                before = self.rows[start - 1].message.id
-            else:
-                before = None
+            before = self.rows[start - 1].message.id if start else None
             self.branches.append(ReplacedBranch(before, tuple([row.message for row in rows])))
         copy_ids = {message.id for message in messages}
         new_rows = self._merge_rows(
@@ -155,13 +166,9 @@ class Addition:
             self._warn_of_changed_record(rows, new_rows)
             self.rows.splice(start, stop, new_rows)
         if result.more:
-            if len(result.more) > 1:
-                turn = self.mint.new_id()
-            else:
-                turn = None
-            self._add_new(
-                tuple([message.replace(turn=turn) for message in result.more]), follows=False
-            )
+            turn = self.mint.new_id() if len(result.more) > 1 else None
+            new_turn = tuple([message.replace(turn=turn) for message in result.more])
+            self._add_new(new_turn, follows=False)
         for message in messages:
             self.orders[id(message)] = new_rows[-1].order
 
@@ -194,16 +201,21 @@ class Addition:
         is_stored: bool,
         replaced: bool,
     ) -> list[Row]:
-        """Returns the rows of a turn after a copy of it came. `copy_ids`: ids of what came."""
+        """Returns the rows of a turn that was merged with a copy.
+
+        Args:
+            old_rows: the rows before.
+            messages: the merged messages.
+            copy_ids: ids of the messages of the copy.
+            is_stored: the copy was loaded, and the old rows are newer.
+            replaced: the copy replaces the turn.
+        """
         rows_by_id = {row.message.id: row for row in old_rows}
         named = [message.turn for message in (*[row.message for row in old_rows], *messages)]
         turn = next(filter(None, named), None)
         new_rows: list[Row] = []
         for message in messages:
-            if message.id is None:
-                row = None
-            else:
-                row = rows_by_id.get(message.id)
+            row = rows_by_id.get(message.id) if message.id is not None else None
             before = new_rows[-1] if new_rows else old_rows[0]
             if row is None or row.message is not message:
                 message = stamp(message, self.mint, before.message.created_at, turn)
@@ -237,47 +249,44 @@ class Addition:
     # what is new
 
     def _add_new(self, messages: tuple[Message, ...], *, follows: bool = True) -> None:
-        """A turn, or the end of one, that is not there yet. `follows`: it may go on with the last
-        one that is there."""
-        is_memory, last = self.source == "memory", self.rows.last
+        """Adds a turn, or the end of one, that is not there yet. `follows`: a response may continue
+        the last turn."""
+        last = self.rows.last
+        turn = None
         if follows and self.source == "response":
             turn = self._turn_of(messages[0])
-        else:
-            turn = None
         if turn is not None:
             messages = self._with_step(messages)
+        full_messages = messages
+        if self._has_calls:
+            full_messages = fill_arguments(self.rows, messages)
         unit: list[Row] = []
         before = last
-        for message, full in zip(
-            messages,
-            fill_arguments(self.rows, messages) if self._has_calls else messages,
-            strict=True,
-        ):
+        for message, full in zip(messages, full_messages, strict=True):
             new = stamp(full, self.mint, None if before is None else before.message.created_at)
             if self.source == "response":
-                is_answer = new.role is Role.MODEL or holds_only_answers(new)
-                if new.turn is None and (turn or is_answer):
-                    new = new.replace(turn=turn or new.id)
+                new = _with_turn(new, turn)
                 turn = new.turn
-            if new.created_at is None:
-                order = 0
-            else:
-                order = microseconds(new.created_at)
-            # The first message of a turn that was loaded with a time stands where that says, maybe
-            # before others.
-            is_timed = is_memory and message.created_at is not None and not unit
-            if before is not None and order <= before.order and not is_timed:
-                order = before.order + 1
-            order = max(order, self._least)
+            # The first message of a loaded turn stands where its time says, maybe before others.
+            is_loaded = self.source == "memory" and message.created_at is not None
+            order = self._order_of(new, before, is_timed=is_loaded and not unit)
             before = Row(new, order, self._sources, self._sources)
             unit.append(before)
             self.orders[id(message)] = order
         if self._ordered:
-            self._least = unit[-1].order
-        if is_memory and last is not None and unit[0].order < last.order:
+            self._least_order = unit[-1].order
+        if self.source == "memory" and last is not None and unit[0].order < last.order:
             self._early.append(unit)
         else:
             self._append(unit)
+
+    def _order_of(self, message: Message, before: Row | None, *, is_timed: bool) -> int:
+        """Returns what a new row is sorted by: its time in microseconds, but behind the row before
+        it unless `is_timed`."""
+        order = 0 if message.created_at is None else microseconds(message.created_at)
+        if before is not None and order <= before.order and not is_timed:
+            order = before.order + 1
+        return max(order, self._least_order)
 
     def _append(self, unit: Sequence[Row]) -> None:
         """Puts a turn, or the end of one, behind all else."""
@@ -291,8 +300,8 @@ class Addition:
             rows.append(row, False if self._is_whole and not is_named_late else None)
 
     def _with_step(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        """Returns the messages, the first of which begins with the mark of a step in which the turn
-        ended so far."""
+        """Returns the messages with the step that the turn ends with: its mark moves from the last
+        model message to the first new one."""
         rows = self.rows
         if messages[0].role is not Role.MODEL or not len(rows):
             return messages
@@ -308,28 +317,29 @@ class Addition:
         return first, *messages[1:]
 
     def _turn_of(self, message: Message) -> str | None:
-        """Returns the turn that a response goes on with: the last one, where that is the model's
-        and may grow."""
+        """Returns the turn that a response continues: the last one, if it is the model's and may
+        grow. `None`: the response begins a turn."""
         rows, last = self.rows, self.rows.last
         if self.apart:
             turn, self.apart = self.apart, False
-            if isinstance(turn, str):
-                return turn
-            return None
+            return turn if isinstance(turn, str) else None
         if last is None or message.turn is not None or not self.merge:
             return None
-        if message.role is not Role.MODEL and not holds_only_answers(message):
+        is_answer = message.role is Role.MODEL or holds_only_answers(message)
+        if not is_answer or last.order <= rows.sealed:
             return None
         first = rows[rows.last_start].message
-        if last.order <= rows.sealed:
-            return None
-        # All of a turn was looked at when its second message came: that keeps the cost of a long
-        # turn linear.
+        # The whole turn was looked at when its second message came, so that a long turn costs no
+        # more than linear time.
         if first.turn is not None and len(rows) > rows.last_start + 1:
-            grows = first.role is Role.MODEL and not is_done([last.message, message])
-            if grows:
-                return first.turn
-            return None
+            may_grow = first.role is Role.MODEL and not is_done([last.message, message])
+            return first.turn if may_grow else None
+        return self._continue_unit(first, message)
+
+    def _continue_unit(self, first: Message, message: Message) -> str | None:
+        """Returns the id of the last turn if a message may join it, and names a turn that has
+        none. `first`: the turn's first message."""
+        rows = self.rows
         unit = rows.between(rows.last_start, len(rows))
         turn_messages = [row.message for row in unit]
         if not is_model(turn_messages) or _only_marks(turn_messages):
@@ -357,6 +367,14 @@ class Addition:
         return name
 
 
+def _with_turn(message: Message, turn: str | None) -> Message:
+    """Returns a response's message in its turn; one that begins a turn gives it its id."""
+    is_answer = message.role is Role.MODEL or holds_only_answers(message)
+    if message.turn is None and (turn or is_answer):
+        return message.replace(turn=turn or message.id)
+    return message
+
+
 def _without_twins(messages: tuple[Message, ...]) -> Sequence[tuple[Message, ...]]:
     """Returns a turn, cut before each message whose id it has already."""
     if len(messages) == 1 or len({message.id or id(message) for message in messages}) == len(
@@ -379,15 +397,10 @@ def _only_marks(messages: Sequence[Message]) -> bool:
 
 
 def _by_time(messages: Sequence[Message]) -> Sequence[Message]:
-    """Stored messages in the order of their times; one without a time stays behind the one that it
-    followed."""
-    by_id = {
-        message.id or id(message): message for message in messages
-    }  # of several with one id the last one counts
-    if len(by_id) == len(messages):
-        unique = messages
-    else:
-        unique = list(by_id.values())
+    """Returns stored messages in the order of their times. One without a time stays behind the
+    message that it followed; of several with one id the last counts."""
+    by_id = {message.id or id(message): message for message in messages}
+    unique = messages if len(by_id) == len(messages) else list(by_id.values())
     keys: list[int] = []
     for message in unique:
         before = keys[-1] if keys else -(1 << 80)

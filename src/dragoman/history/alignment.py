@@ -24,29 +24,32 @@ _TABLE = 1024
 
 
 def align(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
-    """Returns the positions of equal elements, in these and in those, both rising. Where equal
-    elements repeat, the earlier ones are taken, but at the end the last. `None` equals nothing."""
+    """Returns the positions of equal elements in two sequences, rising in both. Where equal
+    elements repeat, the earlier ones are taken, but at the end the last. `None` equals nothing.
+
+    Equal ends are cut off; elements that occur once on each side are anchors, and what stands
+    between two anchors is aligned in the same way ("patience diff").
+    """
     pairs: list[Pair] = []
     todo = [(0, len(these), 0, len(those), 0)]
     while todo:
         a, a_end, b, b_end, depth = todo.pop()
-        while a < a_end and b < b_end and _is_equal(these[a], those[b]):
-            pairs.append((a, b))
-            a, b = a + 1, b + 1
-        while a < a_end and b < b_end and _is_equal(these[a_end - 1], those[b_end - 1]):
-            a_end, b_end = a_end - 1, b_end - 1
-            pairs.append((a_end, b_end))
+        start = _count_equal(these[a:a_end], those[b:b_end])
+        pairs += [(a + i, b + i) for i in range(start)]
+        a, b = a + start, b + start
+        end = _count_equal(these[a:a_end][::-1], those[b:b_end][::-1])
+        pairs += [(a_end - i, b_end - i) for i in range(1, end + 1)]
+        a_end, b_end = a_end - end, b_end - end
         if a == a_end or b == b_end:
             continue
+        anchors: list[Pair] = []
         if depth < _DEEPEST:
             anchors = _anchors(these[a:a_end], those[b:b_end], every=False)
-        else:
-            anchors = []
         if not anchors:
-            # A table costs the product of both lengths, so it is for short ones; long ones without
+            # A table costs the product of both lengths, so it is for short ones. Long ones without
             # anchors are repetitive.
             is_small = (a_end - a) * (b_end - b) <= _TABLE
-            find = _longest_common if is_small else _count_repeated
+            find = _longest_common if is_small else _pair_repeated
             pairs += [(a + i, b + j) for i, j in find(these[a:a_end], those[b:b_end])]
             continue
         anchors = [(a + i, b + j) for i, j in anchors]
@@ -57,11 +60,17 @@ def align(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
     return sorted(pairs)
 
 
-def _is_equal(one: Key, other: Key) -> bool:
-    return one is not None and one == other
+def _count_equal(these: Sequence[Key], those: Sequence[Key]) -> int:
+    """Returns how many elements at the start are equal."""
+    count = 0
+    for key, other_key in zip(these, those, strict=False):
+        if key is None or key != other_key:
+            break
+        count += 1
+    return count
 
 
-def _count_repeated(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
+def _pair_repeated(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
     return _anchors(these, those, every=True)
 
 

@@ -1,16 +1,19 @@
 """A client's copy of a conversation, put back into it.
 
 A client that shows a conversation holds a copy in its own format, without what that format or the
-client has no room for. It sends the copy back, with a new message, an edit, a part of it cut off.
-`put` finds out what the client changed, and changes that alone: the body is taken apart
-(`received`), the copy is held against what is stored (`matching`) and merged with it
-(`copy_merge`). `place_copy` makes rows of a list of the result.
+client has no room for. It sends the copy back with a new message, an edit, or a part cut off.
+`put` finds out what the client changed, and changes only that:
+
+1. `read_copy` takes the request's body apart.
+2. `_find_start` tells where the copy begins, and sees at once that only questions came.
+3. `matching` finds the stored messages and pieces in the copy; `copy_links` and `copy_merge` merge.
+4. `place_copy` puts the merged conversation into the rows of a `MessageList`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -21,10 +24,11 @@ from dragoman.errors import HistoryError
 from dragoman.formats.detection import payload_of
 from dragoman.formats.registry import layout
 from dragoman.history.add import ReplacedBranch
-from dragoman.history.copy_merge import CopyMerge, CopyPolicy, MergedMessage, with_stored_ids
+from dragoman.history.copy_links import CopyLinks, CopyPolicy
+from dragoman.history.copy_merge import CopyMerge, MergedMessage, with_stored_ids
 from dragoman.history.foreign import import_message
 from dragoman.history.format_fields import approval_of
-from dragoman.history.matching import Match, match_copy
+from dragoman.history.matching import match_copy
 from dragoman.history.pieces import shared_key
 from dragoman.history.projection import merges_answers
 from dragoman.history.rows import Row, Rows
@@ -42,42 +46,40 @@ _LISTS = ("messages", "contents", "input", "conversations")
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """What became of a conversation when a client's copy of it was merged into it."""
+    """The result of merging a client's copy into a conversation."""
 
     messages: tuple[Message, ...] = ()
-    """The conversation, merged. What the client did not touch are the very same `Message`
-    objects."""
+    """The merged conversation. Messages that the client did not touch are the very same objects."""
     added: tuple[Message, ...] = ()
-    """Those of them that are new."""
+    """The new messages among them."""
     edited: tuple[Message, ...] = ()
-    """Those of them that stand in the place of a stored message, with its id, and hold something
-    else."""
+    """The messages among them that replace a stored message under its id."""
     removed: tuple[Message, ...] = ()
-    """The stored messages that are not in it any more, not even changed."""
+    """The stored messages that are gone, not even changed."""
     branched: int | None = None
-    """Position from which on the conversation is another one than that which was stored; `None`: it
-    only goes on."""
+    """Position of the first message that differs from the stored one; `None` if the conversation
+    only got longer."""
     resumes: tuple[Resume, ...] = ()
-    """The answers to what the last run waits for, where the copy holds some: approved, denied."""
+    """Answers in the copy to what the last run waits for, such as approvals and denials."""
 
 
 class SentCopy(NamedTuple):
-    """What a client has sent."""
+    """A client's copy, as `read_copy` takes it from a request."""
 
     messages: list[Message]
-    """Its copy of the conversation, or the end of it."""
+    """The copy of the conversation, or of its end."""
     after: str = ""
-    """Id of the response that they follow; empty: it names none."""
+    """Id of the response that the messages follow; empty if the client names none."""
     regenerates: bool = False
-    """What stands behind them is to be made anew."""
+    """The client asks for a new answer behind the messages."""
     until: str = ""
-    """Id of the answer that is to be made anew, or of its question, where the client named one."""
+    """Id of the answer to replace, or of its question; empty if the client names none."""
 
 
 def put(
     stored: Sequence[Message],
-    format: str,  # noqa: A002 what it is called everywhere
-    payload: Any,
+    format: str,  # noqa: A002 - the name that users know
+    payload: object,
     *,
     system: bool = False,
     results: bool = False,
@@ -85,37 +87,39 @@ def put(
     signatures: bool = False,
     whole: bool = False,
 ) -> Changes:
-    """Returns what a client's copy changes in a conversation. `payload`: the copy as that format
-    has it, the body of a request that holds it, its end alone, one message, a text of the user's,
-    or what was read of one of these.
+    """Returns what a client's copy changes in a conversation.
 
-    What the client cannot have (thinking, what providers signed, and what its format or the client
-    shows nowhere) stays. What it may change, beside the user's messages and how far the
-    conversation goes: `system`: system messages; `results`: results of tools that are stored;
-    `answers`: what the model said. `signatures`: what new messages of the model's carry of a
-    provider is believed. `whole`: the payload is no mere end of the conversation: what it lacks at
-    its beginning is removed.
+    What the client cannot have stays: thinking, what providers signed, and what its format or the
+    client shows nowhere. The client may change the user's messages, and cut the conversation off.
+
+    Args:
+        stored: the conversation, oldest message first.
+        format: the format of the copy.
+        payload: the copy, the body of a request that holds it, its end alone, one message, a text
+            of the user, or what `read_copy` returned for one of these.
+        system: the client may change system messages.
+        results: the client may change stored results of tools.
+        answers: the client may change what the model said.
+        signatures: new model messages may carry what a provider signed.
+        whole: the copy is complete, so what it lacks at its beginning is removed.
 
     Raises:
-        HistoryError: the payload is nothing of the format.
+        HistoryError: the payload is not of the format.
         SettingsError: no format has that name.
     """
     if isinstance(payload, SentCopy):
         request = payload
     else:
         request = read_copy(payload, format)
-    allowed = CopyPolicy(system, results, answers, signatures, whole, request.regenerates)
+    policy = CopyPolicy(system, results, answers, signatures, whole, request.regenerates)
     stored = tuple(stored)
-    merged = _merge(stored, format, request, allowed)
+    merged = _merge(stored, format, request, policy)
     messages = [message for message, _ in merged]
-    # Equal messages that stand beside each other may be taken for new ones; what is written of the
-    # stored ones decides then.
+    is_untouched = messages == [*stored]
+    # Two equal messages beside each other may be taken for new ones. A copy that is exactly what
+    # the stored messages are written as has changed nothing.
     is_doubtful = request is not payload and _has_answer(request.messages) >= _has_answer(stored)
-    if (
-        is_doubtful
-        and messages != [*stored]
-        and payload == formats.get(format).dump_messages(stored)
-    ):
+    if is_doubtful and not is_untouched and payload == formats.get(format).dump_messages(stored):
         merged, messages = _keep_all(stored), [*stored]
     return _compare(stored, merged, _find_resumes(request.messages, messages, stored))
 
@@ -128,15 +132,15 @@ def _is_answer(message: Message) -> bool:
     return message.role is Role.MODEL and bool(message.parts)
 
 
-# what was sent
+# reading what was sent
 
 
-def read_copy(payload: Any, format: str) -> SentCopy:  # noqa: A002 what it is called everywhere
+def read_copy(payload: object, format: str) -> SentCopy:  # noqa: A002 - the name that users know
     """Reads what a client sent: a conversation, the body of a request that holds one, one message,
-    or a text of the user's.
+    or a text of the user.
 
     Raises:
-        HistoryError: it is nothing of the format.
+        HistoryError: the payload is not of the format.
         SettingsError: no format has that name.
     """
     codec = formats.get(format)
@@ -147,15 +151,9 @@ def read_copy(payload: Any, format: str) -> SentCopy:  # noqa: A002 what it is c
     if isinstance(body.get("message"), dict) and not holds_list:
         body = {**body, "messages": [body["message"]]}
     value = body or payload
-    if value:
-        messages = codec.load_messages(payload_of(value, format))
-    else:
-        messages = []
+    messages = codec.load_messages(payload_of(value, format)) if value else []
     fields = layout(format)
-    if fields.follows:
-        follows = if_text(body.get(fields.follows))
-    else:
-        follows = ""
+    follows = if_text(body.get(fields.follows)) if fields.follows else ""
     regeneration = fields.regeneration
     if regeneration is None or body.get(regeneration.field) != regeneration.value:
         return SentCopy(messages, follows)
@@ -166,13 +164,13 @@ def read_copy(payload: Any, format: str) -> SentCopy:  # noqa: A002 what it is c
 
 
 def _cut_at_question(messages: list[Message], message_id: str) -> list[Message]:
-    """Returns the messages up to the question that is to be answered anew."""
-    if message_id:
-        end = next(iter(_find_positions(messages, message_id)), None)
-    else:
-        end = None
-    if end is not None:
-        return messages[: end if messages[end].role is Role.MODEL else end + 1]
+    """Returns the messages up to the question that is to be answered again. `message_id`: of the
+    answer or of the question; empty for the last one."""
+    positions = _find_positions(messages, message_id) if message_id else []
+    if positions:
+        first = positions[0]
+        is_answer = messages[first].role is Role.MODEL
+        return messages[: first if is_answer else first + 1]
     end = len(messages)
     while end and messages[end - 1].role is Role.MODEL:
         end -= 1
@@ -192,35 +190,33 @@ def _find_positions(messages: Sequence[Message], message_id: str) -> list[int]:
 
 
 def _merge(
-    stored: Sequence[Message], name: str, request: SentCopy, allowed: CopyPolicy
+    stored: Sequence[Message], name: str, request: SentCopy, policy: CopyPolicy
 ) -> list[MergedMessage]:
+    """Returns the merged conversation, by the cheapest way that is sure. `name`: of the format."""
     copy = request.messages
-    spoken = [message for message in copy if message.role is not Role.SYSTEM or allowed.system]
+    spoken = [message for message in copy if message.role is not Role.SYSTEM or policy.system]
     if not spoken:
-        if request.regenerates:
-            end = _find_question(stored, request.until) + 1
-        else:
-            end = len(stored)
-        return _keep_all(stored[:end])
-    start = _find_start(stored, copy, request, whole=allowed.whole)
+        if not request.regenerates:
+            return _keep_all(stored)
+        return _keep_all(stored[: _find_question(stored, request.until) + 1])
+    start = _find_start(stored, copy, request, whole=policy.whole)
     if start.new is not None:
-        return _with_new(stored, start.new, allowed)
+        return _with_new(stored, start.new, policy)
     match = match_copy(stored, copy, name, floor=start.floor)
     copy = with_stored_ids(stored, copy, match.whole)
     if start.follows:
-        allowed = allowed._replace(whole=True)
-    merge = CopyMerge(stored, copy, match, allowed, start.floor)
+        policy = policy._replace(whole=True)
+    links = CopyLinks(stored, copy, match, policy, start.floor)
     is_known = bool(match.whole or match.pieces or match.named)
-    if not is_known or not (start.is_sure or merge.shares()):
-        return _with_new(stored[: start.floor] if start.follows else stored, spoken, allowed)
-    if allowed.system:
-        new = None
-    else:
-        new = _find_only_new(stored, copy, match, start.floor)
-    if new is not None:
-        return _with_new(stored, new, allowed)
+    if not is_known or not (start.is_sure or links.is_same_conversation()):
+        before = stored[: start.floor] if start.follows else stored
+        return _with_new(before, spoken, policy)
+    if not policy.system:
+        new = _find_only_new(links)
+        if new is not None:
+            return _with_new(stored, new, policy)
     has_answers = any(message.role is Role.MODEL for message in copy)
-    return merge.messages(merges=has_answers and merges_answers(name))
+    return CopyMerge(links).messages(joins_answers=has_answers and merges_answers(name))
 
 
 def _keep_all(stored: Sequence[Message]) -> list[MergedMessage]:
@@ -228,60 +224,56 @@ def _keep_all(stored: Sequence[Message]) -> list[MergedMessage]:
 
 
 def _with_new(
-    stored: Sequence[Message], messages: Sequence[Message], allowed: CopyPolicy
+    stored: Sequence[Message], messages: Sequence[Message], policy: CopyPolicy
 ) -> list[MergedMessage]:
-    """Returns all that is stored, and these messages behind it."""
+    """Returns all stored messages, and these messages behind them."""
     taken: set[str | None] = {message.id for message in stored}
     merged = _keep_all(stored)
     for message in messages:
         if message.parts:
-            new = import_message(message, taken, signatures=allowed.signatures)
+            new = import_message(message, taken, signatures=policy.signatures)
             taken.add(new.id)
             merged.append((new, None))
     return merged
 
 
-def _find_only_new(
-    stored: Sequence[Message], copy: Sequence[Message], match: Match, floor: int
-) -> Sequence[Message] | None:
-    """Returns the messages behind those that are stored; `None`: the copy does not have all of
-    these as they are."""
+def _find_only_new(links: CopyLinks) -> Sequence[Message] | None:
+    """Returns the copy's new messages if all of them follow the stored ones; `None` if the copy
+    changed or left out a stored one."""
+    match, stored = links.match, links.stored
     if match.pieces:
         return None
-    spoken = [
+    stored_spoken = [
         position
-        for position in range(floor, len(stored))
+        for position in range(links.floor, len(stored))
         if stored[position].role is not Role.SYSTEM
     ]
-    matches = [
-        (index, position)
-        for index, position in match.whole.items()
-        if copy[index].role is not Role.SYSTEM
-    ][: len(spoken)]
+    spoken = set(links.spoken)
+    matches = [pair for pair in match.whole.items() if pair[0] in spoken][: len(stored_spoken)]
     indexes = [index for index, _ in matches]
-    if [position for _, position in matches] != spoken or indexes != sorted(indexes):
+    if [position for _, position in matches] != stored_spoken or indexes != sorted(indexes):
         return None
     end = indexes[-1] if indexes else -1
-    new = [
-        index
-        for index, message in enumerate(copy)
-        if index not in match.whole and message.role is not Role.SYSTEM
-    ]
-    behind = [index for index in range(end + 1, len(copy)) if copy[index].role is not Role.SYSTEM]
-    if len(new) == len(behind):
-        return [copy[index] for index in new]
-    return None
+    new = [index for index in links.spoken if index not in match.whole]
+    behind = [index for index in links.spoken if index > end]
+    if len(new) != len(behind):
+        return None
+    return [links.copy[index] for index in new]
 
 
 def _find_question(stored: Sequence[Message], message_id: str) -> int:
-    """Returns the position of the question to which a message, or the last one, is the answer; -1:
-    there is none."""
+    """Returns the position of the question that a message answers; -1 if there is none.
+    `message_id`: of the answer or of the question; empty for the last answer.
+
+    Raises:
+        HistoryError: no message has that id.
+    """
     end = len(stored)
     if message_id:
         positions = _find_positions(stored, message_id)
         if not positions:
             raise HistoryError(
-                f"the message {message_id!r}, which is to be answered anew, is not there"
+                f"no message or turn has the id {message_id!r}, so it cannot be answered again"
             )
         end = positions[0] + 1
     return max(
@@ -298,36 +290,33 @@ class _Start(NamedTuple):
     """Where a copy begins."""
 
     floor: int = 0
-    """The first stored message that it may have."""
+    """Position of the first stored message that the copy may have."""
     is_sure: bool = True
-    """Whether it is sure that it belongs to what is stored."""
+    """The copy certainly belongs to the stored conversation."""
     follows: bool = False
     """The copy names its predecessor: stored messages after that are dropped unless the copy
     repeats them."""
     new: Sequence[Message] | None = None
-    """The messages that are new, where that is clear already."""
+    """The new messages, if they are clear without matching."""
 
 
 def _find_start(
     stored: Sequence[Message], copy: Sequence[Message], request: SentCopy, *, whole: bool
 ) -> _Start:
-    if request.after:
-        ends = [
-            position
-            for position, message in enumerate(stored)
-            if message.origin is not None and message.origin.response_id == request.after
-        ]
-        if ends:
-            return _Start(ends[-1] + 1, follows=True)
+    """Returns where a copy begins: behind the response that it names, at the start, or behind the
+    last answer if it holds nothing but questions."""
+    position = _find_response(stored, request.after)
+    if position is not None:
+        return _Start(position + 1, follows=True)
     spoken = [message for message in copy if message.role is not Role.SYSTEM]
     is_sure = request.regenerates or whole
-    if is_sure or not _only_asks(spoken, stored):
+    if is_sure or not _are_new_questions(spoken, stored):
         return _Start(is_sure=is_sure)
-    # Nothing but questions came. They are all of the conversation's, and more; or only those behind
-    # its last answer.
     answers = [position for position, message in enumerate(stored) if _is_answer(message)]
     if not answers:
         return _Start()
+    # Nothing but questions came: either all of the conversation and then new ones, or only those
+    # behind its last answer.
     questions = [shared_key(message) for message in stored if _is_question(message)]
     count = len(questions)
     are_all = len(spoken) > 1 and 0 < count <= len(spoken)
@@ -336,9 +325,19 @@ def _find_start(
     return _Start(answers[-1] + 1)
 
 
-def _only_asks(messages: Sequence[Message], stored: Sequence[Message]) -> bool:
-    """Returns whether messages are questions alone, none of them with the id of a stored
-    message."""
+def _find_response(stored: Sequence[Message], response_id: str) -> int | None:
+    """Returns the position of the last message of a response; `None` if none has that id."""
+    if not response_id:
+        return None
+    for position in range(len(stored) - 1, -1, -1):
+        origin = stored[position].origin
+        if origin is not None and origin.response_id == response_id:
+            return position
+    return None
+
+
+def _are_new_questions(messages: Sequence[Message], stored: Sequence[Message]) -> bool:
+    """True if messages are all questions, and none of them has the id of a stored message."""
     ids = {message.id for message in stored} - {None}
     return all(
         message.role is Role.USER and not message.tool_results and message.id not in ids
@@ -346,32 +345,35 @@ def _only_asks(messages: Sequence[Message], stored: Sequence[Message]) -> bool:
     )
 
 
-# what became of it
+# describing the changes
 
 
 def _compare(
     stored: Sequence[Message], merged: Sequence[MergedMessage], resumes: tuple[Resume, ...]
 ) -> Changes:
+    """Returns the differences between the stored and the merged conversation."""
+    messages = tuple([message for message, _ in merged])
     remaining = {position for _, position in merged}
-    alike = _count_alike(stored, [message for message, _ in merged])
+    edited = [
+        message
+        for message, position in merged
+        if position is not None and message is not stored[position]
+    ]
+    alike = _count_alike(stored, messages)
     return Changes(
-        tuple([message for message, _ in merged]),
-        tuple([message for message, position in merged if position is None]),
-        tuple(
-            [
-                message
-                for message, position in merged
-                if position is not None and message is not stored[position]
-            ]
+        messages=messages,
+        added=tuple([message for message, position in merged if position is None]),
+        edited=tuple(edited),
+        removed=tuple(
+            [message for position, message in enumerate(stored) if position not in remaining]
         ),
-        tuple([message for position, message in enumerate(stored) if position not in remaining]),
-        alike if alike < len(stored) else None,
-        resumes,
+        branched=alike if alike < len(stored) else None,
+        resumes=resumes,
     )
 
 
 def _count_alike(these: Iterable[Message], those: Iterable[Message]) -> int:
-    """Returns how many messages, from the first on, are the very same."""
+    """Returns how many messages at the start are the very same objects."""
     count = 0
     for message, other_message in zip(these, those, strict=False):
         if message is not other_message:
@@ -383,8 +385,8 @@ def _count_alike(these: Iterable[Message], those: Iterable[Message]) -> int:
 def _find_resumes(
     copy: Iterable[Message], merged: Sequence[Message], stored: Iterable[Message]
 ) -> tuple[Resume, ...]:
-    """Returns the answers to calls that still wait in the merged conversation. Only to those that
-    are stored: a call that the client alone knows is not allowed by the client."""
+    """Returns the copy's answers to calls that still wait in the merged conversation. Answers to
+    calls that are not stored do not count: a client cannot approve a call that it made up."""
     answers = {
         call.id: answer
         for message in copy
@@ -406,7 +408,8 @@ def _find_resumes(
 
 
 def _answer(call: ToolCallPart) -> Json:
-    """Returns what somebody said of a call; empty: nothing."""
+    """Returns a person's decision about a call as the payload of a `Resume`; empty if there is
+    none."""
     approval = approval_of(call) or {}
     if not isinstance(approval.get("approved"), bool):
         return {}
@@ -418,35 +421,16 @@ def _answer(call: ToolCallPart) -> Json:
 
 
 def place_copy(rows: Rows, changes: Changes, mint: Mint) -> tuple[Changes, ReplacedBranch | None]:
-    """Puts the merged conversation into the rows: what is new or edited is to be saved, and gets an
-    id and a time; the rest stays as it is. Returns the changes with these, and what stood there,
-    where that is another one now."""
+    """Puts the merged conversation into the rows. New and edited messages get an id and a time,
+    and count as unsaved; the rest stays as it is.
+
+    Returns the changes with these ids and times, and the branch that was replaced; `None` if the
+    conversation only got longer.
+    """
     merged = [message for message in changes.messages if message.role is not Role.SYSTEM]
     start = _count_alike((row.message for row in rows), merged)
     old = rows.between(start, len(rows))
-    old_rows = {id(row.message): row for row in old}
-    by_id = {row.message.id: row for row in old}
-    new_rows: list[Row] = []
-    before = rows[start - 1] if start else None
-    for message in merged[start:]:
-        row = old_rows.get(id(message))
-        if row is None:
-            edited = by_id.get(message.id)
-            new = stamp(message, mint, None if before is None else before.message.created_at)
-            if new.created_at is None:
-                order = 0
-            else:
-                order = microseconds(new.created_at)
-            row = Row(
-                new,
-                order if edited is None else edited.order,
-                _INPUT,
-                _INPUT | (edited.origins if edited else _INPUT),
-            )
-        if before is not None and row.order <= before.order:
-            row = row._replace(order=before.order + 1)
-        new_rows.append(row)
-        before = row
+    new_rows = _make_rows(merged[start:], old, rows[start - 1] if start else None, mint)
     stamps = {
         id(message): row.message for message, row in zip(merged[start:], new_rows, strict=True)
     }
@@ -469,8 +453,37 @@ def place_copy(rows: Rows, changes: Changes, mint: Mint) -> tuple[Changes, Repla
     return changes, ReplacedBranch(behind, tuple([row.message for row in old]))
 
 
+def _make_rows(
+    messages: Sequence[Message], old_rows: Sequence[Row], before: Row | None, mint: Mint
+) -> list[Row]:
+    """Returns rows for merged messages: the old row of an untouched message, else a new one.
+    `before`: the row that they follow."""
+    by_message = {id(row.message): row for row in old_rows}
+    by_id = {row.message.id: row for row in old_rows}
+    rows: list[Row] = []
+    for message in messages:
+        row = by_message.get(id(message))
+        if row is None:
+            latest = before.message.created_at if before is not None else None
+            row = _make_row(stamp(message, mint, latest), by_id.get(message.id))
+        # Rows are sorted by their order, so an earlier time must not move a message back.
+        if before is not None and row.order <= before.order:
+            row = row._replace(order=before.order + 1)
+        rows.append(row)
+        before = row
+    return rows
+
+
+def _make_row(message: Message, edited: Row | None) -> Row:
+    """Returns the row of a message of the client. `edited`: the row that it replaces."""
+    if edited is not None:
+        return Row(message, edited.order, _INPUT, _INPUT | edited.origins)
+    order = 0 if message.created_at is None else microseconds(message.created_at)
+    return Row(message, order, _INPUT, _INPUT)
+
+
 def place_system(systems: Systems, changes: Changes) -> None:
-    """Puts the system messages of the merged conversation in the place of those that are there."""
+    """Replaces the system messages of a list by those of the merged conversation."""
     merged = {id(message) for message in changes.messages}
     systems.keep(lambda system: id(system.message) in merged)
     for message in changes.messages:

@@ -35,7 +35,7 @@ _HEAD = "Summary of the conversation so far:\n"
 
 
 class _Agent(Protocol):
-    async def send(self, prompt: str, *, history: Any) -> Any: ...
+    async def send(self, prompt: str, *, history: object) -> Any: ...
 
 
 Summary = Callable[[Sequence[Message]], str | Awaitable[str]] | _Agent

@@ -16,8 +16,10 @@ __all__ = ["Prompts", "find_cuts", "find_start", "sanitize"]
 
 
 def find_cuts(messages: Sequence[Message]) -> list[int]:
-    """Returns where a conversation may be cut, the start included: before a question, unless a call
-    before it is answered behind it."""
+    """Returns the positions at which a conversation may be cut, the start included: before a
+    question, unless a call before it is answered behind it."""
+    # Ids of results that are still ahead. A call whose id is not among them is never answered, and
+    # keeps nothing together.
     unanswered = Counter(
         piece.id
         for message in messages
@@ -28,10 +30,8 @@ def find_cuts(messages: Sequence[Message]) -> list[int]:
     positions: list[int] = []
     is_question = False
     for position, message in enumerate(messages):
-        was_question, is_question = (
-            is_question,
-            message.role is Role.USER and not holds_only_answers(message),
-        )
+        was_question = is_question
+        is_question = message.role is Role.USER and not holds_only_answers(message)
         if position == 0 or (is_question and not was_question and not open_):
             positions.append(position)
         for piece in message.content:
@@ -53,8 +53,8 @@ def find_start(
     most_tokens: int | None,
     tokens_of: Callable[[Message], int],
 ) -> int:
-    """Returns where a conversation begins of which as much is left as the limits allow, but for the
-    last exchange, which always is."""
+    """Returns the position from which on a conversation fits the limits. The last exchange is
+    always kept, even if it is too long."""
     starts = find_cuts(messages)
     total, end = 0, len(messages)
     start = starts[-1] if starts else 0
@@ -73,14 +73,14 @@ def find_start(
 
 
 _BEGINNING = Message.user(".")
-"""What stands before an answer that begins a conversation, since most models demand a question."""
+"""Question before an answer that begins a conversation: most models demand one."""
 _LEAST = 64
-"""Messages from which on what was made is kept."""
+"""Shortest conversation, in messages, whose prompt is cached."""
 
 
 def sanitize(message: Message) -> Message | None:
-    """Returns a message without marks and blank texts; `None` where nothing is left of it. A
-    model's blank text stays where it is all there is."""
+    """Returns a message without marks and blank texts; `None` if nothing is left of it. A blank
+    text of the model stays if it is all that there is."""
     bare = strip_marks(message)
     if any(isinstance(piece, TextPart) and not piece.text.strip() for piece in bare.content):
         content = tuple(

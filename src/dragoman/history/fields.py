@@ -133,8 +133,7 @@ def _bearers(message: Message) -> Iterator[_Bearer]:
 
 
 def _is_gone(position: int, bearer: _Bearer, known: Known) -> bool:
-    """Returns whether the message or piece is not sent at all, so that nothing of it needs to be
-    named."""
+    """True if the message or piece is not sent at all, so that nothing of it needs to be named."""
     if (position, None, Lost.message) in known:
         return True
     if bearer.piece is None:
@@ -184,8 +183,8 @@ def _kind(
 
 
 def _is_held(message: Message, bearer: _Bearer, group: _Kind, target: Target) -> bool:
-    """Returns whether what is written of a message or piece is another without a field, or with
-    another value of it: the usual one may be written anyway."""
+    """True if what is written of a message or piece is another without a field, or with another
+    value of it: the usual one may be written anyway."""
     fields = if_object(bearer.native[group.wire])
     other_fields, value = read_extra_fields(fields, group.field), fields[group.field]
     if (
@@ -209,7 +208,7 @@ def _is_held(message: Message, bearer: _Bearer, group: _Kind, target: Target) ->
     return is_ != written(other_fields) or is_ != written({**fields, group.field: _alter(value)})
 
 
-def _alter(value: Any) -> Any:
+def _alter(value: object) -> Any:
     """Another value of the same type."""
     if isinstance(value, str):
         return f"{value}?"
@@ -255,6 +254,6 @@ def _change_piece(bearer: _Bearer, native: Native, *, alone: bool = False) -> An
     )
 
 
-def _which(field: str, value: Any) -> str:
+def _which(field: str, value: object) -> str:
     """Returns the name of a field; where it is an object, of the fields in it."""
     return ", ".join([f"{field}.{name}" for name in if_object(value)]) or field

@@ -65,14 +65,14 @@ def threads_of(message: Message) -> Iterator[NamedThread]:
 
 
 def is_sealed(message: Message) -> bool:
-    """Returns whether a message says that it never changes."""
+    """True if a message says that it never changes."""
     native, metadata = message.native, message.metadata
     if native and if_object(native.get(OURS)).get("sealed") is True:
         return True
     return bool(metadata) and any(_at(metadata, fields.seal) is True for fields in history_fields())
 
 
-def _at(value: Any, path: Iterable[str]) -> Any:
+def _at(value: object, path: Iterable[str]) -> Any:
     """Returns what is at a path in JSON; of an empty path nothing."""
     field = None
     for key in path:
@@ -81,7 +81,7 @@ def _at(value: Any, path: Iterable[str]) -> Any:
 
 
 def is_done(messages: Iterable[Message]) -> bool:
-    """Returns whether a message says that a task is done, so that nothing is merged with it."""
+    """True if a message says that a task is done, so that nothing is merged with it."""
     done = [name for fields in history_fields() for name in fields.done]
     return any(message.metadata.get(name) for message in messages for name in done)
 

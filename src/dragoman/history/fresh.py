@@ -36,12 +36,12 @@ class Digests:
 
 
 def find_resent(rows: Rows, messages: Sequence[Message], digests: Digests) -> list[int]:
-    """Returns the positions at which the first of these messages stand already, one each; empty:
-    they are new.
+    """Returns the positions of the rows that the first of these messages repeat; empty if they are
+    new.
 
-    They are known again from the conversation's start, or as its last part. Where they say less
-    than the whole conversation, an answer of the model's must be among them: a user may well say
-    again what he said before.
+    Repeated messages are found from the conversation's start, or as its last part. If they are less
+    than the whole conversation, one of them must be an answer of the model: users do say the same
+    thing twice.
     """
     if not len(rows) or not messages or any(message.id is not None for message in messages):
         return []
@@ -67,11 +67,14 @@ def _alike(message: Message, other: Message, digests: Digests) -> bool:
 
 
 def _count_overlap(rows: Rows, messages: Sequence[Message], digests: Digests) -> int:
-    """Returns how many of these are the last ones of the rows: the most that fit. Each is looked at
-    a bounded number of times."""
+    """Returns how many of the first of these messages are the last rows: the most that fit.
+
+    This is the search of Knuth, Morris and Pratt, so the time is linear.
+    """
     if not _has_answer(messages):
         return 0
     pattern = [neutral_digest(message) for message in messages]
+    # back[i]: length of the longest proper prefix that is also a suffix of pattern[:i + 1]
     back = [0] * len(pattern)
     length = 0
     for index in range(1, len(pattern)):
@@ -94,37 +97,33 @@ _BEFORE_ALL = -(1 << 80)
 def add_new(
     rows: Rows, messages: Sequence[Message], mint: Mint, source: Source
 ) -> list[int] | None:
-    """Adds messages in one go → what each is sorted by. `None`, and nothing is added: one is there
-    already perhaps, or belongs among what is there. What was loaded (`source` is `memory`) is in
-    the order of its times."""
+    """Adds messages in one go if they are plainly new. Returns what each is sorted by.
+
+    Returns `None`, and adds nothing, if a message may be there already or belongs among the rows.
+    Loaded messages (`source` is `memory`) must be in the order of their times.
+    """
     if not _are_new(rows, messages):
         return None
     last, types = rows.last, collect_part_types(messages)
+    # Calls without arguments may complete a call that is there.
     if last is not None and ToolCallPart in types and lacks_arguments(messages):
         return None
-    if source == "memory":
-        times = [message.created_at for message in messages]
-    else:
-        times = []
+    times = [message.created_at for message in messages] if source == "memory" else []
     is_early = bool(times) and last is not None and _time(times[0], last.order) < last.order
     behind = None if is_early else last
     if behind is None:
         starts = _starts(None, None, messages, types)
     else:
         starts = _starts(rows[rows.last_start].message, behind.message, messages, types)
-    keeps = any(times)  # turns stand where their times say, and not behind what came before
-    if keeps:
-        heads = [time for time, begins in zip(times, starts, strict=True) if begins]
-    else:
-        heads = []
-    if keeps and not all(heads):
-        return None
-    if is_early and (last is None or _time(heads[-1]) >= min(rows.least_waiting, last.order)):
+    # Loaded turns stand where their times say, and not behind what came before.
+    has_times = any(times)
+    if has_times and not _have_place(rows, times, starts, is_early=is_early):
         return None
     ids = _mint_ids(rows, messages, mint)
     if ids is None:
         return None
-    stamped_messages, orders = _stamp_all(messages, ids, mint, behind, starts if keeps else None)
+    timed_starts = starts if has_times else None
+    stamped_messages, orders = _stamp_all(messages, ids, mint, behind, timed_starts)
     sources = frozenset([source])
     new_rows = list(map(Row, stamped_messages, orders, repeat(sources), repeat(sources), starts))
     if is_early:
@@ -134,8 +133,22 @@ def add_new(
     return orders
 
 
+def _have_place(
+    rows: Rows, times: Sequence[datetime | None], starts: Sequence[bool], *, is_early: bool
+) -> bool:
+    """True if each loaded turn has a time, and early ones all belong before the known rows.
+    `starts`: of each message, whether it begins a turn."""
+    heads = [time for time, begins in zip(times, starts, strict=True) if begins]
+    if not all(heads):
+        return False
+    last = rows.last
+    if not is_early or last is None:
+        return not is_early
+    return _time(heads[-1]) < min(rows.least_waiting, last.order)
+
+
 def _are_new(rows: Rows, messages: Sequence[Message]) -> bool:
-    """Returns whether no message, and no turn that one names, is among the rows or comes twice."""
+    """True if no message, and no turn that one names, is among the rows or comes twice."""
     message_ids = [message.id for message in messages if message.id is not None]
     ids = set(message_ids)
     if len(ids) != len(message_ids):
@@ -149,7 +162,7 @@ def _are_new(rows: Rows, messages: Sequence[Message]) -> bool:
 
 
 def _reuses_message_id(messages: Sequence[Message]) -> bool:
-    """Returns whether a turn has the name of a message that stands before it."""
+    """True if a turn has the name of a message that stands before it."""
     before: set[str | None] = set()
     last: str | None = None
     for message in messages:
@@ -161,7 +174,7 @@ def _reuses_message_id(messages: Sequence[Message]) -> bool:
 
 
 def _mint_ids(rows: Rows, messages: Sequence[Message], mint: Mint) -> list[str] | None:
-    """Ids for the messages that have none; `None`: another message has one of them."""
+    """Returns ids for the messages that have none; `None`: another message has one of them."""
     minted = mint.ids(sum([message.id is None for message in messages]))
     if not minted:
         return minted

@@ -137,13 +137,13 @@ class MessageList(ConversationView):
         signatures: bool = False,
         whole: bool = False,
     ) -> Changes:
-        """Takes a client's copy of the conversation, the end of one, or the body of a request that
-        holds it: what the client added, edited or took away is done here too, all else stays as it
-        is stored. What is replaced becomes a branch. The options say what more than the user's
-        messages the client may change: see `dragoman.history.put`.
+        """Merges a client's copy of the conversation, its end, or the body of a request that holds
+        it. What the client added, edited or removed changes here, too; the rest stays as it is
+        stored. Replaced messages become a branch. See `dragoman.history.put` for the options, which
+        say what else than the user's messages the client may change.
 
         Raises:
-            HistoryError: the payload is nothing of the format; nothing was changed then.
+            HistoryError: the payload is not of the format; nothing has changed.
             SettingsError: no format has that name.
         """
         allowed = {
@@ -164,8 +164,12 @@ class MessageList(ConversationView):
     # reading
 
     def get(self, source: Source | None = None, *, saved: bool = False) -> list[Message]:
-        """Returns the conversation without system messages. `source`: only what came from there and
-        is not saved yet; with `saved`, all that ever came from there."""
+        """Returns the conversation without system messages.
+
+        Args:
+            source: return only unsaved messages from this source.
+            saved: with `source`, return saved messages, too.
+        """
         if source is None:
             return [row.message for row in self._rows]
         name = find_source(source)
@@ -195,10 +199,14 @@ class MessageList(ConversationView):
         losses: list[Loss] | None = None,
         **how: Any,
     ) -> Any:
-        """Returns the whole of it, as a format has it; what a model reads is repaired, so that each
-        call has its result. `target`: who reads it, and with what differences, where it is a
-        provider that is known. `losses`: grows with what `plan` names. `version`: of a format that
-        has several.
+        """Returns the whole conversation in a format. Formats that a model reads are repaired, so
+        that each call has its result.
+
+        Args:
+            format: name of the format.
+            target: the provider that reads it, if it is known.
+            losses: gets what the format cannot hold, as `plan` lists it.
+            how: `version`, for formats that have several.
 
         Raises:
             SettingsError: no format has that name.
@@ -225,7 +233,7 @@ class MessageList(ConversationView):
         return formats.ui_formats().dump_shown(self.get(), version=version, metadata=metadata)
 
     def plan(self, target: str | Provider) -> Plan:
-        """Returns what of it a model or a format would not get, or get changed: see
+        """Returns what a model or a format would lose of the conversation, or get changed: see
         `dragoman.history.plan`.
 
         Raises:
@@ -234,8 +242,8 @@ class MessageList(ConversationView):
         return plan(self, target)
 
     def prompt(self) -> list[Message]:
-        """Returns what a model is to be sent: system messages first, then the conversation with
-        each call answered, without marks and blank texts."""
+        """Returns the messages to send to a model: system messages first, then the conversation
+        with each call answered, without marks and blank texts."""
         systems, talk = self.all_system_messages(), self._prompts.of(self._rows)
         if systems and not talk:
             _log.warning("the conversation holds system messages and nothing else")
@@ -244,18 +252,15 @@ class MessageList(ConversationView):
     # saving
 
     def unsaved(self) -> tuple[Message, ...]:
-        """Returns what is to be saved: asked and answered since the last time, in order."""
+        """Returns the messages that are not saved yet, in order."""
         return tuple([row.message for row in self._rows if row.live & NOT_SAVED])
 
     def drain_unsaved(self, saved: Sequence[Message] | None = None) -> list[Message]:
-        """Returns what is to be saved, and counts it as saved. `saved`: only these, as `unsaved`
-        gave them before they were stored. A message that has changed since is still to be saved."""
+        """Marks messages as saved, and returns them. `saved`: only these, as `unsaved` returned
+        them before they were stored. A message that has changed meanwhile stays unsaved."""
         drained: list[Message] = []
         for message in self.unsaved() if saved is None else saved:
-            if message.id is None:
-                position = None
-            else:
-                position = self._rows.position(message.id)
+            position = None if message.id is None else self._rows.position(message.id)
             if position is not None and self._rows[position].message is message:
                 self._rows.put(position, self._rows[position]._replace(live=NOWHERE))
                 drained.append(message)
@@ -285,25 +290,27 @@ class MessageList(ConversationView):
     # tools and steps
 
     def update_tool(self, result: ToolResultPart, *, name: str | None = None) -> bool:
-        """Puts a result to the newest call of its id, whatever turn that is in; the call stays as
-        it is. `name`: of the tool, for a result of a provider's whose id is not known. Whether
-        there is such a call."""
+        """Adds the result of the newest call with its id, in whatever turn; the call stays as it
+        is. Returns False if there is no such call. `name`: of the tool, for the result of a
+        provider that gives no id."""
         if updates.put_result(self._rows, result, name, self._mint):
             return True
         _log.warning("no call has the id %r: its result is not kept", result.id)
         return False
 
     def update_metadata(self, call_id: str, metadata: JsonMap) -> bool:
-        """Adds metadata to the message with the newest call of that id. Whether there is one."""
+        """Adds metadata to the message with the newest call of that id. Returns False if there is
+        none."""
         return updates.put_metadata(self._rows, call_id, metadata, self._mint)
 
     def start_step(self) -> bool:
-        """Marks that a step begins behind the model's last message. Whether there is one that may
-        change and is not marked yet."""
+        """Marks that a step begins behind the model's last message. Returns False if there is none
+        that may change, or if it is marked already."""
         return updates.start_step(self._rows, self._mint)
 
     def describe_step(self, model: str) -> bool:
-        """Says which model makes the last step. Whether one is marked in the last turn."""
+        """Notes which model makes the last step. Returns False if the last turn has no marked
+        step."""
         return updates.describe_step(self._rows, model, self._mint)
 
     def step_content(self, number: int = -1) -> list[Content]:
@@ -316,17 +323,18 @@ class MessageList(ConversationView):
         return updates.last_boundary(self._rows)
 
     def rollback(self, boundary: Boundary) -> list[Message] | None:
-        """Drops what the last turn has behind a place, and returns it. `None`: that place is in
-        another turn."""
+        """Drops everything behind a place in the last turn, and returns it; `None` if the place is
+        in another turn."""
         return updates.roll_back(self._rows, boundary, self._mint)
 
     def new_response(self, id: str | None = None) -> None:  # noqa: A002 what it is
-        """The next answer begins a turn of its own, of that id, where one is given."""
+        """Lets the next answer begin its own turn. `id`: the turn's id; else it gets the id of its
+        first message."""
         self._apart = id or True
 
     def seal(self, message_id: str) -> bool:
-        """Says of a message, or the turn that it is in, that it never changes: what a copy of it
-        has more becomes a new one. Whether it is there."""
+        """Freezes the turn of a message: what a later copy adds to it becomes a new turn. Returns
+        False if there is no such message."""
         return updates.seal_turn(self._rows, message_id, self._mint)
 
     # editing
@@ -434,7 +442,7 @@ class MessageList(ConversationView):
     # storing
 
     def dump(self) -> bytes:
-        """All of it as JSON, which `load` reads."""
+        """Returns all of it as JSON, which `load` reads."""
         return stored.dump(
             stored.ListContents(
                 self._rows, self._systems, self._branches, self.thread_id, self.resource_id
@@ -449,7 +457,7 @@ class MessageList(ConversationView):
         id_factory: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
     ) -> Self:
-        """What `dump` wrote → the list.
+        """Returns what `dump` wrote → the list.
 
         Raises:
             HistoryError: it is something else.

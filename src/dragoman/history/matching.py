@@ -1,10 +1,11 @@
-"""A client's copy of a conversation held against what is stored: which of its messages and pieces
-are those that are stored.
+"""Compares a client's copy of a conversation with the stored one: finds the stored messages and
+pieces in it.
 
-Messages that say the same are matched first, by ids and in order (`_certain`), then those that the
-client moved. Between two messages that are certain, pieces are matched: with what the client was
-shown of the stored ones (`projection`), as they are stored, in any order, and texts that were split
-or joined. What is left over is matched anywhere, at last by the ids of calls, whatever they say.
+1. Messages that say the same are matched, by ids and in order, then those that the client moved.
+2. In the gaps between two matched messages, pieces are matched: with what the client was shown of
+   the stored ones (`projection`), as they are stored, in any order, and texts that were split or
+   joined.
+3. What is left over is matched anywhere, at last by the ids of calls, whatever they say.
 
 Everywhere below `index` is a position in the copy, and `position` one in what is stored.
 """
@@ -28,17 +29,16 @@ many as the copy has there."""
 
 
 class Match(NamedTuple):
-    """What of a copy is stored. Positions are those in the copy, and in what is stored."""
+    """The stored messages and pieces in a copy."""
 
     whole: dict[int, int]
-    """Messages of the copy that say what a stored one says."""
+    """Message of the copy → the stored message that says the same."""
     pieces: dict[Place, tuple[Place, ...]]
-    """Pieces of other messages → the stored ones that they are; none: the format made the piece
-    up."""
+    """Piece of another message → the stored pieces that it shows; none if the format made it up."""
     changed: set[Place]
-    """Those of them that are stored pieces by the id of their call, but say something else."""
+    """Pieces of the copy that match by the id of their call, but say something else."""
     named: dict[int, int]
-    """Messages of the copy with the id of a stored one of their role."""
+    """Message of the copy → the stored message with its id and role."""
     hidden: set[Place]
     """Stored pieces that the format does not show."""
 
@@ -95,7 +95,7 @@ def _match_in_order(
     named: dict[int, int],
     floor: int,
 ) -> Iterator[tuple[int, int]]:
-    """Messages that say the same, in order: those of one id before those without."""
+    """Yields messages that say the same, in order: those of one id before those without."""
     anchors: list[tuple[int, int]] = []
     if named:
         pairs = align([message.id for message in stored], [message.id for message in copy])
@@ -193,36 +193,42 @@ class _Pieces:
 
     def match(self, gaps: Sequence[_Gap]) -> None:
         """Matches the pieces in gaps, then what is left of them anywhere."""
-        taken = set(self._match.whole.values())
-        widened = deque(widen_spans(self._stored, [gap.stored for gap in gaps]))
+        # A gap may begin in the middle of what the format shows as one message, so whole spans
+        # are projected.
+        spans = deque(widen_spans(self._stored, [gap.stored for gap in gaps]))
         view, end = _View([]), 0
         remaining: list[Shown] = []
         for gap in gaps:
             while end < gap.stored[1]:
-                start, end = widened.popleft()
+                start, end = spans.popleft()
                 reaches = end >= gap.stored[1]
                 view = _View(project(self._stored, start, end, self._format) if reaches else ())
-            positions = [position for position in range(*gap.stored) if position not in taken]
-            stored_pieces = shared_pieces(self._stored, positions)
-            self._match.hidden.update(
-                [piece.location for piece in stored_pieces if piece.location not in view.visible]
-            )
-            indexes = [index for index in range(*gap.copy) if index not in self._match.whole]
-            copy_pieces = shared_pieces(self._copy, indexes)
-            shown_pieces = view.select(piece.home for piece in stored_pieces)
-            self._free = {piece.location: piece for piece in stored_pieces}
-            if copy_pieces:
-                self._match_gap(copy_pieces, shown_pieces)
-            remaining += [
-                shown_piece
-                for shown_piece in shown_pieces
-                if any(source in self._free for source in shown_piece.sources)
-            ]
+            remaining += self._match_in_view(gap, view)
         if remaining:
             self._match_elsewhere(remaining)
 
+    def _match_in_view(self, gap: _Gap, view: _View) -> list[Shown]:
+        """Matches the pieces of one gap. Returns the shown pieces that are not fully matched."""
+        matched = set(self._match.whole.values())
+        positions = [position for position in range(*gap.stored) if position not in matched]
+        stored_pieces = shared_pieces(self._stored, positions)
+        self._match.hidden.update(
+            [piece.location for piece in stored_pieces if piece.location not in view.visible]
+        )
+        indexes = [index for index in range(*gap.copy) if index not in self._match.whole]
+        copy_pieces = shared_pieces(self._copy, indexes)
+        shown_pieces = view.select(piece.home for piece in stored_pieces)
+        self._free = {piece.location: piece for piece in stored_pieces}
+        if copy_pieces:
+            self._match_gap(copy_pieces, shown_pieces)
+        return [
+            shown_piece
+            for shown_piece in shown_pieces
+            if any(source in self._free for source in shown_piece.sources)
+        ]
+
     def _match_gap(self, copy_pieces: Sequence[Piece], shown_pieces: Sequence[Shown]) -> None:
-        """The pieces between two certain messages."""
+        """Matches the pieces between two matched messages, the surest ways first."""
         keys = [piece.key for piece in copy_pieces]
         for number, index in align([shown_piece.key for shown_piece in shown_pieces], keys):
             self._link(
@@ -243,8 +249,8 @@ class _Pieces:
                 self._match_texts(copy_pieces, role, step)
 
     def _match_texts(self, copy_pieces: Sequence[Piece], role: Role, step: int) -> None:
-        """Texts of one role that were split or joined: from the first on, or from the last back, as
-        long as they read alike."""
+        """Matches texts of one role that were split or joined, as long as they read alike. `step`:
+        1 reads from the first text on, -1 from the last one back."""
         stored_pieces, unmatched = (
             [piece for piece in pieces if piece.role is role and isinstance(piece.part, TextPart)][
                 ::step
@@ -263,9 +269,8 @@ class _Pieces:
                     )
 
     def _match_elsewhere(self, shown_pieces: Sequence[Shown]) -> None:
-        """Pieces that the client put elsewhere, and calls and results by the call's id, whatever
-        they say, where no other call has it. A text of the user's behind all that is stored is a
-        new one."""
+        """Matches pieces that the client moved, then calls and results by the call's id, whatever
+        they say, if no other call has it. A text of the user behind all stored ones is new."""
         match = self._match
         last = max([*match.whole, *(index for index, _ in match.pieces)], default=-1)
         indexes = [index for index in range(len(self._copy)) if index not in match.whole]
@@ -285,23 +290,25 @@ class _Pieces:
         ):
             match.pieces[old[index].location] = shown_pieces[number].sources
             used.update(shown_pieces[number].sources)
-        unique = _unique(self._stored) & _unique(self._copy)
-        by_call: dict[tuple[str, ...], Place] = {}
-        for home, part_index in (
-            source
-            for shown_piece in shown_pieces
-            for source in shown_piece.sources
-            if source not in used
-        ):
-            call = _call(self._stored[home].content[part_index])
-            if call is not None and call[1] in unique:
-                by_call[call] = home, part_index
+        sources = {source for shown_piece in shown_pieces for source in shown_piece.sources}
+        by_call = self._find_calls(sorted(sources - used))
         for piece in self._filter_unmatched(unmatched):
             call = _call(piece.part)
             source = None if call is None else by_call.pop(call, None)
             if source is not None:
                 match.changed.add(piece.location)
                 match.pieces[piece.location] = (source,)
+
+    def _find_calls(self, places: Iterable[Place]) -> dict[tuple[str, ...], Place]:
+        """Returns the stored calls and results at these places by what identifies them, without
+        those whose id occurs twice."""
+        unique = _unique(self._stored) & _unique(self._copy)
+        by_call: dict[tuple[str, ...], Place] = {}
+        for home, part_index in places:
+            call = _call(self._stored[home].content[part_index])
+            if call is not None and call[1] in unique:
+                by_call[call] = home, part_index
+        return by_call
 
     def _filter_unmatched(self, pieces: Iterable[Piece]) -> list[Piece]:
         return [piece for piece in pieces if piece.location not in self._match.pieces]

@@ -82,8 +82,8 @@ class Piece(NamedTuple):
 
 
 def is_shared(piece: Content) -> bool:
-    """Returns whether a client's copy of a message is expected to have it: no thinking, nothing
-    that only a provider or a UI understands."""
+    """True if a client's copy of a message is expected to have it: no thinking, nothing that only a
+    provider or a UI understands."""
     if isinstance(piece, ThinkingPart | ProviderPart | MarkPart):
         return False
     return not isinstance(piece, ToolCallPart | ToolResultPart) or piece.run_by != "provider"
@@ -241,7 +241,7 @@ def result_of(piece: Piece) -> ToolResultPart | None:
 
 
 def is_step(piece: Content) -> bool:
-    """Returns whether a step begins here."""
+    """True if a step begins here."""
     return isinstance(piece, MarkPart) and piece.kind == STEP
 
 

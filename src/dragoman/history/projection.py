@@ -101,7 +101,7 @@ class _Tracing:
         return shown_pieces
 
     def _take_unordered(self) -> None:
-        """Takes pieces that the format has in another order."""
+        """Traces pieces that the format has in another order."""
         unmatched = list(self._free)
         reads = [read for read in range(len(self._read)) if read not in self._sources]
         pairs = pair_equal(
@@ -112,7 +112,7 @@ class _Tracing:
             self._sources[reads[read]] = (self._free.pop(unmatched[number]).location,)
 
     def _take_changed(self, own: Iterable[int], reads: Iterable[int]) -> None:
-        """Takes pieces that the format changed: of one role first, and of one kind before what may
+        """Traces pieces that the format changed: those of one role and kind before those that may
         have become another."""
         own, reads = list(own), list(reads)
         # A format may make a system text the user's, so roles count first and then not at all.
@@ -123,8 +123,8 @@ class _Tracing:
     def _take_kind(
         self, own: Sequence[int], reads: Sequence[int], kind: str, role: Role | None
     ) -> None:
-        """Takes pieces one by one where there are as many of them, texts that were joined or split,
-        else all for all."""
+        """Traces pieces of a kind. As many on both sides are paired in order; texts may have been
+        joined or split; otherwise every read piece comes from all of the own ones."""
         these, those = self._find_remaining(own, reads, kind, role)
         if kind == "text" and len(these) != len(those):
             texts = [letters(self._free[number]) for number in these]
@@ -144,25 +144,29 @@ class _Tracing:
     def _find_remaining(
         self, own: Sequence[int], reads: Sequence[int], kind: str, role: Role | None
     ) -> tuple[list[int], list[int]]:
-        """Returns what of both is of a kind and role, and not traced yet."""
-        return (
-            [
-                number
-                for number in own
-                if number in self._free and _is(self._own[number], kind, role)
-            ],
-            [
-                number
-                for number in reads
-                if number not in self._sources and _is(self._read[number], kind, role)
-            ],
-        )
+        """Returns the own and the read pieces of a kind and role that are not traced yet."""
+        own_left = [
+            number
+            for number in own
+            if number in self._free and _is_of_kind(self._own[number], kind, role)
+        ]
+        reads_left = [
+            number
+            for number in reads
+            if number not in self._sources and _is_of_kind(self._read[number], kind, role)
+        ]
+        return own_left, reads_left
 
 
-def _is(piece: Piece, kind: str, role: Role | None) -> bool:
+def _is_of_kind(piece: Piece, kind: str, role: Role | None) -> bool:
+    """True if a piece is of a kind and role. `content` and `rest` are files and texts, `None` is
+    any role."""
+    if role is not None and piece.role is not role:
+        return False
     piece_kind = _kind(piece.part)
-    is_kind = piece_kind == kind or (kind in ("content", "rest") and piece_kind in ("file", "text"))
-    return is_kind and (role is None or piece.role is role)
+    if kind in ("content", "rest"):
+        return piece_kind in ("file", "text")
+    return piece_kind == kind
 
 
 def letters(piece: Piece) -> str:
@@ -183,7 +187,7 @@ def _kind(piece: Content) -> str:
 
 
 def merges_answers(format: str) -> bool:  # noqa: A002 what it is called everywhere
-    """Returns whether two answers that stand beside each other are one in this format."""
+    """True if two answers that stand beside each other are one in this format."""
     codec = formats.get(format)
     answers = [Message.user("a"), Message.model("b"), Message.model("c")]
     return len(codec.load_messages(codec.dump_messages(answers))) < len(answers)

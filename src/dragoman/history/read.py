@@ -185,9 +185,9 @@ def _bodies() -> Callable[[JsonMap], bool]:
 
 
 def _run(
-    value: Any, start: int, name: str | None, near: str | None, problems: list[Problem]
+    value: object, start: int, name: str | None, near: str | None, problems: list[Problem]
 ) -> tuple[list[Message], str | None]:
-    """Messages beside each other, or the body of a request."""
+    """Returns messages beside each other, or the body of a request."""
     try:
         if name is not None:
             return _load(name, payload_of(value, name), start, problems), name
@@ -209,7 +209,7 @@ def _run(
 def _one_by_one(
     elements: list[Any], start: int, near: str | None, problems: list[Problem]
 ) -> tuple[list[Message], str | None]:
-    """Messages of which one is of no format: each by itself."""
+    """Returns messages of which one is of no format: each by itself."""
     names: list[str | None] = []
     errors: dict[int, str] = {}
     for index, element in enumerate(elements):
@@ -231,7 +231,7 @@ def _one_by_one(
     return messages, near
 
 
-def _load(name: str, payload: Any, start: int, problems: list[Problem]) -> list[Message]:
+def _load(name: str, payload: object, start: int, problems: list[Problem]) -> list[Message]:
     faults: list[Problem] = []
     messages = formats.get(name).load_messages(payload, problems=faults)
     problems += [

@@ -55,7 +55,7 @@ class Index:
         return None
 
     def has_any(self, keys: Iterable[str]) -> bool:
-        """Returns whether one of these was ever noted."""
+        """True if one of these was ever noted."""
         maps = [self.places, *(layer.places for layer in self._layers)]
         return not all(positions.keys().isdisjoint(keys) for positions in maps)
 
@@ -229,8 +229,8 @@ class Rows:
         )
 
     def knows(self, ids: AbstractSet[str], turns: Sequence[str]) -> bool:
-        """Returns whether a message may have one of these ids, or a turn one of these names or the
-        id of a message."""
+        """True if a message may have one of these ids, or a turn one of these names or the id of a
+        message."""
         if not len(self) and not self._waiting:
             return False
         keys = {*ids, *turns} if turns else ids

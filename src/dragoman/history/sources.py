@@ -61,7 +61,7 @@ class Mint(NamedTuple):
         return [digits[offset : offset + 32] for offset in range(0, 32 * count, 32)]
 
 
-def find_source(name: Any) -> Source:
+def find_source(name: object) -> Source:
     """Returns the source of that name; `user` is an older one of `input`.
 
     Raises:

@@ -65,7 +65,7 @@ class Systems:
         ]
 
     def fork(self) -> Systems:
-        """The same, to be changed apart."""
+        """Returns a copy that changes independently."""
         other = Systems()
         other.every, other._digests = self.every.copy(), self._digests.copy()
         return other
@@ -147,7 +147,7 @@ class ConversationView(Sequence[Message]):
         return [system.message for system in self._systems.every if system.tag == tag]
 
     def all_system_messages(self) -> list[Message]:
-        """All system messages: those without a tag first."""
+        """Returns all system messages: those without a tag first."""
         return [system.message for system in self._systems.in_order()]
 
     def clear_system(self, tag: str | None = None) -> list[Message]:

@@ -1,9 +1,10 @@
-"""A turn that is added and is there already: what becomes of the two.
+"""Merges a turn that is there with a copy of it that is added.
 
-`outcome` decides: the copy says nothing new, goes on with the turn, is merged with it, or takes its
-place. Two copies of a turn are laid flat (`pieces`), so that a call and its result are one; equal
-pieces are found, what the second has more comes in behind the piece that it followed, and the
-pieces become messages again. Nothing is lost, and a call never goes back to an earlier state.
+`decide_outcome` says what becomes of the two: the copy says nothing new, continues the turn, is
+merged with it, or replaces it. To merge, both are laid flat (`pieces`), so that a call and its
+result are one piece; equal pieces are found, what only the copy has goes behind the piece that it
+followed, and the pieces become messages again. Nothing is lost, and a call never goes back to an
+earlier state.
 """
 
 from __future__ import annotations
@@ -186,7 +187,7 @@ def _with_answer(piece: Piece, copy: Piece) -> Piece:
 
 
 def merge_native(before: Native, after: Native) -> Native:
-    """Returns both, wire by wire; where both have a field, it is the added one's."""
+    """Returns the native fields of both, wire by wire. `after` wins where both have a field."""
     if not before or not after:
         return before or after
     merged: Json = {}
@@ -202,8 +203,8 @@ def merge_native(before: Native, after: Native) -> Native:
 def _merge_homes(
     first: Flat, second: Flat, pairs: Mapping[int, int]
 ) -> tuple[list[Message], dict[int, int]]:
-    """Returns all messages that pieces are in, and number of a message of the second copy → its
-    number there. One is that of the first copy where a piece of it is found."""
+    """Returns the messages of both copies, and for each of the second its number among them. A
+    message of the second copy is the first copy's if they share a piece or the id."""
     homes = list(first.homes)
     moved: dict[int, int] = {}
     for copy_index, index in pairs.items():
@@ -232,8 +233,8 @@ def _home_of_id(homes: Sequence[Message], message_id: str | None) -> int | None:
 
 
 def _with_fields(message: Message, copy: Message) -> Message:
-    """Returns a message with what another copy of it knows beside the content: of metadata the
-    added goes before, all else is filled in."""
+    """Returns a message with the fields of another copy of it, but not its content. The copy's
+    metadata wins; other fields are filled in where they are missing."""
     changes: Json = {}
     metadata = {**message.own_metadata, **copy.own_metadata}
     if metadata != message.own_metadata:
@@ -256,8 +257,8 @@ def _move(piece: Piece, moved: Mapping[int, int]) -> Piece:
 
 
 def cut_at_steps(pieces: Sequence[tuple[Piece, bool]], homes: list[Message]) -> Flat:
-    """Returns a turn of pieces, each with whether it is new. Where a new step begins behind
-    answered calls, so does a message."""
+    """Returns a turn, with a new message wherever a new step begins behind answered calls.
+    `pieces`: each with whether it is new."""
     cut_pieces: list[Piece] = []
     cut: dict[int, int] = {}
     answered: set[int] = set()
@@ -276,9 +277,8 @@ def cut_at_steps(pieces: Sequence[tuple[Piece, bool]], homes: list[Message]) -> 
 
 
 def _with_outcomes(stored: Sequence[Message], copy: Sequence[Message]) -> list[Message]:
-    """Returns the stored turn of a model's, with the outcomes that a client's copy has of calls
-    that are open in it: results, and answers to approvals. Of calls that a provider runs, answers
-    to approvals alone."""
+    """Returns a stored turn of a model with the outcomes that a client's copy has of its open
+    calls: results and answers to approvals. A provider's calls take answers to approvals only."""
     first, second = lay_flat(stored), lay_flat(copy)
     pieces, homes = list(first.pieces), list(first.homes)
     ids = {message.id for message in homes}
@@ -288,20 +288,19 @@ def _with_outcomes(stored: Sequence[Message], copy: Sequence[Message]) -> list[M
         call, other = piece.part, copied_piece.part
         if not isinstance(call, ToolCallPart) or piece.answer is not None:
             continue
-        if isinstance(other, ToolResultPart):
-            answer = copied_piece
-        else:
-            answer = copied_piece.answer
         if isinstance(other, ToolCallPart) and rank(copied_piece) == APPROVED > rank(piece):
             call = replace(call, native=merge_native(call.native, other.native))
             pieces[index] = piece._replace(part=call)
-        elif answer is not None and call.run_by != "provider":
-            if answer.home not in moved:
-                message = second.homes[answer.home]
-                moved[answer.home] = len(homes)
-                message_id = None if message.id in ids else message.id
-                homes.append(Message(Role.USER, id=message_id, created_at=message.created_at))
-            pieces[index] = piece._replace(answer=answer._replace(home=moved[answer.home]))
+            continue
+        answer = copied_piece if isinstance(other, ToolResultPart) else copied_piece.answer
+        if answer is None or call.run_by == "provider":
+            continue
+        if answer.home not in moved:
+            message = second.homes[answer.home]
+            moved[answer.home] = len(homes)
+            message_id = None if message.id in ids else message.id
+            homes.append(Message(Role.USER, id=message_id, created_at=message.created_at))
+        pieces[index] = piece._replace(answer=answer._replace(home=moved[answer.home]))
     return join_pieces(Flat(tuple(pieces), tuple(homes)))
 
 
@@ -315,23 +314,30 @@ def _with_metadata(stored: Message, copy: Message) -> Message:
 
 
 class Outcome(NamedTuple):
-    """What becomes of a turn that was there, and of its copy."""
+    """What becomes of a turn and its copy."""
 
     messages: Sequence[Message]
-    """What stands in its place: itself, where nothing changes."""
+    """The turn from now on: the same messages if nothing changes."""
     more: Sequence[Message] = ()
-    """What becomes a turn of its own, with new ids."""
+    """Messages that become a turn of their own, with new ids."""
     replaced: bool = False
-    """The turn that was there is kept as a branch."""
+    """The turn as it was is kept as a branch."""
     stored_first: bool = False
-    """It was stored, and the copy that was there is newer."""
+    """The copy was loaded from a store, and the turn as it was is newer."""
 
 
 def decide_outcome(
     rows: Sequence[Row], added: Sequence[Message], source: Source, *, sealed: bool, merge: bool
 ) -> Outcome:
-    """`rows`: the turn as it is there; `sealed`: it never changes, or one behind it does not;
-    `merge`: whether copies are made one."""
+    """Returns what becomes of a turn and a copy of it.
+
+    Args:
+        rows: the turn as it is there.
+        added: the copy.
+        source: where the copy comes from.
+        sealed: the turn never changes, or one behind it does not.
+        merge: copies of a model's turn are merged.
+    """
     before = [row.message for row in rows]
     if _is_same(before, added):
         return Outcome(before)
@@ -356,8 +362,8 @@ def decide_outcome(
 
 
 def _is_continued(turn: Sequence[Message], added: Sequence[Message]) -> bool:
-    """Returns whether what is added are results that name the turn of the model's that they are of,
-    and are not there yet."""
+    """True if what is added are results that name the turn of the model's that they are of, and are
+    not there yet."""
     turns, ids = {message.turn for message in turn}, {message.id for message in turn}
     return is_model(turn) and all(
         holds_only_answers(message)
@@ -369,7 +375,7 @@ def _is_continued(turn: Sequence[Message], added: Sequence[Message]) -> bool:
 
 
 def is_model(messages: Sequence[Message]) -> bool:
-    """Returns whether a turn is the model's: its results are of it."""
+    """True if a turn is the model's: its results are of it."""
     return any(message.role is Role.MODEL for message in messages)
 
 
@@ -398,7 +404,7 @@ def _is_saved(rows: Sequence[Row]) -> bool:
 
 
 def _is_same(turn: Sequence[Message], added: Sequence[Message]) -> bool:
-    """Returns whether a copy says nothing else than some of the messages that are there."""
+    """True if a copy says nothing else than some of the messages that are there."""
     by_id = {message.id: message for message in turn}
     return all(_is_no_more(by_id.get(message.id), message) for message in added)
 
@@ -419,8 +425,8 @@ def _is_no_more(message: Message | None, copy: Message) -> bool:
 
 
 def fill_arguments(rows: Rows, messages: Sequence[Message]) -> Sequence[Message]:
-    """New messages, of whose calls those that come answered and without arguments have the ones of
-    an open call of their id."""
+    """Returns new messages whose calls have arguments: an answered call that came without any gets
+    those of the open call with its id."""
     if not len(rows) or not lacks_arguments(messages):
         return messages
     answered = {
@@ -433,7 +439,7 @@ def fill_arguments(rows: Rows, messages: Sequence[Message]) -> Sequence[Message]
 
 
 def lacks_arguments(messages: Sequence[Message]) -> bool:
-    """Returns whether a whole call has none."""
+    """True if a complete call has no arguments."""
     return any(_is_empty(piece) for message in messages for piece in message.content)
 
 

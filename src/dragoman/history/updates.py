@@ -154,8 +154,8 @@ class Boundary(NamedTuple):
 
 
 def start_step(rows: Rows, mint: Mint) -> bool:
-    """Marks that a step begins behind the model's last message; whether there is one that may
-    change and is not marked."""
+    """Marks that a step begins behind the model's last message. Returns False if there is none that
+    may change, or if it is marked already."""
     position = _last_model(rows)
     if position is None or rows[position].order <= rows.sealed:
         return False
@@ -217,26 +217,21 @@ def last_boundary(rows: Rows) -> Boundary:
 
 
 def roll_back(rows: Rows, place: Boundary, mint: Mint) -> list[Message] | None:
-    """Drops what the last turn has behind a place → what was dropped; `None`: the place is in
+    """Drops everything behind a place in the last turn, and returns it; `None` if the place is in
     another turn, or gone."""
-    if place.message is None:
-        position = len(rows) - 1
-    else:
-        position = rows.position(place.message)
     if place.message is None:
         dropped = [row.message for row in rows]
         rows.splice(0, len(rows), [])
         return dropped
+    position = rows.position(place.message)
     if position is None or position < rows.last_start:
         return None
     message = rows[position].message
     dropped = [row.message for row in rows.between(position + 1, len(rows))]
     dropped_parts = message.content[place.pieces :]
     if dropped_parts:
-        kept_message = message.replace(content=message.content[: place.pieces])
-    else:
-        kept_message = message
-    _replace_unit(rows, position, len(rows), [kept_message], mint)
+        message = message.replace(content=message.content[: place.pieces])
+    _replace_unit(rows, position, len(rows), [message], mint)
     if dropped_parts:
         return [message.replace(content=dropped_parts), *dropped]
     return dropped

@@ -17,11 +17,11 @@ __all__ = ["HostGuard", "host_names", "page_origins"]
 _MAX_AGE = "600"
 """Seconds for which a browser may keep the answer to a preflight."""
 _METHODS = "GET, POST, DELETE"
-_EXPOSED = b"retry-after, dragoman-loss, x-request-id, request-id"
+_EXPOSED_HEADERS = b"retry-after, dragoman-loss, x-request-id, request-id"
 """What pages may read of a response's headers, beside what they may always."""
 _HOST = re.compile(rb"(\[[0-9a-fA-F:.]+\]|[^\[\]:@/?#\s]+)(?::[0-9]{1,5})?")
 _ORIGIN = re.compile(r"\*|null|[a-z][a-z0-9+.-]*://[^/?#\s]+")
-_TOKENS = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4096}")
+_HEADER_LIST = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4096}")
 
 
 def host_names(hosts: Iterable[str]) -> list[str]:
@@ -84,46 +84,46 @@ class HostGuard:
         if (refusal := self._refusal(scope, hosts, origins)) is not None:
             await refusal(scope, receive, send)
         elif origins:
-            await self._for_page(origins[0], scope, receive, send)
+            await self._answer_page(origins[0], scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
     def _refusal(self, scope: Scope, hosts: list[bytes], origins: list[bytes]) -> Response | None:
         # Two Host headers may be read differently by a proxy before the server.
-        if len(hosts) != 1 or not self._is_ours(hosts[0]):
+        if len(hosts) != 1 or not self._is_allowed_host(hosts[0]):
             message = "this server is not known by that name; whoever runs it can allow it (hosts=)"
             return PlainTextResponse(message, 421)
         if len(origins) > 1 or not all(
-            self._may_use(origin, scope, hosts[0]) for origin in origins
+            self._is_allowed_origin(origin, scope, hosts[0]) for origin in origins
         ):
             message = "pages of that origin may not use this server; whoever runs it can allow it (origins=)"
             return PlainTextResponse(message, 403)
         return None
 
-    async def _for_page(self, origin: bytes, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _answer_page(self, origin: bytes, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a page that may use the server."""
-        allowed = [
+        cors_headers = [
             (b"access-control-allow-origin", origin),
-            (b"access-control-expose-headers", _EXPOSED),
+            (b"access-control-expose-headers", _EXPOSED_HEADERS),
             (b"vary", b"Origin"),
         ]
 
         async def send_to_page(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message["headers"], *allowed]}
+                message = {**message, "headers": [*message["headers"], *cors_headers]}
             await send(message)
 
         headers = dict(scope["headers"])
         if scope["method"] != "OPTIONS" or b"access-control-request-method" not in headers:
             await self._app(scope, receive, send_to_page)
             return
-        wanted = headers.get(b"access-control-request-headers", b"")
+        requested_headers = headers.get(b"access-control-request-headers", b"")
         preflight = {"access-control-allow-methods": _METHODS, "access-control-max-age": _MAX_AGE}
-        if _TOKENS.fullmatch(wanted):
-            preflight["access-control-allow-headers"] = wanted.decode()
+        if _HEADER_LIST.fullmatch(requested_headers):
+            preflight["access-control-allow-headers"] = requested_headers.decode()
         await Response(None, 204, preflight)(scope, receive, send_to_page)
 
-    def _is_ours(self, host: bytes) -> bool:
+    def _is_allowed_host(self, host: bytes) -> bool:
         match = _HOST.fullmatch(host)
         if match is None:
             return False
@@ -131,7 +131,7 @@ class HostGuard:
             name.decode("latin-1").lower() for name in match.group(0, 1)
         )
 
-    def _may_use(self, origin: bytes, scope: Scope, host: bytes) -> bool:
+    def _is_allowed_origin(self, origin: bytes, scope: Scope, host: bytes) -> bool:
         page = origin.decode("latin-1").lower()
         own_origin = f"{scope.get('scheme', 'http')}://{host.decode('latin-1')}".lower()
         without_port = re.sub(r"(?<=[^/:]):[0-9]+$", "", page)

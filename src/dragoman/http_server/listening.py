@@ -22,12 +22,12 @@ from dragoman.errors import SettingsError
 if TYPE_CHECKING:
     import uvicorn
 
-__all__ = ["make_config", "listening", "on_signals", "until_the_end", "url_of"]
+__all__ = ["make_config", "open_listener", "handle_signals", "serve_until_stopped", "server_url"]
 
 _MOST_PORT = 65535
-_WAITING = 2048
+_BACKLOG = 2048
 """Connections that may wait for the server to take them."""
-_KEPT_SECONDS = 75
+_KEEP_ALIVE_SECONDS = 75
 """So long a connection stays open without a request: longer than proxies keep theirs, so that they
 never send into one that closes."""
 
@@ -56,12 +56,12 @@ def make_config(app: Any, *, closing_seconds: int | None = None) -> uvicorn.Conf
         log_config=None,
         access_log=False,
         server_header=False,
-        timeout_keep_alive=_KEPT_SECONDS,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=closing_seconds,
     )
 
 
-def listening(host: str, port: int) -> socket.socket:
+def open_listener(host: str, port: int) -> socket.socket:
     """Opens a socket that listens. `port`: 0 takes a free one.
 
     Raises:
@@ -79,7 +79,7 @@ def listening(host: str, port: int) -> socket.socket:
         reason = error.strerror if isinstance(error, socket.gaierror) else "it is no host name"
         raise SettingsError(f"there is no host {host!r} to serve on: {reason}") from error
     try:
-        return socket.create_server(address[:2], family=family, backlog=_WAITING)
+        return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise SettingsError(
@@ -90,13 +90,13 @@ def listening(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def url_of(host: str, listener: socket.socket) -> str:
+def server_url(host: str, listener: socket.socket) -> str:
     """Returns the URL under which clients reach a server."""
     address = f"[{host}]" if ":" in host else host
     return f"http://{address}:{listener.getsockname()[1]}"
 
 
-async def until_the_end(server: uvicorn.Server, listener: socket.socket) -> None:
+async def serve_until_stopped(server: uvicorn.Server, listener: socket.socket) -> None:
     """Serves until the process is asked to end; when this is cancelled, calls are ended first."""
     task = asyncio.create_task(server.serve(sockets=[listener]))
     try:
@@ -109,7 +109,7 @@ async def until_the_end(server: uvicorn.Server, listener: socket.socket) -> None
 
 
 @contextmanager
-def on_signals(*actions: Callable[[], object]) -> Generator[None]:
+def handle_signals(*actions: Callable[[], object]) -> Generator[None]:
     """Within the block SIGINT and SIGTERM do the first of these; each further one the next, and the
     last again and again. It needs a running event loop. Outside of the main thread, where no signal
     arrives, they stay as they are."""
@@ -122,14 +122,14 @@ def on_signals(*actions: Callable[[], object]) -> Generator[None]:
     def act() -> None:
         (remaining.pop(0) if len(remaining) > 1 else remaining[0])()
 
-    def signalled(_number: int, _frame: FrameType | None) -> None:
+    def schedule_act(_number: int, _frame: FrameType | None) -> None:
         loop.call_soon_threadsafe(act)
 
     for number in _SIGNALS:
         try:
             loop.add_signal_handler(number, act)
         except NotImplementedError:  # Windows
-            signal.signal(number, signalled)
+            signal.signal(number, schedule_act)
     try:
         yield
     finally:

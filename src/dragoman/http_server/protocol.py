@@ -11,12 +11,12 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 
 __all__ = ["BoundedProtocol"]
 
-_FRAMING = 16
+_FRAMING_BYTES = 16
 """Bytes around each byte of a body that are no attack: a chunk may be that small."""
 _REFUSAL = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
-_OTHER_PROTOCOLS = (b"upgrade", b"http2-settings")
+_UPGRADE_HEADERS = (b"upgrade", b"http2-settings")
 """Headers, and words of `Connection`, with which a client offers to speak another protocol."""
 
 
@@ -82,7 +82,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._is_too_large = False
         self._unread = 0
         self._cycles: list[RequestResponseCycle] = []
-        self._deadline = self.loop.call_later(self.header_seconds, self._end)
+        self._deadline = self.loop.call_later(self.header_seconds, self._close_idle)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """See `asyncio.Protocol`."""
@@ -99,7 +99,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._overhead += len(data)
         super().data_received(data)
         if (
-            self._overhead > self.header_bytes + _FRAMING * self._body
+            self._overhead > self.header_bytes + _FRAMING_BYTES * self._body
             and not self.transport.is_closing()
         ):
             # While an answer goes out a refusal would stand in its middle.
@@ -140,9 +140,11 @@ class BoundedProtocol(HttpToolsProtocol):
         ]
         for name, value in self.headers:
             if name == b"connection":
-                words = [word.strip() for word in value.split(b",")]
-                value = b", ".join([word for word in words if word.lower() not in _OTHER_PROTOCOLS])
-            if name not in _OTHER_PROTOCOLS:
+                options = [option.strip() for option in value.split(b",")]
+                value = b", ".join(
+                    [word for word in options if word.lower() not in _UPGRADE_HEADERS]
+                )
+            if name not in _UPGRADE_HEADERS:
                 lines.append(name + b": " + value)
         return b"\r\n".join([*lines, b"", b""])
 
@@ -186,11 +188,11 @@ class BoundedProtocol(HttpToolsProtocol):
             finally:
                 self._cycles.remove(cycle)
                 if not self._cycles:
-                    self._begin_waiting()
+                    self._start_deadline()
 
         super()._start_asgi_task(cycle, run)
 
-    def _begin_waiting(self) -> None:
+    def _start_deadline(self) -> None:
         """Bounds the time until the next request, and until the client has read what is left of
         this answer."""
         self._deadline.cancel()
@@ -198,13 +200,13 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         self._unread = self.transport.get_write_buffer_size()
         self._deadline = self.loop.call_later(
-            self.timeout_keep_alive + self.header_seconds, self._end
+            self.timeout_keep_alive + self.header_seconds, self._close_idle
         )
 
-    def _end(self) -> None:
+    def _close_idle(self) -> None:
         unread = self.transport.get_write_buffer_size()
         if unread and unread < self._unread:  # it is being read
-            self._begin_waiting()
+            self._start_deadline()
         elif unread:
             self.transport.abort()
         else:

@@ -1,5 +1,5 @@
 """The Model Context Protocol: tools of MCP servers for agents (`mcp`), and agents and tools as MCP
-servers (`server`). Needs the extra `mcp` once a server is reached or made."""
+servers (`server`). The extra `mcp` is needed once a server is reached or made."""
 
 from __future__ import annotations
 

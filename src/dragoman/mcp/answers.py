@@ -1,5 +1,10 @@
-"""What a server asks while it works on a call: a person, by a question that ends the run and whose
-answer comes when the call is made again (`Answers`); or a model (`sample`)."""
+"""Answers to what a server asks during a call: by a person (`Answers`) or by a model (`ask_model`).
+
+A question for a person ends the run (`AskUser`). When the answer is there, the tool is called
+again, and `Answers` gives it to the same question. What the call needs to continue is in the
+question's metadata, under `mcp`: digests of the questions so far, and the server's own state
+(`round`) if its protocol has one.
+"""
 
 from __future__ import annotations
 
@@ -26,82 +31,85 @@ from dragoman.tools.check import find_faults
 __all__ = ["Answers", "VisitPage", "ask_model"]
 
 _LONGEST = 4000
-"""Characters of a server's question that a person is shown."""
+"""Most characters of a server's question that a person sees."""
 _NOTES = "mcp"
-"""Where in a question's metadata stands what the call must know to go on."""
+"""Key in a question's metadata of what the call needs to continue."""
 
 _STOPS = {FinishReason.length: "maxTokens", FinishReason.stop: "endTurn"}
 
 
 class VisitPage(AskUser):
-    """A server wants somebody to go to a page. The answer is whether he does."""
+    """A server asks a person to visit a page. The answer is whether the person agrees."""
 
     reason: Reason = "auth"
 
     def __init__(self, url: str, message: str, server: str, notes: JsonMap | None = None) -> None:
-        """`url`: the page. `message`: why. `server`: who wants it.
+        """`url`: the page. `message`: the reason. `server`: the server's name.
 
         Raises:
-            ToolError: it is no page of the web.
+            ToolError: the URL is not a web page.
         """
         if urlsplit(url).scheme not in ("https", "http"):
             raise ToolError(
                 f"{server} wants somebody to go to an address that is no web page; nobody was asked"
             )
-        metadata = {"url": url, "server": server, **({_NOTES: notes} if notes else {})}
+        metadata: Json = {"url": url, "server": server}
+        if notes:
+            metadata[_NOTES] = notes
         super().__init__(message[:_LONGEST], {"type": "boolean"}, metadata=metadata)
 
 
 class Answers:
-    """The answers that a call got when it was run before: objects to forms, booleans to pages.
+    """The answers that a call received when it ran before: objects for forms, booleans for pages.
 
-    A tool that waited is run again. Where the server said with what the call goes on, it goes on
-    there; else the server works from the start, and asks again. An answer is given to the very
-    question that the person has read, and to no other.
+    A tool that waited runs again. It continues at the server's state if there is one, else the
+    server starts from the beginning and asks again. Each answer goes only to the question that the
+    person read.
     """
 
     def __init__(self, server: str, context: ToolContext[Any]) -> None:
         notes = if_object(context.record.question_metadata.get(_NOTES))
         questions = [str(digest) for digest in if_list(notes.get("questions"))]
         self._server = server
-        self._answers = list(
-            zip(questions, context.answers[-len(questions) :] if questions else (), strict=False)
-        )
+        # The context has the answers of all runs of this call; the last ones are to these
+        # questions. A slice of minus zero would be all of them.
+        answers = context.answers[-len(questions) :] if questions else ()
+        self._answers = list(zip(questions, answers, strict=False))
         self._unused = list(self._answers)
         self.round = if_object(notes.get("round")) or None
         """What the server wants to know before the call goes on, as it said so; `None`: nothing, or
         it asks by itself."""
 
     def start_again(self) -> None:
-        """Lets all answers be given again: the server works from the start."""
+        """Allows all answers to be used again, since the server starts from the beginning."""
         self.round, self._unused = None, list(self._answers)
 
     def take_answer(self, question: types.ElicitRequestParams) -> types.ElicitResult:
-        """Returns the answer to a question, and gives it no second time.
+        """Returns the answer to a question. Each answer is used once.
 
         Raises:
             AskUser: nobody has answered it yet.
-            ToolError: an answer does not fit.
+            ToolError: the answer does not match the schema.
         """
         digest = _digest_question(question)
-        entry_of_question = next((entry for entry in self._unused if entry[0] == digest), None)
-        if entry_of_question is None:
+        entry = next((entry for entry in self._unused if entry[0] == digest), None)
+        if entry is None:
             raise self._make_question(question, digest)
-        self._unused.remove(entry_of_question)
-        value = entry_of_question[1]
+        self._unused.remove(entry)
+        value = entry[1]
         if isinstance(question, types.ElicitRequestURLParams):
             return types.ElicitResult(action="accept" if value is True else "decline")
         if wrong := find_faults({"type": "object", **question.requested_schema}, value):
             raise ToolError(
-                f"the answer is not fit for what {self._server} asks: {'; '.join(wrong)}"
+                f"the answer does not match what {self._server} asks: {'; '.join(wrong)}"
             )
         return types.ElicitResult(action="accept", content=cast("Json", value))
 
     def _make_question(self, question: types.ElicitRequestParams, digest: str) -> AskUser:
-        notes = {
-            "questions": [*(known_digest for known_digest, _ in self._answers), digest],
-            **({"round": self.round} if self.round else {}),
-        }
+        """Returns the question that ends the run, with what the call needs to continue."""
+        notes: Json = {"questions": [*(earlier for earlier, _ in self._answers), digest]}
+        if self.round:
+            notes["round"] = self.round
         if isinstance(question, types.ElicitRequestURLParams):
             return VisitPage(question.url, question.message, self._server, notes)
         metadata = {"server": self._server, _NOTES: notes}
@@ -109,34 +117,37 @@ class Answers:
 
 
 def _digest_question(question: types.ElicitRequestParams) -> str:
-    """Returns a digest of what a person reads of a question, so that no answer is given to
-    another one."""
-    page = (
-        question.url
-        if isinstance(question, types.ElicitRequestURLParams)
-        else question.requested_schema
-    )
-    return sha256(msgspec.json.encode((question.message, page), order="deterministic")).hexdigest()
+    """Returns a digest of what a person reads of a question, so that no other question gets its
+    answer."""
+    if isinstance(question, types.ElicitRequestURLParams):
+        content: object = question.url
+    else:
+        content = question.requested_schema
+    text = msgspec.json.encode((question.message, content), order="deterministic")
+    return sha256(text).hexdigest()
 
 
 async def ask_model(
     options: Options, params: types.CreateMessageRequestParams, context: ToolContext[Any]
 ) -> types.CreateMessageResult | types.ErrorData:
-    """Returns the model's answer to a server's request for one.
+    """Returns a model's answer to a server's request (sampling).
 
     Raises:
-        AskUser: an agent that answers waits for somebody.
-        ToolError: it asks for what cannot be sent to a model.
+        AskUser: the agent that answers waits for somebody.
+        ToolError: the request has content that no model accepts.
     """
     policy = options.sampling
     if policy is None:
-        return types.ErrorData(code=types.INVALID_REQUEST, message="no model is to be had here")
+        return types.ErrorData(code=types.INVALID_REQUEST, message="this client offers no model")
     if params.tools or params.tool_choice:
-        return types.ErrorData(code=types.INVALID_PARAMS, message="the model here takes no tools")
+        return types.ErrorData(
+            code=types.INVALID_PARAMS, message="this client's model takes no tools"
+        )
     request = _read_request(params)
     if callable(policy):
         reply: Any = policy(request)
-        reply = await reply if inspect.isawaitable(reply) else reply
+        if inspect.isawaitable(reply):
+            reply = await reply
         message = Message.model(reply) if isinstance(reply, str) else cast("Message", reply)
     else:
         message = await _ask_agent(policy, request, context)
@@ -144,7 +155,8 @@ async def ask_model(
 
 
 async def _ask_agent(policy: Any, request: ModelRequest, context: ToolContext[Any]) -> Message:
-    """Returns the answer of an agent, whose run is part of the run that called the tool."""
+    """Returns the answer of an agent or a model string, as a part of the run that called the
+    tool."""
     from dragoman.agent import Agent
 
     options: Json = {"history": request.messages, "settings": request.settings}
@@ -160,10 +172,12 @@ async def _ask_agent(policy: Any, request: ModelRequest, context: ToolContext[An
 
 
 def _read_request(params: types.CreateMessageRequestParams) -> ModelRequest:
+    """Returns a server's request as a `ModelRequest`."""
     messages = [Message.system(params.system_prompt)] if params.system_prompt else []
     for message in params.messages:
         parts = load_parts(message.content_as_list)
         messages.append(Message.user(*parts) if message.role == "user" else Message.model(*parts))
+    # The server may only wish for a model; which one answers is up to `sampling=`.
     hints = params.model_preferences.hints if params.model_preferences else None
     wished = next((hint.name for hint in hints or () if hint.name), "")
     settings = Settings(
@@ -175,6 +189,7 @@ def _read_request(params: types.CreateMessageRequestParams) -> ModelRequest:
 
 
 def _make_result(message: Message) -> types.CreateMessageResult:
+    """Returns a model message in the protocol's form: its text, or else its first image."""
     image = next(
         (p for p in message.parts if isinstance(p, DataPart) and p.mime_type.startswith("image/")),
         None,
@@ -183,9 +198,11 @@ def _make_result(message: Message) -> types.CreateMessageResult:
         content: types.SamplingContent = types.TextContent(text=message.text)
     else:
         content = types.ImageContent(data=b64encode(image.data).decode(), mime_type=image.mime_type)
-    origin = message.origin
-    model = (origin.served_model or origin.model) if origin is not None else None
-    stop = _STOPS.get(message.finish_reason) if message.finish_reason is not None else "endTurn"
+    model = None
+    if (origin := message.origin) is not None:
+        model = origin.served_model or origin.model
+    # A function may return a message without a reason: it has ended as it should.
+    stop = _STOPS.get(message.finish_reason or FinishReason.stop)
     return types.CreateMessageResult(
         role="assistant", content=content, model=model or "unknown", stop_reason=stop
     )

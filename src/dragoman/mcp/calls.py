@@ -1,10 +1,10 @@
-"""Calls of tools that a server works on: `ServerCall`, and `Inputs`, which finds the call for which
-the server asks something.
+"""Calls of a server's tools: `ServerCall`, and `Inputs`, which finds the call that a server's
+request belongs to.
 
-A server of today asks in the answer to a call, which is sent again with what it wants to know. One
-of before asks by requests of its own while it works; nothing in them says for which call. Either
-way a question for a person ends the call (`AskUser`): the run waits, and the call is made again
-with the answer.
+Servers with the protocol of 2026 ask in the result of a call, and the call is sent again with the
+answers. Earlier servers send requests of their own while they work, which do not say to which call
+they belong. In both cases a question for a person ends the call (`AskUser`): the run waits, and the
+call is made again with the answer.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ __all__ = ["Inputs", "ServerCall", "decline", "list_roots"]
 
 _LOG = logger("mcp")
 _MOST_ROUNDS = 10
-"""How often a server may ask for something more before it answers a call."""
+"""How often a server may ask before it must answer a call."""
 _LONGEST_WAIT = 1.0
-"""Seconds between two looks at a call that the server has not done yet."""
+"""Most seconds between two requests for a call that is still running."""
 
 _CALL: ContextVar[ServerCall | None] = ContextVar("dragoman_mcp_call", default=None)
-"""Over HTTP, what comes within the answer to a request comes in the request's context."""
+"""The call whose request is being sent. Over HTTP, requests within a response run in the context of
+its request."""
 
 
 class ServerCall:
-    """A call of a tool that a server works on. What it asks meanwhile is answered in tasks that the
-    call owns."""
+    """A call of a tool. What the server asks meanwhile is answered in tasks that the call owns."""
 
     def __init__(self, options: Options, name: str, context: ToolContext[Any]) -> None:
         self._options = options
@@ -58,12 +58,12 @@ class ServerCall:
         """The server has answered the call itself."""
 
     async def run(self, session: ClientSession, name: str, arguments: Json) -> types.CallToolResult:
-        """Sends the call, and what the server wants to know before it answers.
+        """Sends the call, and the answers that the server needs first.
 
         Raises:
-            AskUser: a person must be asked. The server is told that the call is cancelled.
-            MCPError: the server refused it, or the connection broke.
-            ToolError: the server asks for what nobody answers.
+            AskUser: a person must answer. The server is told that the call is cancelled.
+            MCPError: the server refused the call, or the connection broke.
+            ToolError: nobody can answer what the server asks.
         """
         try:
             with self._scope:
@@ -78,6 +78,7 @@ class ServerCall:
     async def _call_until_answered(
         self, session: ClientSession, name: str, arguments: Json
     ) -> types.CallToolResult:
+        """Sends the call until the server gives a result, with the answers to what it asked."""
         result = self._load_waiting_result()
         responses: types.InputResponses | None = None
         for again in range(_MOST_ROUNDS):
@@ -111,8 +112,7 @@ class ServerCall:
         raise ToolError(f"{self._name} asked for something {_MOST_ROUNDS} times and did not answer")
 
     def _load_waiting_result(self) -> types.InputRequiredResult | None:
-        """Returns what the server wanted to know when the call was run before, or None if it is
-        to begin."""
+        """Returns what the server asked when the call ran before, or None for a new call."""
         if self._answers.round is None:
             return None
         return types.InputRequiredResult.model_validate(self._answers.round)
@@ -120,7 +120,7 @@ class ServerCall:
     async def _answer_inputs(
         self, result: types.InputRequiredResult
     ) -> types.InputResponses | None:
-        """Returns the answers that the server wants before it goes on, or None if it wants none."""
+        """Returns the answers that the server needs to continue, or None if it only needs time."""
         self._answers.round = result.model_dump(by_alias=True, mode="json", exclude_none=True)
         responses: types.InputResponses = {}
         for key, question in (result.input_requests or {}).items():
@@ -140,11 +140,11 @@ class ServerCall:
     async def answer_request(
         self, request: types.InputRequest
     ) -> types.InputResponse | types.ErrorData:
-        """Returns the answer to what the server asks.
+        """Returns the answer to a server's request.
 
         Raises:
-            AskUser: a person must be asked.
-            ToolError: it asks for what nobody answers.
+            AskUser: a person must answer.
+            ToolError: nobody can answer it.
         """
         if isinstance(request, types.ElicitRequest):
             return self._answers.take_answer(request.params)
@@ -153,8 +153,8 @@ class ServerCall:
         return list_roots(self._options)
 
     async def respond(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
-        """Returns the answer to a request that comes by itself, in a task of the session's: a
-        question ends the call before the server is told."""
+        """Returns the answer to a request that the server sends by itself. A question for a person
+        ends the call first."""
         work = asyncio.create_task(self.answer_request(request), context=self._variables.copy())
         self._tasks.add(work)
         work.add_done_callback(self._tasks.discard)
@@ -178,10 +178,10 @@ class ServerCall:
         return work.result()
 
     async def _end(self) -> None:
-        """Stops what is still being answered.
+        """Stops all tasks that still answer requests.
 
         Raises:
-            AskUser: a person must be asked.
+            AskUser: a person must answer.
         """
         self._ended.set()
         await wait_for_end(self._tasks)
@@ -190,7 +190,7 @@ class ServerCall:
 
 
 def list_roots(options: Options) -> types.ListRootsResult:
-    """Returns the roots as the protocol has them."""
+    """Returns the roots in the protocol's form."""
     return types.ListRootsResult(roots=[types.Root(uri=_to_uri(root)) for root in options.roots])
 
 
@@ -199,14 +199,14 @@ def _to_uri(root: str) -> Any:
 
 
 def decline(request: types.InputRequest) -> Any:
-    """Returns the answer for a request that nobody can answer now."""
+    """Returns the refusal of a request that nobody can answer now."""
     if isinstance(request, types.ElicitRequest):
         return types.ElicitResult(action="cancel")
     return types.ErrorData(code=types.INVALID_REQUEST, message="nobody answers this now")
 
 
 class Inputs:
-    """Finds the call for which a server asks something: it does not say."""
+    """Finds the call that a server's request belongs to, and answers the request."""
 
     def __init__(self, options: Options, name: str) -> None:
         self._options = options
@@ -217,7 +217,7 @@ class Inputs:
 
     @contextmanager
     def call(self, context: ToolContext[Any]) -> Generator[ServerCall]:
-        """Registers a call for as long as it runs."""
+        """Registers a call while it runs."""
         call = ServerCall(self._options, self._name, context)
         self._calls[call] = None
         token = _CALL.set(call)
@@ -233,7 +233,7 @@ class Inputs:
         context: ClientRequestContext,  # noqa: ARG002 - the library's signature
         params: types.ElicitRequestParams,
     ) -> types.ElicitResult | types.ErrorData:
-        """Asks a person, for the library."""
+        """Asks a person. The library calls this."""
         return await self._respond(types.ElicitRequest(params=params))
 
     async def sample(
@@ -241,11 +241,11 @@ class Inputs:
         context: ClientRequestContext,  # noqa: ARG002 - as above
         params: types.CreateMessageRequestParams,
     ) -> Any:
-        """Asks a model, for the library."""
+        """Asks a model. The library calls this."""
         return await self._respond(types.CreateMessageRequest(params=params))
 
     async def list_roots(self, context: ClientRequestContext) -> types.ListRootsResult:  # noqa: ARG002 - as above
-        """Returns the roots, for the library."""
+        """Returns the roots. The library calls this."""
         return list_roots(self._options)
 
     async def _respond(self, request: types.InputRequest) -> Any:
@@ -258,8 +258,11 @@ class Inputs:
         return await call.respond(request)
 
     async def _find_asking_call(self) -> ServerCall | None:
-        """Returns the call for which the server asks, or None if there is none, or it may be any
-        of several."""
+        """Returns the call that a request belongs to, or None if it cannot be determined.
+
+        The context tells it over HTTP. Otherwise it is the only running call; with several, the
+        request waits until one is left.
+        """
         if (current := _CALL.get()) in self._calls:
             return current
         # A call that begins from now on cannot be the one: the server has asked already.
@@ -282,5 +285,6 @@ class Inputs:
             self._undecided -= 1
 
     def _wake(self) -> None:
+        """Wakes the requests that wait for calls to end."""
         self._changed.set()
         self._changed = asyncio.Event()

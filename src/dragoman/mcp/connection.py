@@ -1,9 +1,8 @@
-"""A session with an MCP server, in one event loop: `Connection`. A task of its own owns all that it
-holds.
+"""`Connection`: a session with an MCP server, in one event loop.
 
-The task opens the transport and the library's client, and stays until `close` or until the server
-ends; so each scope is left in the task that entered it, whoever uses the session. What the server
-logs meanwhile goes to our log.
+One task opens the transport and the library's client and stays until `close` or until the server
+ends. So each cancel scope is left in the task that entered it, whoever uses the session. The
+server's log messages go to the logger `dragoman.mcp`.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ __all__ = ["Connection", "find_log_level", "log_message"]
 _LOG = logger("mcp")
 _CLIENT_INFO = types.Implementation(name="dragoman", version="0.1")
 _PATIENCE = 10.0
-"""Seconds that a connection has to close; then its task is cancelled."""
+"""Seconds that a connection has to close before its task is cancelled."""
 
 _LEVELS = {
     "debug": logging.DEBUG,
@@ -41,12 +40,12 @@ _LEVELS = {
     "warning": logging.WARNING,
 }
 _LONGEST = 2000
-"""Characters of a message that are logged."""
+"""Most characters of a logged message."""
 
 
 class Connection:
-    """One session. `open` it once; it may be used while it is `alive`, and `close` leaves nothing
-    of it behind."""
+    """One session. Call `open` once, use it while it is `alive`, and call `close`, which leaves
+    nothing behind."""
 
     def __init__(self, options: Options, name: str) -> None:
         self._options = options
@@ -78,7 +77,7 @@ class Connection:
 
     @property
     def tools(self) -> tuple[types.Tool, ...] | None:
-        """What the server has listed, as long as that holds; `None`: it is to be asked."""
+        """The server's tools, or None if they must be listed again."""
         return self._tools
 
     @tools.setter
@@ -87,13 +86,13 @@ class Connection:
         self._tools = tools if self._lists_changes else None
 
     async def open(self) -> None:
-        """Connects, in a task of its own that outlives the call that needs the session first.
+        """Connects, in a task that outlives the caller.
 
         Raises:
             SignIn: somebody must sign in first.
             ToolError: the server cannot be started or reached, does not answer, or refuses.
         """
-        # An empty context: the task outlives the call that needs the session first.
+        # An empty context: the task outlives the caller, whose variables must not stay in it.
         self._task = asyncio.create_task(self._hold_session(), context=Context())
         try:
             async with asyncio.timeout(self._options.connect_timeout):
@@ -112,14 +111,14 @@ class Connection:
             raise self._make_refusal()
 
     async def close(self) -> None:
-        """Ends the session, and waits until no task of it is left."""
+        """Ends the session, and waits until its task has ended."""
         self._ended.set()
         if self._task is not None:
             await wait_for_end([self._task], _PATIENCE)
 
     def find_failure(self, error: MCPError) -> Failure | None:
-        """Returns what ended a request on our side of the connection, or None if the server
-        answered with an error."""
+        """Returns the failure of the connection behind an error, or None if the error is the
+        server's answer."""
         if (failure := self._failures.find(error)) is not None:
             return failure
         if error.code == types.CONNECTION_CLOSED:
@@ -127,11 +126,13 @@ class Connection:
         return None
 
     async def _abandon(self) -> None:
+        """Cancels a session that is still opening."""
         if self._task is not None:
             self._task.cancel()
         await self.close()
 
     def _make_refusal(self) -> Exception:
+        """Returns the exception for a session that could not be opened."""
         error, name = self._error, self._name
         while isinstance(error, ExceptionGroup):
             error = cast("ExceptionGroup[Exception]", error).exceptions[0]
@@ -139,7 +140,9 @@ class Connection:
             failure = self.find_failure(error)
             if failure is not None and failure.kind == "sign_in":
                 return SignIn(failure.url, f"Please sign in to {name}.")
-            why = failure.text if failure is not None else error.message
+            why = error.message
+            if failure is not None:
+                why = failure.text
         else:
             why = (str(error) or type(error).__name__) + self._quote_stderr()
         refusal = ToolError(f"{name} cannot be used: {why}")
@@ -147,10 +150,11 @@ class Connection:
         return refusal
 
     def _quote_stderr(self) -> str:
-        return f"; the last that it wrote: {self._tail}" if self._tail.lines else ""
+        """Returns the last lines of the server's standard error, for error messages."""
+        return f"; the last lines that it wrote: {self._tail}" if self._tail.lines else ""
 
     async def _hold_session(self) -> None:
-        """Holds the session, from its first scope to its last in this one task."""
+        """Opens the session, waits until it ends, and closes it, all in this task."""
         try:
             async with self._new_client() as client, anyio.create_task_group() as group:
                 self._client = client
@@ -182,6 +186,7 @@ class Connection:
         )
 
     def _make_transport(self) -> Any:
+        """Returns the transport to the server, watched for its end."""
         options = self._options
         if isinstance(options.server, Command):
             return watch_streams(stdio_streams(options, self._name, self._tail), self._ended.set)
@@ -192,8 +197,8 @@ class Connection:
         return options.server
 
     async def _follow_changes(self, client: Client) -> None:
-        """Listens for changes of the tools, as servers of today need it; earlier ones send them by
-        themselves."""
+        """Listens for changes of the tools, which servers with the protocol of 2026 send only then.
+        Earlier servers send them unasked."""
         offered = client.server_capabilities.tools
         if offered is None or not offered.list_changed or client.session.discover_result is None:
             return
@@ -216,8 +221,7 @@ class Connection:
 
 
 def find_log_level() -> Any:
-    """Returns the lowest level that our log takes, by the protocol's name, or None if it takes
-    none."""
+    """Returns the lowest level that dragoman's log takes, as the protocol names it, or None."""
     levels = {
         "debug": logging.DEBUG,
         "info": logging.INFO,
@@ -228,7 +232,7 @@ def find_log_level() -> Any:
 
 
 def log_message(server: str, params: types.LoggingMessageNotificationParams) -> None:
-    """Logs a message of a server as data: one line, and not too long."""
+    """Logs a server's message as one line of bounded length, escaped."""
     text = params.data if isinstance(params.data, str) else repr(params.data)
     where = f"{server} ({params.logger})" if params.logger else server
     _LOG.log(

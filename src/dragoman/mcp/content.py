@@ -1,5 +1,5 @@
-"""Content of the protocol → parts of ours, with nothing left out: what a part has no field for is
-in its `native`; and the result of a call → what a tool returns."""
+"""Loads content of the protocol as parts, with fields that parts lack in `native`, and the result
+of a call as what a tool returns."""
 
 from __future__ import annotations
 
@@ -28,40 +28,39 @@ Block = (
 _Part = TextPart | DataPart | LinkPart
 _Contents = types.TextResourceContents | types.BlobResourceContents
 _MEDIA = ("image/", "audio/", "video/", "application/pdf")
+_LINK_FIELDS = tuple(types.ResourceLink.model_fields)
 
 
 def load_parts(blocks: Iterable[Block | Any]) -> tuple[_Part, ...]:
-    """Returns the parts that say what the blocks say. Empty texts are left out.
+    """Returns the parts of content blocks. Empty texts are left out.
 
     Raises:
-        ToolError: data is no base64.
+        ToolError: data is not base64.
     """
-    parts = [_load_block(block) for block in blocks]
-    return tuple([part for part in parts if part is not None])
+    return tuple(filter(None, map(_load_block, blocks)))
 
 
 def load_resource(contents: _Contents, beside: JsonMap = {}) -> _Part | None:
-    """Returns the part that holds what was read of a resource. `beside`: further fields for its
-    `native`.
+    """Returns the content of a resource as a part. `beside`: further fields for its `native`.
 
     Raises:
-        ToolError: data is no base64.
+        ToolError: data is not base64.
     """
     uri = contents.uri
     if isinstance(contents, types.TextResourceContents):
-        native = {
-            "uri": uri,
-            **({"mimeType": contents.mime_type} if contents.mime_type else {}),
-            **beside,
-        }
-        return TextPart(contents.text, {MCP: native}) if contents.text else None
+        if not contents.text:
+            return None
+        native: Json = {"uri": uri}
+        if contents.mime_type:
+            native["mimeType"] = contents.mime_type
+        return TextPart(contents.text, {MCP: {**native, **beside}})
     name = unquote(urlsplit(uri).path.rpartition("/")[2]) or None
     mime_type = contents.mime_type or "application/octet-stream"
     return DataPart(_decode(contents.blob, uri), mime_type, name, {MCP: {"uri": uri, **beside}})
 
 
 def check_size(parts: Iterable[_Part], most: int, server: str, beside: int = 0) -> None:
-    """Raises `ToolError` if the parts, with `beside` bytes more, are larger than `most`."""
+    """Raises `ToolError` if the parts and `beside` further bytes are larger than `most`."""
     for part in parts:
         if isinstance(part, TextPart):
             beside += len(part.text)
@@ -74,10 +73,14 @@ def check_size(parts: Iterable[_Part], most: int, server: str, beside: int = 0) 
 
 
 def _load_block(block: Any) -> _Part | None:
+    """Returns a content block as a part, or None if it is an empty text."""
     beside = _dump_fields(block, "annotations", "meta")
     native = {MCP: beside} if beside else None
     if isinstance(block, types.TextContent):
-        return TextPart(block.text, native) if block.text else None
+        # An empty text is nothing for a model, and some providers refuse one.
+        if not block.text:
+            return None
+        return TextPart(block.text, native)
     if isinstance(block, types.ImageContent | types.AudioContent):
         return DataPart(_decode(block.data, block.type), block.mime_type, native=native)
     if isinstance(block, types.EmbeddedResource):
@@ -90,20 +93,20 @@ def _load_block(block: Any) -> _Part | None:
 
 
 def _load_link(link: types.ResourceLink) -> _Part:
-    """Returns a file of the web as a link, which a provider may fetch. Any other resource only its
-    server can read, so a text names it."""
+    """Returns a link to media on the web as a link, which a provider may fetch. Other resources
+    only their server can read, so they become a text with their URI."""
     mime_type = link.mime_type or ""
     if urlsplit(link.uri).scheme in ("http", "https") and mime_type.startswith(_MEDIA):
         beside = _dump_fields(link, "title", "description", "size", "annotations", "meta")
         return LinkPart(link.uri, mime_type, link.name or None, {MCP: beside} if beside else None)
     details = [link.title or link.name, mime_type, link.description]
     details_text = ", ".join([text for text in details if text])
-    native = {"type": "resource_link", **_dump_fields(link, *type(link).model_fields)}
-    return TextPart(f"{link.uri} ({details_text})" if details_text else link.uri, {MCP: native})
+    text = f"{link.uri} ({details_text})" if details_text else link.uri
+    return TextPart(text, {MCP: {"type": "resource_link", **_dump_fields(link, *_LINK_FIELDS)}})
 
 
 def _dump_fields(block: Any, *names: str) -> Json:
-    """Returns the fields that no part has, by the protocol's names."""
+    """Returns fields of a block that no part has, with the protocol's names."""
     return block.model_dump(mode="json", by_alias=True, exclude_none=True, include=set(names))
 
 
@@ -115,18 +118,18 @@ def _decode(data: str, what: str) -> bytes:
 
 
 def load_result(result: types.CallToolResult, most: int, server: str) -> Any:
-    """Returns what a tool returns: structured content if the texts say the same or there are none;
-    a single text as it is; otherwise parts, with structured content as a last text; `{}` if there
-    is nothing.
+    """Returns what a tool returns: structured content if there are no texts or they say the same, a
+    single text as it is, else parts with structured content as a last text. No content is `{}`.
 
     Raises:
-        ToolError: the tool failed, with what it gave as content; or it gave what cannot be read, or more than `most` bytes.
+        ToolError: the tool failed, the content cannot be read, or it has more than `most`
+            bytes. After a failure, `content` is what the server sent.
     """
     parts = load_parts(result.content)
-    beside = (
-        b"" if result.structured_content is None else msgspec.json.encode(result.structured_content)
-    )
-    check_size(parts, most, server, len(beside))
+    structured_size = 0
+    if result.structured_content is not None:
+        structured_size = len(msgspec.json.encode(result.structured_content))
+    check_size(parts, most, server, structured_size)
     value = _choose_value(result, parts)
     if not result.is_error:
         return value
@@ -142,37 +145,48 @@ def load_result(result: types.CallToolResult, most: int, server: str) -> Any:
 def _choose_value(
     result: types.CallToolResult, parts: Sequence[TextPart | DataPart | LinkPart]
 ) -> Any:
+    """Returns the value of a result as `load_result` does."""
+    # A text with native fields came from a resource or has annotations: it stays a part.
     texts = [part.text for part in parts if isinstance(part, TextPart) and part.native is None]
     only_texts = len(texts) == len(parts)
     structured = result.structured_content
-    if structured is not None:
-        if only_texts and not texts:
-            return structured
-        for value in _list_spellings(structured):
-            if _texts_equal(texts, value):
-                return value if only_texts else tuple(parts)
-        return (*parts, TextPart(msgspec.json.encode(structured).decode()))
+    if structured is None:
+        if not parts:
+            return {}
+        if only_texts and len(texts) == 1:
+            return texts[0]
+        return tuple(parts)
     if not parts:
-        return {}
-    return texts[0] if only_texts and len(texts) == 1 else tuple(parts)
+        return structured
+    # The protocol asks servers to repeat structured content as text, for older clients.
+    for value in _list_spellings(structured):
+        if _texts_equal(texts, value):
+            return value if only_texts else tuple(parts)
+    return (*parts, TextPart(msgspec.json.encode(structured).decode()))
 
 
 def _list_spellings(structured: Any) -> list[Any]:
-    """Returns the value, and the value within it: servers wrap in `{"result": …}` what is no
-    object."""
-    fields = cast("Json", structured) if isinstance(structured, dict) else {}
-    return [structured, *([fields["result"]] if fields.keys() == {"result"} else [])]
+    """Returns the structured content, and the value within `{"result": …}`, in which servers wrap
+    values that are not objects."""
+    if isinstance(structured, dict):
+        fields = cast("Json", structured)
+        if fields.keys() == {"result"}:
+            return [fields, fields["result"]]
+    return [structured]
 
 
 def _texts_equal(texts: Sequence[str], value: Any) -> bool:
-    """True if the texts say what a value does: as one text, or one text for each item of a list."""
+    """True if the texts say the value: as one text, or one text per item of a list."""
     if len(texts) == 1 and _text_equals(texts[0], value):
         return True
-    items = cast("list[Any]", value) if isinstance(value, list) else []
-    return bool(items) and len(items) == len(texts) and all(map(_text_equals, texts, items))
+    if not isinstance(value, list):
+        return False
+    items = cast("list[Any]", value)
+    return 0 < len(items) == len(texts) and all(map(_text_equals, texts, items))
 
 
 def _text_equals(text: str, value: Any) -> bool:
+    """True if a text is the value, or its JSON."""
     if isinstance(value, str):
         return text == value
     try:

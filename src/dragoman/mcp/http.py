@@ -1,5 +1,5 @@
-"""How an MCP server at a URL is reached: the library's client, in which one request that fails
-costs no other."""
+"""The HTTP transport to an MCP server: the library's client, changed so that one failed request
+does not end the connection."""
 
 from __future__ import annotations
 
@@ -23,16 +23,15 @@ __all__ = ["Failures", "http_streams"]
 
 _CONNECT_SECONDS = 30.0
 _READ_SECONDS = 300.0
-"""Seconds without a byte after which an answer is given up, unless a call may take longer."""
+"""Seconds without a byte after which a response is given up, unless a call may take longer."""
 _MOST_FAILURES = 100
-"""Of a connection's failures, so many of the last are known."""
+"""Failures of a connection that are remembered."""
 _SESSION = "mcp-session-id"
 _UNREACHED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.ProxyError)
 
 
 def _is_useful(record: logging.LogRecord) -> bool:
-    """False for what the library logs, with its traceback, of an answer that comes after the
-    session was left."""
+    """False for the library's log of a response that arrives after the session was left."""
     error = record.exc_info[1] if record.exc_info else None
     return not isinstance(error, anyio.BrokenResourceError | anyio.ClosedResourceError)
 
@@ -41,13 +40,14 @@ logging.getLogger("mcp.client.streamable_http").addFilter(_is_useful)
 
 
 class Failures:
-    """The failures of a connection's requests, each by a key that no server knows."""
+    """Failures of a connection's requests, each with a random key that no server knows, so that no
+    server can claim one."""
 
     def __init__(self) -> None:
         self._failures: dict[str, Failure] = {}
 
     def add(self, failure: Failure) -> str:
-        """Keeps a failure and returns its key."""
+        """Stores a failure and returns its key."""
         key = secrets.token_hex(16)
         if len(self._failures) >= _MOST_FAILURES:
             del self._failures[next(iter(self._failures))]
@@ -55,14 +55,13 @@ class Failures:
         return key
 
     def find(self, error: MCPError) -> Failure | None:
-        """Returns the failure that an error stands for, or None if the error is the server's."""
+        """Returns the failure behind an error, or None if the error is the server's."""
         return self._failures.get(error.data) if isinstance(error.data, str) else None
 
 
 @asynccontextmanager
 async def http_streams(options: Options, failures: Failures) -> AsyncGenerator[Any, None]:
-    """Opens the streams of a connection. Redirects are followed within the server's own origin
-    only."""
+    """Opens the streams of a connection. Redirects are followed only within the server's origin."""
     server, auth = str(options.server), None
     if options.oauth is not None:
         from dragoman.mcp.sign_in import SignInAuth
@@ -83,8 +82,8 @@ async def http_streams(options: Options, failures: Failures) -> AsyncGenerator[A
 
 
 class _Client(httpx2.AsyncClient):
-    """Answers a request that failed by an error of JSON-RPC: an exception would end the whole
-    connection, and say not why."""
+    """Answers failed requests with a JSON-RPC error. An exception would end the whole connection
+    without the reason."""
 
     def __init__(self, failures: Failures, max_result: int, **options: Any) -> None:
         super().__init__(**options)
@@ -92,7 +91,7 @@ class _Client(httpx2.AsyncClient):
         self._most = _limit_bytes(max_result)
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Sends a request, and answers a failed POST with an error of JSON-RPC."""
+        """Sends a request. A POST that fails gets a JSON-RPC error as its response."""
         if request.method != "POST":
             return await super().send(request, **options)
         try:
@@ -110,8 +109,7 @@ class _Client(httpx2.AsyncClient):
                 request, Failure("status", f"signing in failed: {_describe_error(error)}")
             )
         except BaseException as error:
-            # `SignInNeeded` is no Exception, so that the library does not log it with its
-            # traceback.
+            # `SignInNeeded` is not an Exception, since the library would log one with a traceback.
             failure = getattr(error, "failure", None)
             if isinstance(failure, Failure):
                 return self._fail(request, failure)
@@ -126,6 +124,7 @@ class _Client(httpx2.AsyncClient):
         return response
 
     def _fail(self, request: httpx2.Request, failure: Failure) -> httpx2.Response:
+        """Returns a response with a JSON-RPC error that stands for the failure."""
         error = {
             "code": INTERNAL_ERROR,
             "message": failure.text,
@@ -137,7 +136,7 @@ class _Client(httpx2.AsyncClient):
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A body of which no more than so many bytes are read."""
+    """A response body with a limit of bytes."""
 
     def __init__(self, stream: Any, most: int) -> None:
         self._stream = stream
@@ -161,13 +160,13 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 def _limit_bytes(max_result: int) -> int:
-    """Returns the most bytes of an answer: base64 and JSON make a result longer, and lists of tools
-    are answers too."""
+    """Returns the limit of a response's bytes: base64 and JSON make a result longer, and lists of
+    tools are responses too."""
     return 2 * max_result + 1_000_000
 
 
 def _find_failure(request: httpx2.Request, response: httpx2.Response) -> Failure | None:
-    """Returns what a response says is wrong, or None if the library is to read it."""
+    """Returns the failure that a response means, or None if the library can read it."""
     if response.status_code == 404 and _SESSION in request.headers:
         return Failure("forgotten", "it does not know the session any more")
     if response.status_code >= 400 and not _is_json(response):
@@ -180,6 +179,7 @@ def _is_json(response: httpx2.Response) -> bool:
 
 
 def _explain_status(status: int) -> str:
+    """Returns a refusal in words, with advice."""
     advice = {
         401: "; give it a key with headers=, or have somebody sign in with oauth=",
         403: "; the key or the sign-in does not allow it",

@@ -1,5 +1,5 @@
-"""What a server offers beside its tools' calls: `Resource`, `Prompt`, and what it says of its tools
-(`hints`)."""
+"""What a server offers beside calls of tools: `Resource`, `Prompt`, and what it says about its
+tools (`hints`)."""
 
 from __future__ import annotations
 
@@ -11,69 +11,67 @@ from dragoman.tools import Tool
 __all__ = ["MCP", "Prompt", "PromptArgument", "Resource", "ToolHints", "hints"]
 
 MCP = "mcp"
-"""The key in `native` under which stands what MCP has beyond our values, by the protocol's own
-names."""
+"""Key in `native` for fields of MCP that dragoman's values lack, with the protocol's names."""
 
 
 class ToolHints(msgspec.Struct, frozen=True, rename="camel"):
-    """What a server says of a tool. A server that is not trusted may say anything."""
+    """What a server says about a tool. An untrusted server may say anything."""
 
     title: str | None = None
     """A name for people."""
     read_only_hint: bool = False
-    """It changes nothing."""
+    """The tool changes nothing."""
     destructive_hint: bool = True
-    """It may destroy something; of no meaning where it changes nothing."""
+    """The tool may destroy something. Meaningless if it is read-only."""
     idempotent_hint: bool = False
-    """Calling it again with the same arguments changes nothing more."""
+    """A second call with the same arguments changes nothing more."""
     open_world_hint: bool = True
-    """It reaches what is outside of the server."""
+    """The tool reaches things outside of the server."""
 
 
 class Resource(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Something that a server lets be read, or, with a template in place of the URI, many of
-    them."""
+    """Something that a server lets clients read, or a template of such resources."""
 
     uri: str
-    """Its URI, which `MCPToolset.read_resource` takes; or a template of them (RFC 6570)."""
+    """The URI for `MCPToolset.read_resource`, or a URI template (RFC 6570)."""
     name: str = ""
-    """Its name."""
+    """The resource's name."""
     title: str | None = None
     """A name for people."""
     description: str | None = None
-    """What it is."""
+    """A description."""
     mime_type: str | None = None
-    """Its type; `None`: not known."""
+    """The MIME type, if known."""
     size: int | None = None
-    """In bytes; `None`: not known."""
+    """The size in bytes, if known."""
 
 
 class PromptArgument(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a prompt may be given."""
+    """A parameter of a prompt."""
 
     name: str
-    """By which it is given."""
+    """The parameter's name."""
     description: str | None = None
-    """What it is."""
+    """A description."""
     required: bool = False
-    """Whether it must be given."""
+    """True if the argument must be given."""
 
 
 class Prompt(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Messages that a server makes of arguments: see `MCPToolset.prompt`."""
+    """A template of messages on a server, see `MCPToolset.prompt`."""
 
     name: str
-    """By which it is asked for."""
+    """The prompt's name."""
     title: str | None = None
     """A name for people."""
     description: str | None = None
-    """What it is for."""
+    """What the prompt is for."""
     arguments: tuple[PromptArgument, ...] = ()
-    """What it may be given."""
+    """The prompt's parameters."""
 
 
 def hints(tool: Tool) -> ToolHints:
-    """Returns what its server says of a tool; for a tool without a server the defaults."""
+    """Returns what its server says about a tool, or the defaults for a tool without a server."""
     native: JsonMap = (tool.native or {}).get(MCP) or {}
     annotations: JsonMap = native.get("annotations") or {}
     try:

@@ -1,5 +1,5 @@
-"""Where an MCP server is, and what is agreed with it: `Options`; how somebody signs in there:
-`OAuth`, and where tokens are kept."""
+"""Options of an MCP server: where it is (`Command`, a URL), limits and policies (`Options`), and
+sign-in (`OAuth`, `TokenStore`)."""
 
 from __future__ import annotations
 
@@ -36,28 +36,27 @@ __all__ = [
 Sampling: TypeAlias = (
     Sender | str | Callable[[ModelRequest], Message | str | Awaitable[Message | str]]
 )
-"""What answers when a server asks for a model: an agent, a model string, or a function, plain or
-async, of what is asked."""
+"""Answers when a server asks for a model: an agent, a model string, or a function of the request,
+plain or async."""
 ApprovalPolicy: TypeAlias = bool | Callable[[Tool], bool | Approval]
-"""Whether calls need approval: for all tools, or as a function says of each, which may give a
-function of the call."""
+"""Whether calls need approval: for all tools, or by a function of each tool, which may also return
+a function of the call."""
 
 
 class TokenStore(Protocol):
-    """Keeps what signing in gave, and what is needed to end a sign-in that has begun. All of it is
-    secret."""
+    """Stores tokens of sign-ins, and the state of unfinished ones. All of it is secret."""
 
     async def load(self, key: str) -> bytes | None:
-        """What was saved last; `None`: nothing. `key`: the server's URL."""
+        """Returns the value saved last, or None. `key`: the server's URL."""
         ...
 
     async def save(self, key: str, value: bytes) -> None:
-        """Keeps it in place of what was saved before."""
+        """Saves a value in place of the earlier one."""
         ...
 
 
 class MemoryTokenStore:
-    """Keeps tokens in this process."""
+    """Stores tokens in this process."""
 
     def __init__(self) -> None:
         self._values: dict[str, bytes] = {}
@@ -72,25 +71,26 @@ class MemoryTokenStore:
 
 
 class OAuth(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """How somebody signs in to a server. One value is for one person: whoever uses the tokens acts
-    as who signed in."""
+    """How a user signs in to a server. Make one per user: requests with its tokens act for the user
+    who signed in."""
 
     redirect_uri: str
-    """Address to which the person is sent back, with `code` and `state`. All of that address is the
-    answer to the interrupt."""
+    """The URL to which the user returns with `code` and `state`. The complete URL is the answer to
+    the interrupt."""
     client_name: str = "dragoman"
-    """What people are told asks for access."""
+    """The name that the user sees as the one who asks for access."""
     scope: str | None = None
-    """What access is asked for, words with spaces between; `None`: what the server says."""
+    """The requested scopes, separated by spaces; by default what the server suggests."""
     client_id: str | None = None
-    """Of a client that the server knows; `None`: it is registered, where the server lets it."""
+    """The id of a client that the server knows; by default a client is registered if the server
+    allows it."""
     client_secret: str | None = None
-    """That client's, where it has one."""
+    """The secret of that client, if it has one."""
     client_metadata_url: str | None = None
-    """An https address of a document about the client, which servers may take in place of a
+    """An https URL of a document about the client, which servers may accept in place of a
     registration."""
     store: TokenStore = msgspec.field(default_factory=MemoryTokenStore)
-    """Where tokens are kept. One that all processes share lets a sign-in begin in one and end in
+    """Where tokens are stored. With a shared store a sign-in may start in one process and end in
     another."""
 
     def __repr__(self) -> str:
@@ -98,7 +98,7 @@ class OAuth(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Command(msgspec.Struct, frozen=True):
-    """A program that is started, and spoken to by its standard input and output."""
+    """A program to start and to talk to over its standard input and output."""
 
     arguments: tuple[str, ...]
     """The program and its arguments."""
@@ -110,36 +110,36 @@ transport."""
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """All that `mcp` was given."""
+    """All arguments of `mcp`."""
 
     server: Command | str | Any
-    """Where it is."""
+    """The server's program, URL or object."""
     name: str = ""
-    """Goes before the descriptions of its tools."""
+    """Prefix of the tools' descriptions."""
     prefix: str = ""
-    """Goes before their names."""
+    """Prefix of the tools' names."""
     headers: Mapping[str, str] = {}
-    """For requests to its URL."""
+    """HTTP headers of requests."""
     env: Mapping[str, str] = {}
-    """Variables for the program."""
+    """Environment variables of the program."""
     cwd: str | os.PathLike[str] | None = None
-    """Where the program is started."""
+    """Working directory of the program."""
     timeout: float | None = 60.0
-    """Seconds for a call; `None`: as long as it takes."""
+    """Seconds per call; `None` waits without limit."""
     connect_timeout: float = 60.0
     """Seconds to connect."""
     requires_approval: ApprovalPolicy = False
-    """Which calls somebody must allow."""
+    """Which calls need approval."""
     sampling: Sampling | None = None
-    """What answers when it asks for a model."""
+    """Answers when the server asks for a model."""
     roots: tuple[str, ...] = ()
-    """Directories that it is told of."""
+    """Directories that the server is told about."""
     oauth: OAuth | None = None
-    """How somebody signs in."""
+    """How a user signs in."""
     max_result: int = 10_000_000
-    """Bytes of a result that are taken."""
+    """Most bytes of a result."""
     protocol: str = "auto"
-    """Which version is spoken: `auto`, `legacy`, or one."""
+    """The protocol version: `auto`, `legacy`, or one version."""
 
     def __post_init__(self) -> None:
         is_url = isinstance(self.server, str)
@@ -154,12 +154,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 def parse_server(server: str | Sequence[str] | object) -> Server:
-    """Returns a URL as it is, a command line or its words as a `Command`, and anything else as it
-    is.
+    """Returns a command line or its words as a `Command`, and a URL or an object unchanged.
 
     Raises:
-        SettingsError: an empty or malformed command line, or an address that is none of HTTP.
-        TypeError: it is nothing that can be connected to.
+        SettingsError: the command line is empty or malformed, or the URL is not HTTP.
+        TypeError: nothing can connect to the value.
     """
     if isinstance(server, str):
         if "://" in server.partition(" ")[0]:
@@ -195,8 +194,8 @@ def parse_server(server: str | Sequence[str] | object) -> Server:
 
 
 def make_label(server: Server) -> str:
-    """Returns a server's name for errors: its host, or its program without further arguments, which
-    may hold keys."""
+    """Returns a server's name for errors: its host, or its program without further arguments, since
+    those may hold keys."""
     if isinstance(server, Command):
         program, *arguments = server.arguments
         what = next((argument for argument in arguments if not argument.startswith("-")), "")

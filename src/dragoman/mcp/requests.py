@@ -1,4 +1,8 @@
-"""What is asked of a server: its tools, resources and prompts, and calls of its tools."""
+"""`Requests`: lists and calls to one server, over a session that is opened when needed.
+
+Every request goes through `_send`, which repeats it once on a new session if the old one is over
+and repeating is safe: the server has not received it, or it changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -31,8 +35,7 @@ _MAYBE = "; it may have run or not: find out before you call it again"
 
 
 class Requests:
-    """Requests to one server. Each is sent again, once, over a new session where the server has not
-    taken it."""
+    """Requests to one server."""
 
     def __init__(self, sessions: Sessions, options: Options, name: str) -> None:
         self._sessions = sessions
@@ -40,8 +43,7 @@ class Requests:
         self._name = name
 
     async def list_tools(self, *, anew: bool = False) -> tuple[types.Tool, ...]:
-        """Returns the server's tools. A list holds until the server says otherwise, or `anew` is
-        set."""
+        """Returns the server's tools, from the last list if it still holds, unless `anew`."""
 
         async def read_tools(connection: Connection) -> tuple[types.Tool, ...]:
             if (tools := connection.tools) is None or anew:
@@ -60,7 +62,7 @@ class Requests:
         ]
 
     async def list_resource_templates(self) -> list[Resource]:
-        """Returns the server's templates of resources."""
+        """Returns the server's resource templates."""
         return [
             Resource(item.uri_template, item.name, item.title, item.description, item.mime_type)
             for item in await self._list_items("resource_templates")
@@ -84,7 +86,7 @@ class Requests:
         ]
 
     async def read_resource(self, uri: str) -> tuple[Any, ...]:
-        """Returns the content of a resource, as parts."""
+        """Returns the content of a resource as parts."""
 
         async def read(connection: Connection) -> tuple[Any, ...]:
             result = await connection.client.read_resource(uri)
@@ -113,13 +115,13 @@ class Requests:
         return await self._send_query(read_prompt)
 
     async def _list_items(self, field: str) -> tuple[Any, ...]:
-        """Returns all of one kind that the server lists. `field`: its name in the protocol."""
+        """Returns all items of a list. `field`: its name in the protocol, such as `prompts`."""
         return await self._send_query(lambda connection: _read_all_pages(connection, field))
 
     async def call_tool(
         self, name: str, arguments: JsonMap, context: ToolContext[Any], *, repeats: bool
     ) -> Any:
-        """Returns the result of a call. `repeats`: running it twice does no harm."""
+        """Returns the result of a tool call. `repeats`: a second call does no harm."""
 
         async def run_call(connection: Connection) -> Any:
             # The library checks results against the tool's output schema, so it must have listed
@@ -139,11 +141,11 @@ class Requests:
 
     @asynccontextmanager
     async def _limit_time(self, name: str) -> AsyncGenerator[None, None]:
-        """Bounds a call of a tool. A run bounds its tools itself, a little earlier; this is for
-        direct calls.
+        """Limits the time of a call. A run limits its tools itself, a little earlier, so this is
+        for direct calls.
 
         Raises:
-            ToolError: it took too long. The server is told that the call is cancelled.
+            ToolError: the call took too long. The server is told that it is cancelled.
         """
         seconds = self._options.timeout
         bound = asyncio.timeout(seconds)
@@ -158,7 +160,8 @@ class Requests:
             ) from error
 
     async def _send_query(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        """Sends a request that changes nothing and is answered at once, within the connect timeout.
+        """Sends a request that changes nothing and that the server answers at once, within the
+        connect timeout.
 
         Raises:
             SignIn, ToolError: see `_send`.
@@ -177,13 +180,13 @@ class Requests:
             ) from None
 
     async def _send(self, work: Callable[[Connection], Awaitable[T]], *, repeats: bool) -> T:
-        """Does the work with a session; if that session is over, once more with a new one where
+        """Does the work with a session, and once more with a new session if the first is over and
         repeating is safe.
 
         Raises:
             SignIn: somebody must sign in first.
-            AskUser: somebody must answer, or go to a page.
-            ToolError: it failed.
+            AskUser: somebody must answer, or visit a page.
+            ToolError: the request failed.
         """
         again = True
         while True:
@@ -215,6 +218,8 @@ class Requests:
             again = False
 
     def _make_error(self, error: MCPError) -> Exception:
+        """Returns the exception for a server's error: a page that somebody must visit, or a
+        `ToolError`."""
         if error.code == types.URL_ELICITATION_REQUIRED:
             try:
                 wanted = UrlElicitationRequiredError.from_error(error.error).elicitations
@@ -228,6 +233,7 @@ class Requests:
 
 
 async def _list_all_tools(connection: Connection) -> tuple[types.Tool, ...]:
+    """Lists all tools and remembers them in the connection."""
     connection.tools = tools = await _read_all_pages(connection, "tools")
     return tools
 
@@ -236,7 +242,7 @@ async def _read_all_pages(connection: Connection, field: str) -> tuple[Any, ...]
     """Returns all pages of a list, such as `tools`.
 
     Raises:
-        ToolError: it does not end.
+        ToolError: the list does not end.
     """
     read_page: Callable[..., Awaitable[Any]]
     read_page = getattr(connection.client.session, f"list_{field}")

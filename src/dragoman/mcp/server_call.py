@@ -1,9 +1,9 @@
-"""One call of an MCP client: a run, which may wait for the client's user and goes on with the
+"""Runs one call of an MCP client. The run may wait for the client's user, and continues with the
 answers.
 
-What waits travels through the client, sealed by the library (`Waiting`), so that the answers may
-come to another process. While the run goes on the client is told how far it is: what tools say, and
-what the agent says line by line (`Progress`).
+A waiting run travels through the client as text (`SuspendedRun`), which the library seals, so the
+answers may come to another process. Meanwhile `ProgressReporter` tells the client about the
+progress of tools and the agent's text, line by line.
 """
 
 from __future__ import annotations
@@ -51,21 +51,22 @@ __all__ = [
 ]
 
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
-"""Takes how far it is, of how much, and words."""
+"""Reports progress: how much is done, of how much, and words."""
 
 ClientContext: TypeAlias = ServerRequestContext[Any, Any]
 _LOG = logger("mcp")
 _ROUNDS = 10
-"""How often the client's user is asked within one call; as often the official clients ask."""
+"""How often the client's user is asked within one call. The official clients allow the same
+number."""
 
 
 class ProgressReporter:
-    """Tells a client how a run goes on."""
+    """Reports a run's progress to a client."""
 
     def __init__(self, report: Report, call_id: str | None = None, *, typed: bool = False) -> None:
-        """`call_id`: that of the one call that the run is, whose progress is the run's. `None`: an
-        agent is asked, and its progress is counted: one for each call, each step of one, and each
-        line of text where its output is not `typed`."""
+        """`call_id`: the id of the one call that the run makes, whose progress is reported as it
+        is. `None`: an agent runs, and progress is a count of its calls, their steps, and lines of
+        text unless its output is `typed`."""
         self._report = report
         self._call_id = call_id
         self._typed = typed
@@ -84,18 +85,22 @@ class ProgressReporter:
             await self._report_message(event)
 
     async def _report_tool(self, value: JsonMap) -> None:
+        """Reports the progress of a tool."""
         done, total, message = value["done"], value["total"], value["message"]
         if self._call_id is not None:
             if value["call_id"] == self._call_id and done > self._done:
                 self._done = done
                 await self._report(done, total, message)
             return
-        far = f"{done:g}" if total is None else f"{done:g}/{total:g}"
-        await self._count(
-            f"{self._names.get(value['call_id'], 'tool')} {far}{f': {message}' if message else ''}"
-        )
+        line = f"{self._names.get(value['call_id'], 'tool')} {done:g}"
+        if total is not None:
+            line += f"/{total:g}"
+        if message:
+            line += f": {message}"
+        await self._count(line)
 
     async def _report_message(self, event: Event) -> None:
+        """Reports what an event adds to the agent's message."""
         if isinstance(event, PartDelta):
             await self._add_text(event)
         elif isinstance(event, MessageStarted):
@@ -108,7 +113,7 @@ class ProgressReporter:
             await self._finish_part(event)
 
     async def _add_text(self, event: PartDelta) -> None:
-        """Tells each line of a text once it is whole."""
+        """Reports each line of a text when it is complete."""
         if (event.message_id, event.index) not in self._texts:
             return
         *lines, self._line = (self._line + cast("str", event.delta)).split("\n")
@@ -116,7 +121,7 @@ class ProgressReporter:
             await self._count(line)
 
     async def _finish_part(self, event: PartFinished) -> None:
-        """Tells a call, or the last line of a text."""
+        """Reports a call, or the last line of a text."""
         if isinstance(event.part, ToolCallPart) and event.message_id in self._speaks:
             # A typed answer may be given by a call, which is no step of the work.
             if self._typed and event.part.name == RETURN_RESULT:
@@ -129,6 +134,7 @@ class ProgressReporter:
                 await self._count(line)
 
     async def _count(self, message: str) -> None:
+        """Reports one step more."""
         self._done += 1
         await self._report(self._done, None, message)
 
@@ -137,16 +143,16 @@ class SuspendedRun(msgspec.Struct, frozen=True):
     """A run that waits for the client's user."""
 
     thread_id: str
-    """Id of the conversation."""
+    """The id of the conversation."""
     messages: tuple[Message, ...]
-    """All of it."""
+    """The complete conversation."""
     pending: tuple[Interrupt, ...]
-    """What it waits for."""
+    """The interrupts that it waits for."""
     output: str = ""
-    """What was said until then."""
+    """The output so far."""
 
     def to_json(self) -> str:
-        """Returns the text that goes through the client and back to `from_json`."""
+        """Returns the text that travels through the client and back to `from_json`."""
         stored = _Stored(
             self.thread_id, msgspec.Raw(dump_messages(self.messages)), self.pending, self.output
         )
@@ -157,7 +163,7 @@ class SuspendedRun(msgspec.Struct, frozen=True):
         """Reads what `to_json` wrote.
 
         Raises:
-            ValueError: it is something else.
+            ValueError: the text is something else.
         """
         stored = msgspec.json.decode(text, type=_Stored)
         return cls(
@@ -176,9 +182,9 @@ class _Stored(msgspec.Struct, frozen=True):
 
 
 Begin: TypeAlias = Callable[[SuspendedRun | None, Sequence[Resume]], Run[Any]]
-"""Makes the run: anew, or going on from what waited, with the answers."""
+"""Makes the run: a new one, or one that continues a suspended run with the answers."""
 Show: TypeAlias = Callable[[ChatResult[Any], SuspendedRun | None], Awaitable[CallToolResult]]
-"""Makes what a run gave, after what waited before it, the call's result."""
+"""Makes the call's result from a run's result, and from the suspended run before it."""
 
 
 async def run_call(
@@ -190,17 +196,18 @@ async def run_call(
     *,
     typed: bool = False,
 ) -> CallToolResult | InputRequiredResult:
-    """Runs a call until it has a result, or the client must ask its user before it goes on.
+    """Runs a call until it has a result, or until the client must ask its user.
 
-    `call_id`: that of the one call that the run is; `None`: an agent is asked. `typed`: whether its
-    output is held to a type.
+    `call_id`: the id of the one call that the run makes; `None` for an agent. `typed`: the agent's
+    output has a type.
     """
-    waiting = (
-        SuspendedRun.from_json(params.request_state) if params.request_state is not None else None
-    )
+    waiting: SuspendedRun | None = None
+    if params.request_state is not None:
+        waiting = SuspendedRun.from_json(params.request_state)
     responses: JsonMap = params.input_responses or {}
     problem: str | None = None
     if waiting is not None and call_id is not None:
+        # A suspended run continues its own call: the id of this request is a new one.
         call_id = next(call.id for message in waiting.messages for call in message.tool_calls)
     progress = ProgressReporter(context.session.report_progress, call_id, typed=typed)
     for _ in range(_ROUNDS):
@@ -240,8 +247,8 @@ async def run_call(
 
 
 def _make_failure_result(name: str, error: Exception) -> CallToolResult:
-    """Returns the result of a call that failed. Only errors of dragoman's own are shown to the
-    client."""
+    """Returns the result of a failed call. Clients see only dragoman's own errors, not those of the
+    user's code."""
     if isinstance(error, DragomanError):
         return make_error_result(str(error))
     _LOG.error("%s failed", name, exc_info=error)
@@ -253,8 +260,8 @@ def _make_failure_result(name: str, error: Exception) -> CallToolResult:
 def _make_questions(
     waiting: SuspendedRun, context: ClientContext, problem: str | None
 ) -> dict[str, ElicitRequestFormParams | ElicitRequestURLParams] | None:
-    """Returns what the client is to ask its user, by the interrupts' ids, or None if it cannot ask
-    some of it."""
+    """Returns what the client must ask its user, by interrupt id, or None if it cannot ask all of
+    it."""
     capabilities = context.session.client_capabilities
     questions: dict[str, ElicitRequestFormParams | ElicitRequestURLParams] = {}
     for interrupt in waiting.pending:
@@ -268,7 +275,7 @@ def _make_questions(
 async def _run_to_end(
     run: Run[Any], progress: ProgressReporter
 ) -> tuple[Run[Any], ChatResult[Any]]:
-    """Runs a run to its end, and tells the client how far it is."""
+    """Runs a run to its end and reports its progress. Returns the run and its result."""
     async with run:
         async for event in run:
             await progress.feed(event)
@@ -278,17 +285,22 @@ async def _run_to_end(
 def _suspend_run(
     run: Run[Any], result: ChatResult[Any], before: SuspendedRun | None
 ) -> SuspendedRun:
-    messages = (*(before.messages if before is not None else ()), *result.messages)
+    """Returns a waiting run with all messages and output so far."""
+    messages = result.messages
+    if before is not None:
+        messages = (*before.messages, *messages)
     return SuspendedRun(run.thread_id, messages, result.pending, join_output(before, result.output))
 
 
 def join_output(before: SuspendedRun | None, output: str) -> str:
-    """Returns what was said before a run waited and after it."""
-    return "\n".join(text for text in (before.output if before is not None else "", output) if text)
+    """Returns the output before and after a run waited."""
+    if before is None or not before.output:
+        return output
+    return f"{before.output}\n{output}" if output else before.output
 
 
 def _read_answers(waiting: SuspendedRun, responses: JsonMap) -> list[Resume]:
-    """Returns the answers to what the run waits for, as far as the client brought them.
+    """Returns the client's answers to what the run waits for, as far as there are any.
 
     Raises:
         ResumeError: an answer cannot be read.
@@ -303,6 +315,7 @@ def _read_answers(waiting: SuspendedRun, responses: JsonMap) -> list[Resume]:
 async def _ask_client(
     context: ClientContext, wanted: ElicitRequestFormParams | ElicitRequestURLParams
 ) -> ElicitResult:
+    """Asks the client's user, and returns the answer."""
     session, request_id = context.session, context.request_id
     if isinstance(wanted, ElicitRequestURLParams):
         return await session.elicit_url(
@@ -312,6 +325,7 @@ async def _ask_client(
 
 
 def _make_pending_result(waiting: SuspendedRun) -> CallToolResult:
+    """Returns the error for a call whose questions the client did not answer."""
     lines = "\n".join(summarize(interrupt) for interrupt in waiting.pending)
     return make_error_result(
         f"not done: it needs this, which the client did not get from its user (MCP elicitation):\n{lines}"

@@ -1,5 +1,5 @@
-"""Ours as an MCP client sees it: results as texts, files, links and JSON; tools, and an agent as a
-tool."""
+"""Dumps dragoman's values for an MCP client: results as texts, files, links and JSON; tools, and an
+agent as a tool."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ __all__ = [
 
 _STRANGE = re.compile(r"[^A-Za-z0-9_.-]+")
 _LONGEST = 128
-"""Characters of a tool's name, as MCP has it."""
+"""Most characters of a tool's name in MCP."""
 
 
 def make_error_result(text: str) -> CallToolResult:
-    """Returns the result of a call that failed, with the reason."""
+    """Returns the result of a failed call, with the reason."""
     return CallToolResult(content=[TextContent(text=text)], is_error=True)
 
 
 def make_json_result(value: Any, *, more: Iterable[ResultPart] = ()) -> CallToolResult:
-    """Returns a JSON value as a result: a text as it is, all else as JSON; an object is structured
-    content too."""
+    """Returns a JSON value as a result: a text as it is, other values as JSON. An object is
+    structured content too."""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     structured = cast("Json", value) if isinstance(value, dict) else None
     return CallToolResult(
@@ -66,8 +66,7 @@ def make_json_result(value: Any, *, more: Iterable[ResultPart] = ()) -> CallTool
 
 
 def dump_tool_result(part: ToolResultPart) -> CallToolResult:
-    """Returns what a tool returned as a result. Of an error `{"error": "…"}` only the words are
-    sent."""
+    """Returns a tool's result. Of an error `{"error": "…"}` only the message is sent."""
     if part.is_content:
         return CallToolResult(content=dump_blocks(part.result), is_error=part.is_error)
     value: Any = part.result
@@ -78,7 +77,7 @@ def dump_tool_result(part: ToolResultPart) -> CallToolResult:
 
 
 def dump_blocks(parts: Iterable[ResultPart]) -> list[ContentBlock]:
-    """Returns parts as content of MCP. A file that only its provider holds is named."""
+    """Returns parts as MCP content. A file that only its provider has is named."""
     return [_dump_block(index, part) for index, part in enumerate(parts)]
 
 
@@ -116,24 +115,23 @@ class AgentEntry(NamedTuple):
     """An agent as a tool."""
 
     tool: MCPTool
-    """As it is listed."""
+    """The tool that clients see."""
     output_type: Any
-    """Of its answers."""
+    """The type of the agent's output."""
     is_wrapped: bool
-    """Whether an answer is no object, and stands in one, `{"result": …}`."""
+    """True if an output is not an object and is wrapped in `{"result": …}`."""
 
 
 def make_valid_name(name: str) -> str:
-    """Returns a display name as the name of an MCP tool."""
+    """Returns a display name as a valid name of an MCP tool."""
     return _STRANGE.sub("_", name).strip("_")[:_LONGEST] or "ask"
 
 
 def dump_tool(tool: Tool) -> MCPTool:
-    """Returns a tool as it is listed. Title and annotations in `native["mcp"]` are passed on as
-    they are.
+    """Returns a tool as clients see it. Title and annotations in `native["mcp"]` are passed on.
 
     Raises:
-        ToolError: its signature has a type without JSON Schema, or what stands there cannot be told.
+        ToolError: the tool has a type without JSON Schema, or its title or annotations are invalid.
     """
     spec = tool.spec
     native = if_object((tool.native or {}).get(MCP))
@@ -141,6 +139,7 @@ def dump_tool(tool: Tool) -> MCPTool:
         "idempotentHint": tool.idempotent,
         "destructiveHint": bool(tool.requires_approval),
     }
+    # Only hints that hold are sent. The author's own annotations win.
     hints = {
         **{name: True for name, holds in known_hints.items() if holds},
         **if_object(native.get("annotations")),
@@ -163,7 +162,7 @@ def describe_agent(title: str, description: str | None, output_type: Any) -> Age
     """Returns an agent as a tool with one argument, the prompt.
 
     Raises:
-        SettingsError: the output type cannot be described.
+        SettingsError: the output type has no JSON Schema.
     """
     prompt = {
         "type": "string",

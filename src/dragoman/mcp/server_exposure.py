@@ -1,7 +1,7 @@
-"""What one MCP server shows of an agent, and how a call of it becomes a run.
+"""`Exposure`: what an MCP server shows of an agent, and how a client's call becomes a run.
 
-A tool that is called by itself is a run without a model: a provider of ours makes the one call in
-place of a model, so that approvals, questions and answers are as in any other run.
+A direct call of a tool is a run without a model: a provider makes the one call in place of a model
+(`make_call_provider`), so approvals, questions and answers work as in any other run.
 """
 
 from __future__ import annotations
@@ -56,15 +56,15 @@ from dragoman.tools.toolsets import CombinedToolset
 __all__ = ["Exposure", "Options", "make_call_provider"]
 
 Options: TypeAlias = RunOptions | Callable[[ClientContext], RunOptions]
-"""Options of runs; or a function of the client's request that gives them, such as the `resource_id`
-of who has signed in."""
+"""Options of runs, or a function of the client's request that returns them, for example with the
+`resource_id` of a signed-in user."""
 _CLAIMS = 10_000
-"""So many answers are remembered, so that none counts twice."""
+"""Answers that are remembered, so that none counts twice."""
 
 
 def make_call_provider(call: ToolCallPart | None = None) -> Provider:
     """Returns a provider whose runs make this one call and ask no model. `None`: the conversation
-    waits on a call that was made before."""
+    already has the call."""
     return Provider(
         name="client",
         display_name="MCP client",
@@ -75,7 +75,7 @@ def make_call_provider(call: ToolCallPart | None = None) -> Provider:
 
 
 class _OneCall(DefaultStreamingOrchestrator):
-    """Makes the call in place of a model."""
+    """Makes a call in place of a model."""
 
     def __init__(self, call: ToolCallPart | None) -> None:
         self._call = call
@@ -86,7 +86,7 @@ class _OneCall(DefaultStreamingOrchestrator):
         state: StreamingState,
         output_schema: JsonMap | None = None,  # noqa: ARG002
     ) -> Steps:
-        """Makes the call, unless it was made before, and runs it."""
+        """Makes the call, unless the history has it, and runs it."""
         if self._call is not None:
             message = Message.model(self._call).replace(
                 id=state.new_id and state.new_id(), created_at=state.clock()
@@ -103,12 +103,12 @@ class _OneCall(DefaultStreamingOrchestrator):
 
 
 class Exposure:
-    """An agent as a tool, its tools, or both."""
+    """Serves an agent as a tool, the agent's tools, or both."""
 
     def __init__(
         self, agent: Agent[Any], entry: AgentEntry | None, *, tools: bool, options: Options | None
     ) -> None:
-        """`entry`: the agent as a tool; `None`: it is not shown. `tools`: whether its tools are."""
+        """`entry`: the agent as a tool, or None to hide it. `tools`: show its tools."""
         self._agent = agent
         self._set = CombinedToolset(agent.tools)
         self._entry = entry
@@ -118,14 +118,14 @@ class Exposure:
 
     @asynccontextmanager
     async def lifespan(self, _: object) -> AsyncGenerator[None]:
-        """Enters the agent's sets of tools while the server is up."""
+        """Keeps the agent's toolsets open while the server runs."""
         async with self._set:
             yield
 
     async def list_tools(
         self, context: ClientContext, _: PaginatedRequestParams | None
     ) -> ListToolsResult:
-        """Returns what the client may call."""
+        """Returns the tools that the client may call."""
         agent_tools = [] if self._entry is None else [self._entry.tool]
         return ListToolsResult(
             tools=[*agent_tools, *map(dump_tool, await self._list_tools(context))]
@@ -134,37 +134,38 @@ class Exposure:
     async def call_tool(
         self, context: ClientContext, params: CallToolRequestParams
     ) -> CallToolResult | InputRequiredResult:
-        """Runs what the client calls.
+        """Runs the tool that the client calls.
 
         Raises:
             MCPError: there is no such tool.
         """
         if self._entry is not None and params.name == self._entry.tool.name:
             return await self._ask_agent(context, params, self._entry)
-        names_of_tools = [tool.name for tool in await self._list_tools(context)]
-        if params.name not in names_of_tools:
-            names = (
-                ", ".join([*([self._entry.tool.name] if self._entry else []), *names_of_tools])
-                or "none"
-            )
+        names = [tool.name for tool in await self._list_tools(context)]
+        if params.name not in names:
+            if self._entry is not None:
+                names.insert(0, self._entry.tool.name)
             raise MCPError(
                 INVALID_PARAMS,
-                f"there is no tool named {params.name[:100]!r}; the tools are: {names}",
+                f"there is no tool named {params.name[:100]!r}; the tools are: {', '.join(names) or 'none'}",
             )
         call = ToolCallPart(new_id(), params.name, params.arguments or {})
 
         def begin(waiting: SuspendedRun | None, resume: Sequence[Resume]) -> Run[str]:
             options = self._make_options(context, waiting, resume)
-            options["model"] = make_call_provider(call if waiting is None else None)
-            return self._agent.run(
-                None if waiting else f"An MCP client calls {params.name}.", **options
-            )
+            if waiting is not None:
+                # The history of the suspended run has the call.
+                options["model"] = make_call_provider()
+                return self._agent.run(None, **options)
+            options["model"] = make_call_provider(call)
+            return self._agent.run(f"An MCP client calls {params.name}.", **options)
 
         return await run_call(context, params, begin, _make_call_result, call.id)
 
     async def _ask_agent(
         self, context: ClientContext, params: CallToolRequestParams, entry: AgentEntry
     ) -> CallToolResult | InputRequiredResult:
+        """Runs the agent with the client's prompt."""
         prompt = (params.arguments or {}).get("prompt")
         if not isinstance(prompt, str) or not prompt.strip():
             return make_error_result(
@@ -180,24 +181,27 @@ class Exposure:
         async def agent_result(
             result: ChatResult[Any], before: SuspendedRun | None
         ) -> CallToolResult:
-            messages = (*(before.messages if before is not None else ()), *result.messages)
+            messages = result.messages
+            if before is not None:
+                messages = (*before.messages, *messages)
             files = [await self._download_file(part) for part in self._agent.files(messages)]
             if entry.output_type is not str:
                 value = to_json_value(result.output)
-                return make_json_result(
-                    {"result": value} if entry.is_wrapped else value, more=files
-                )
-            text = join_output(before, result.output)
-            return CallToolResult(
-                content=dump_blocks([*([TextPart(text)] if text else []), *files])
-            )
+                if entry.is_wrapped:
+                    value = {"result": value}
+                return make_json_result(value, more=files)
+            content: list[TextPart | DataPart | FilePart] = [*files]
+            if text := join_output(before, result.output):
+                content.insert(0, TextPart(text))
+            return CallToolResult(content=dump_blocks(content))
 
         return await run_call(
             context, params, begin, agent_result, typed=entry.output_type is not str
         )
 
     async def _download_file(self, part: DataPart | FilePart) -> DataPart | FilePart:
-        """Returns the bytes of a file that the provider holds, where they can be had."""
+        """Returns a provider's file with its bytes if it can be downloaded, else the file as it
+        is."""
         if isinstance(part, DataPart):
             return part
         try:
@@ -208,7 +212,7 @@ class Exposure:
     def _make_options(
         self, context: ClientContext, waiting: SuspendedRun | None, resume: Sequence[Resume]
     ) -> RunOptions:
-        """Returns the options of a run: the caller's, and those with which the run goes on."""
+        """Returns the options of a run: the user's, and those that continue a suspended run."""
         options: RunOptions = {
             "claim": self._claim,
             "thread_id": new_id(),
@@ -223,11 +227,13 @@ class Exposure:
         return options
 
     def _get_options(self, context: ClientContext) -> RunOptions:
-        return (self._options(context) if callable(self._options) else self._options) or {}
+        if callable(self._options):
+            return self._options(context)
+        return self._options or {}
 
     async def _list_tools(self, context: ClientContext) -> Sequence[Tool]:
-        """Returns the tools that clients may call: not those that the agent's own client runs, and
-        no handoffs."""
+        """Returns the tools that clients may call: no handoffs, and no tools that the agent's own
+        client runs."""
         if not self._shows_tools:
             return ()
         options = self._get_options(context)
@@ -240,11 +246,12 @@ class Exposure:
 
 
 def _is_callable(tool: Tool) -> bool:
+    """True if the server can run the tool for its clients."""
     return tool.handler is not None and not isinstance(tool, Handoff)
 
 
 async def _make_call_result(result: ChatResult[Any], _: SuspendedRun | None) -> CallToolResult:
-    """Returns the result of the one call that a run was."""
+    """Returns the result of a run that made one call."""
     parts = [
         part
         for message in result.messages
@@ -255,7 +262,7 @@ async def _make_call_result(result: ChatResult[Any], _: SuspendedRun | None) -> 
 
 
 def _make_claim() -> Callable[[str, str, str], bool]:
-    """Returns a function that claims each answer once; it remembers the last ones."""
+    """Returns a function that claims each answer once. It remembers the last `_CLAIMS` answers."""
     seen: dict[tuple[str, str], None] = {}
 
     def claim(thread_id: str, answer_id: str, _: str) -> bool:

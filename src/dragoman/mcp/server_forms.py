@@ -1,5 +1,9 @@
-"""What a run waits for as a question to the client's user (elicitation), and the user's answer as
-ours."""
+"""Questions to a client's user (elicitation): interrupts → forms or pages, and the user's answers →
+`Resume`.
+
+A form of MCP is a flat object of texts, numbers, choices and booleans. An interrupt whose schema
+fits becomes such a form. Any other answer is one field, `answer`, as text or as JSON in a text.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,7 @@ from dragoman.json_bytes import Json, JsonMap
 __all__ = ["read_answer", "make_question", "summarize"]
 
 _ANSWER = "answer"
-"""Name of the one field of a form for an answer that is no flat object."""
+"""Name of the only field of a form for an answer that is not a flat object."""
 _FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "string": (
@@ -39,7 +43,7 @@ _FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "boolean": ("title", "description", "default"),
     }
 )
-"""Type of a form's field → what may be said of it."""
+"""Type of a form field → keywords that its schema may have."""
 _FORMATS = ("date", "date-time", "email", "uri")
 _WAITS: Mapping[Reason, str] = MappingProxyType(
     {
@@ -52,7 +56,7 @@ _WAITS: Mapping[Reason, str] = MappingProxyType(
 
 
 def summarize(interrupt: Interrupt) -> str:
-    """Returns one line that says what is waited for."""
+    """Returns one line that says what an interrupt waits for."""
     url = interrupt.metadata.get("url")
     pieces = (
         f"{_WAITS[interrupt.reason]} {_describe_call(interrupt)}",
@@ -65,8 +69,9 @@ def summarize(interrupt: Interrupt) -> str:
 def make_question(
     interrupt: Interrupt, capabilities: ClientCapabilities | None, problem: str | None = None
 ) -> ElicitRequestFormParams | ElicitRequestURLParams | None:
-    """Returns what the client asks its user, or None if this client cannot ask that. `problem`:
+    """Returns the question for the client's user, or None if the client cannot ask it. `problem`:
     what was wrong with the last answer."""
+    # Before version 2025-11-25 there were only forms, and clients declare neither kind.
     can = capabilities.elicitation if capabilities is not None else None
     if can is None:
         return None
@@ -82,18 +87,15 @@ def make_question(
 
 
 def read_answer(interrupt: Interrupt, result: ElicitResult) -> Resume:
-    """Returns the user's answer to the interrupt. Declining an approval denies it; everything else
-    that is declined is cancelled.
+    """Returns the user's answer. Declining denies an approval and cancels everything else.
 
     Raises:
-        ResumeError: it cannot be read; the text says why.
+        ResumeError: the answer cannot be read.
     """
+    if result.action == "decline" and interrupt.reason == "approval":
+        return interrupt.deny()
     if result.action != "accept":
-        return (
-            interrupt.deny()
-            if result.action == "decline" and interrupt.reason == "approval"
-            else interrupt.cancel()
-        )
+        return interrupt.cancel()
     content: JsonMap = result.content or {}
     if interrupt.reason == "approval":
         return _read_verdict(interrupt, content)
@@ -114,6 +116,7 @@ def read_answer(interrupt: Interrupt, result: ElicitResult) -> Resume:
 
 
 def _read_verdict(interrupt: Interrupt, content: JsonMap) -> Resume:
+    """Returns an approval, also with edited arguments, or a denial."""
     if content.get("approved") is not True:
         return interrupt.deny(content.get("reason") or None)
     text = content.get("arguments")
@@ -121,21 +124,26 @@ def _read_verdict(interrupt: Interrupt, content: JsonMap) -> Resume:
         return interrupt.approve()
     arguments = _decode_json(text)
     if not isinstance(arguments, dict):
-        raise ResumeError("the arguments are no JSON object")
+        raise ResumeError("the arguments are not a JSON object")
     return interrupt.approve(cast("Json", arguments))
 
 
 def _decode_json(text: str, *, lenient: bool = False) -> Any:
-    """`lenient`: what is no JSON is a text."""
+    """Returns JSON in a text; with `lenient`, the text itself if it is not JSON.
+
+    Raises:
+        ResumeError: the text is not JSON.
+    """
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
         if lenient:
             return text
-        raise ResumeError(f"that is no JSON: {error}") from error
+        raise ResumeError(f"that is not JSON: {error}") from error
 
 
 def _make_message(interrupt: Interrupt) -> str:
+    """Returns the question in words."""
     if interrupt.reason == "approval":
         question = f"May this be run? {_describe_call(interrupt)}"
         return f"{question}\n{interrupt.message}" if interrupt.message else question
@@ -145,20 +153,20 @@ def _make_message(interrupt: Interrupt) -> str:
 
 
 def _describe_call(interrupt: Interrupt) -> str:
-    return (
-        "the run"
-        if interrupt.call is None
-        else f"{interrupt.call.name} {_visible_json(interrupt.call.arguments)}"
-    )
+    if interrupt.call is None:
+        return "the run"
+    return f"{interrupt.call.name} {_visible_json(interrupt.call.arguments)}"
 
 
 def _visible_json(value: Any) -> str:
-    """Returns JSON in which every sign is visible: what is approved must be what is read."""
+    """Returns JSON with every invisible character escaped: what is approved must be what is
+    read."""
     text = msgspec.json.encode(value).decode()
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _make_form(interrupt: Interrupt) -> Json:
+    """Returns the schema of a form for an interrupt."""
     if interrupt.reason == "approval":
         fields: Json = {
             "approved": {"type": "boolean", "title": "Run it"},
@@ -191,8 +199,7 @@ def _make_form(interrupt: Interrupt) -> Json:
 
 
 def _flatten_schema(schema: JsonMap) -> Json | None:
-    """Returns a schema as that of a form, or None if it is not an object of texts, numbers, choices
-    and yes or no."""
+    """Returns a schema as a form's, or None if it is not a flat object."""
     properties: Any = schema.get("properties")
     if schema.get("type") != "object" or not isinstance(properties, Mapping) or not properties:
         return None
@@ -202,12 +209,14 @@ def _flatten_schema(schema: JsonMap) -> Json | None:
         if field is None:
             return None
         fields[name] = field
-    required: list[Any] = list(schema.get("required", ()))
-    return {"type": "object", "properties": fields, **({"required": required} if required else {})}
+    form: Json = {"type": "object", "properties": fields}
+    if required := list(schema.get("required", ())):
+        form["required"] = required
+    return form
 
 
 def _make_field(schema: JsonMap) -> JsonMap | None:
-    """Returns a value's schema as that of a form's field, or None if a form has no such field."""
+    """Returns a schema as a form field's, or None if forms have no such field."""
     type_name: Any = schema.get("type")
     if not isinstance(type_name, str) or type_name not in _FIELDS:
         return None

@@ -1,4 +1,4 @@
-"""`http_app` and `serve_http`: a server over streamable HTTP."""
+"""`http_app` and `serve_http`: an MCP server over streamable HTTP."""
 
 from __future__ import annotations
 
@@ -15,14 +15,19 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman.errors import SettingsError
 from dragoman.http_server.guard import HostGuard
-from dragoman.http_server.listening import listening, make_config, until_the_end, url_of
+from dragoman.http_server.listening import (
+    make_config,
+    open_listener,
+    serve_until_stopped,
+    server_url,
+)
 from dragoman.runtime import LOOPBACK, is_loopback
 
 __all__ = ["http_app", "serve_http"]
 
 _PATH = "/mcp"
 _CLOSING_SECONDS = 2
-"""So long open streams may take to end."""
+"""Seconds that open streams have to end."""
 
 
 def http_app(
@@ -31,8 +36,9 @@ def http_app(
     """Returns a server as an ASGI application, at the path `/mcp`.
 
     `host`: the name or address by which clients reach it. Requests to another host, or from a web
-    page of another, are refused, so that no page in a browser on this machine can use it; `0.0.0.0`
-    and `::` stand for any host. `token`: what clients must send as `Authorization: Bearer …`.
+    page of another host, are refused, so that no page in a browser on this machine can use the
+    server. `0.0.0.0` and `::` stand for any host. `token`: what clients must send as
+    `Authorization: Bearer …`.
 
     Raises:
         SettingsError: the token is empty.
@@ -60,13 +66,13 @@ async def serve_http(
     token: str | None = None,
     ready: Callable[[str], object] | None = None,
 ) -> None:
-    """Serves clients over HTTP until the process is asked to end (Ctrl-C, SIGTERM), or this is
-    cancelled.
+    """Serves clients over HTTP until Ctrl-C, SIGTERM or cancellation.
 
-    `port`: 0 takes a free one. `ready` is given the URL once clients can connect.
+    `port`: 0 picks a free port. `ready` is called with the URL when clients can connect.
 
     Raises:
-        SettingsError: others than this machine could reach it, and there is no token; there is no such host; or the port is taken.
+        SettingsError: the address is reachable from other machines and there is no token, the
+            host does not exist, or the port is taken.
     """
     if token is None and not is_loopback(host):
         raise SettingsError(
@@ -75,15 +81,15 @@ async def serve_http(
     import uvicorn
 
     app = http_app(server, host=host, token=token)
-    with listening(host, port) as listener:
+    with open_listener(host, port) as listener:
         if ready is not None:
-            ready(f"{url_of(host, listener)}{_PATH}")
+            ready(f"{server_url(host, listener)}{_PATH}")
         config = make_config(app, closing_seconds=_CLOSING_SECONDS)
-        await until_the_end(uvicorn.Server(config), listener)
+        await serve_until_stopped(uvicorn.Server(config), listener)
 
 
 class _TokenRequired:
-    """Lets those in who send the token."""
+    """Refuses requests without the token."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
         self._app = app
@@ -102,7 +108,7 @@ class _TokenRequired:
 
 
 def _list_host_names(host: str) -> tuple[str, ...]:
-    """Returns the names by which clients know the server."""
+    """Returns the host names by which clients reach the server."""
     if host in ("0.0.0.0", "::"):  # noqa: S104 - nobody here knows them
         return ("*",)
     if is_loopback(host):

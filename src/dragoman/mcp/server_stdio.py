@@ -1,4 +1,4 @@
-"""`serve_stdio`: a server on this process's standard input and output."""
+"""`serve_stdio`: an MCP server on this process's standard input and output."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _WAITING = 16
 
 
 async def serve_stdio(server: Server[Any]) -> None:
-    """Serves one client on standard input and output until it closes the input, or this is
-    cancelled.
+    """Serves one client on standard input and output until it closes the input, or until
+    cancellation.
 
-    Standard output is the protocol's alone: while it is served, what else is printed goes to
-    standard error, and whoever reads standard input finds it empty.
+    Standard output carries only the protocol: other output goes to standard error meanwhile, and
+    other readers of standard input find it empty.
     """
     with _take_input() as descriptor:
         # The library's own reader cannot be cancelled while it waits for a line.
@@ -42,8 +42,8 @@ async def serve_stdio(server: Server[Any]) -> None:
 
 @contextmanager
 def _take_input() -> Generator[int]:
-    """Moves standard input to another descriptor; what reads standard input meanwhile finds it
-    empty."""
+    """Moves standard input to another descriptor, which it yields. Other readers of standard input
+    find it empty."""
     standard_input = sys.stdin.fileno()
     descriptor = os.dup(standard_input)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -56,6 +56,7 @@ def _take_input() -> Generator[int]:
 
 
 async def _read_lines(descriptor: int) -> AsyncGenerator[str, None]:
+    """Yields the lines of a descriptor, which a thread reads, without blocking the event loop."""
     pieces: asyncio.Queue[bytes] = asyncio.Queue(_WAITING)
     loop = asyncio.get_running_loop()
 

@@ -1,4 +1,4 @@
-"""`server`: an agent, or tools, as a server for MCP clients."""
+"""`server`: your agent or your tools as a server for MCP clients."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from dragoman.tools import Tool, Toolset
 __all__ = ["Exposed", "Served", "server"]
 
 Served: TypeAlias = Agent[Any] | Tool | Toolset | Iterable[Tool | Toolset | Callable[..., Any]]
-"""What a server can serve."""
+"""Values that `server` can serve."""
 Exposed: TypeAlias = Literal["agent", "tools", "both"]
-"""What of an agent clients see."""
+"""What clients see of an agent."""
 
 _ANSWER_SECONDS = 24 * 3600.0
-"""So long what a call waits for may be answered."""
+"""Seconds for which a waiting call can be answered."""
 _SHORTEST_KEY = 32
 
 
@@ -38,23 +38,28 @@ def server(
     options: Options | None = None,
     key: str | bytes | None = None,
 ) -> Server[Any]:
-    """Makes the official library's server of an agent or of tools; `serve_stdio`, `http_app` and
-    that library's own ways serve it.
+    """Makes a server of the official library from an agent or tools. `serve_stdio`, `http_app` or
+    the library serve it.
 
-    `name`: the server's, and that of the tool by which an agent is asked; left out, the agent's
-    display name. `expose`: the agent as one tool that takes a prompt, its tools one by one, or
-    `both`; tools that are no agent's are served one by one. `description`: what the agent does, for
-    models that choose a tool. `output_type`: of the agent's answers, as in `Agent.send_for`.
-    `options`: of every run, or a function of the client's request that gives them. `key`: any
-    secret of 32 bytes or more, the same in all processes that serve one address; it seals what a
-    call waits for while the client keeps it. Left out, each process has its own.
+    Args:
+        served: an agent, a tool, a toolset, or a list of tools and functions.
+        name: the server's name, and that of the tool that asks the agent; by default the
+            agent's display name.
+        expose: show the agent as one tool that takes a prompt, its tools one by one, or `both`.
+            Tools without an agent are always served one by one.
+        description: what the agent does, for models that choose a tool.
+        output_type: the type of the agent's output, as in `Agent.send_for`.
+        options: options of every run, or a function of the client's request that returns them.
+        key: a secret of at least 32 bytes, the same in all processes at one address. It seals
+            what a waiting call needs while the client keeps it. By default each process has its
+            own.
 
-    Each call is a run of its own, and ends when the client cancels it or leaves.
+    Each call is a run, which ends when the client cancels it or leaves.
 
     Raises:
-        SettingsError: the key is too short, or the output type cannot be described.
-        ToolError: a tool cannot be described, or two have one name.
-        TypeError: what is served is no agent and no tools.
+        SettingsError: the key is too short, or the output type has no JSON Schema.
+        ToolError: a tool cannot be described, or two tools have the same name.
+        TypeError: `served` is neither an agent nor tools.
     """
     expect("name", name, str, type(None))
     if not isinstance(served, Agent):
@@ -81,6 +86,7 @@ def server(
 
 
 def _make_security(key: str | bytes | None) -> RequestStateSecurity:
+    """Returns the library's sealing of what clients keep, with a key."""
     if key is not None and len(key) < _SHORTEST_KEY:
         raise SettingsError(
             f"the key has {len(key)} bytes; it must be a secret of {_SHORTEST_KEY} or more"

@@ -1,4 +1,4 @@
-"""Who uses a server, by event loop, and the session that they share: `Sessions`."""
+"""`Sessions`: the session with a server that all its users in one event loop share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Sessions"]
 
 
 class _SharedSession:
-    """Of one event loop."""
+    """The session of one event loop and the number of its users."""
 
     def __init__(self) -> None:
         self.users = 0
@@ -26,8 +26,8 @@ class _SharedSession:
 
 
 class Sessions:
-    """At most one session for each event loop. It is opened by whoever needs it first, and closed
-    when the last user leaves."""
+    """At most one session per event loop. The first user opens it, and it closes when the last one
+    leaves."""
 
     def __init__(self, options: Options, name: str) -> None:
         self._options = options
@@ -35,11 +35,11 @@ class Sessions:
         self._loops: dict[asyncio.AbstractEventLoop, _SharedSession] = {}
 
     def enter(self) -> None:
-        """Counts one user more in this event loop."""
+        """Adds a user in this event loop."""
         self._get_session().users += 1
 
     async def leave(self) -> None:
-        """Counts one user less, and closes the session with the last."""
+        """Removes a user, and closes the session after the last one."""
         shared = self._get_session()
         shared.users -= 1
         if shared.users <= 0:
@@ -49,7 +49,7 @@ class Sessions:
 
     @asynccontextmanager
     async def connection(self) -> AsyncGenerator[Connection, None]:
-        """Gives the session, which is opened if there is none or it broke.
+        """Yields the session, and opens it if there is none or it broke.
 
         Raises:
             SignIn, ToolError: see `Connection.open`.
@@ -73,13 +73,14 @@ class Sessions:
             await self.leave()
 
     async def drop(self, connection: Connection) -> None:
-        """Closes a session that nobody is to use any more."""
+        """Closes a session that must not be used any more."""
         shared = self._get_session()
         if shared.connection is connection:
             shared.connection = None
         await connection.close()
 
     def _get_session(self) -> _SharedSession:
+        """Returns the entry of this event loop, and forgets closed loops."""
         loop = running_loop()
         if loop not in self._loops:
             for ended in [

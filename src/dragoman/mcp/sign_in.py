@@ -1,5 +1,10 @@
-"""A sign-in that ends in another request than it began, and maybe in another process: it stands in
-the token store."""
+"""OAuth sign-in that ends in another request than it started in, perhaps in another process: its
+state is in the token store.
+
+The library's OAuth client waits for the user within one request. `SignInAuth` stops there: it
+stores the unfinished sign-in and raises `SignInNeeded`, which becomes an interrupt. `take_answer`
+stores the URL to which the user returned, and the next request finishes the sign-in.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +27,12 @@ from dragoman.mcp.streams import Failure
 __all__ = ["SignInAuth", "take_answer"]
 
 _GOOD_FOR = 600.0
-"""Seconds for which an address to sign in at is given out again."""
+"""Seconds for which an unfinished sign-in is offered again."""
 
 
 class SignInNeeded(BaseException):
-    """Ends a request for which somebody must sign in. Not an `Exception`: the library would log it
-    with its traceback."""
+    """Ends a request that needs a sign-in. It is no `Exception`, since the library would log that
+    with a traceback."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.text)
@@ -46,7 +51,7 @@ class _PendingSignIn(msgspec.Struct, frozen=True):
 
 
 class _StoredSignIn(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What stands in the store for one server."""
+    """The entry of one server in the token store."""
 
     tokens: Json | None = None
     expires_at: float | None = None
@@ -55,14 +60,15 @@ class _StoredSignIn(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 async def take_answer(server: str, oauth: OAuth, address: str) -> None:
-    """Stores the answer to a sign-in that has begun. An answer to another one, or one that was
-    taken before, changes nothing.
+    """Stores the answer to an unfinished sign-in. An answer to another sign-in, or a repeated one,
+    changes nothing.
 
     Raises:
-        ToolError: the person was refused, or did not agree.
+        ToolError: the user was refused or did not agree.
     """
     stored = await _load(server, oauth)
     begun = stored.begun
+    # Some applications pass on only the query of the address.
     query = parse_qs(urlsplit(address).query if "://" in address else address.lstrip("?"))
     state = query.get("state", [""])[0]
     if begun is None or not secrets.compare_digest(state.encode(), begun.state.encode()):
@@ -78,8 +84,8 @@ async def take_answer(server: str, oauth: OAuth, address: str) -> None:
 
 
 class SignInAuth(OAuthClientProvider):
-    """The library's OAuth client, whose flow ends where a person is needed, and goes on from there
-    when it is run again."""
+    """The library's OAuth client, whose flow stops where a user is needed and continues when it
+    runs again."""
 
     def __init__(self, server: str, oauth: OAuth) -> None:
         metadata = OAuthClientMetadata(
@@ -99,10 +105,10 @@ class SignInAuth(OAuthClientProvider):
         self.context.token_expiry_time = (await _load(self._server, self._oauth)).expires_at
 
     async def _perform_authorization_code_grant(self) -> tuple[str, str]:
-        """Returns the code that the person brought, and the verifier of that sign-in.
+        """Returns the user's code and the verifier of that sign-in.
 
         Raises:
-            SignInNeeded: there is none.
+            SignInNeeded: there is no code yet.
         """
         stored = await _load(self._server, self._oauth)
         begun = stored.begun
@@ -127,13 +133,13 @@ class SignInAuth(OAuthClientProvider):
             raise
 
     def _start_sign_in(self) -> _PendingSignIn:
+        """Returns a new sign-in with its URL, state and PKCE verifier."""
         context = self.context
         metadata = context.oauth_metadata
-        endpoint = (
-            str(metadata.authorization_endpoint)
-            if metadata and metadata.authorization_endpoint
-            else urljoin(context.get_authorization_base_url(context.server_url), "/authorize")
-        )
+        # The default path for servers without metadata is in the MCP specification of 2025-03-26.
+        endpoint = urljoin(context.get_authorization_base_url(context.server_url), "/authorize")
+        if metadata and metadata.authorization_endpoint:
+            endpoint = str(metadata.authorization_endpoint)
         pkce, state = PKCEParameters.generate(), secrets.token_urlsafe(32)
         fields = {
             "response_type": "code",
@@ -147,6 +153,7 @@ class SignInAuth(OAuthClientProvider):
             fields["resource"] = context.get_resource_url()
         if scope := context.client_metadata.scope:
             fields["scope"] = scope
+            # OpenID Connect requires it with this scope (Core 1.0, section 11).
             if "offline_access" in scope.split():
                 fields["prompt"] = "consent"
         separator = "&" if urlsplit(endpoint).query else "?"
@@ -156,18 +163,21 @@ class SignInAuth(OAuthClientProvider):
 
 
 class _Storage:
-    """The library's storage, in a store of ours."""
+    """The library's token storage, on top of a `TokenStore`."""
 
     def __init__(self, server: str, oauth: OAuth) -> None:
         self._server, self._oauth = server, oauth
 
     async def get_tokens(self) -> OAuthToken | None:
         tokens = (await _load(self._server, self._oauth)).tokens
-        return None if tokens is None else OAuthToken.model_validate(tokens)
+        return OAuthToken.model_validate(tokens) if tokens is not None else None
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         stored = await _load(self._server, self._oauth)
-        expires_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
+        # Tokens say only in how many seconds they expire, which means nothing later.
+        expires_at = None
+        if tokens.expires_in is not None:
+            expires_at = time.time() + tokens.expires_in
         changed = msgspec.structs.replace(
             stored, tokens=tokens.model_dump(mode="json"), expires_at=expires_at
         )
@@ -196,7 +206,9 @@ class _Storage:
 
 async def _load(server: str, oauth: OAuth) -> _StoredSignIn:
     data = await oauth.store.load(server)
-    return _StoredSignIn() if data is None else msgspec.json.decode(data, type=_StoredSignIn)
+    if data is None:
+        return _StoredSignIn()
+    return msgspec.json.decode(data, type=_StoredSignIn)
 
 
 async def _save(server: str, oauth: OAuth, stored: _StoredSignIn) -> None:

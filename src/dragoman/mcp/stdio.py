@@ -1,5 +1,5 @@
-"""How an MCP server that is a program is started and ended. What it writes to its standard error is
-kept for errors, and logged."""
+"""The transport to an MCP server that is a program: it starts and ends the program, and keeps the
+last lines of its standard error for error messages."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ __all__ = ["Tail", "stdio_streams"]
 
 _LOG = logger("mcp")
 _LINE = 2000
-"""Characters of a line that are kept."""
+"""Most characters of a line."""
 
 
 class Tail:
-    """The last lines that a server wrote to its standard error."""
+    """The last lines of a server's standard error."""
 
     def __init__(self) -> None:
         self.lines: deque[str] = deque(maxlen=5)
@@ -35,11 +35,11 @@ class Tail:
 
 @asynccontextmanager
 async def stdio_streams(options: Options, name: str, tail: Tail) -> AsyncGenerator[Any, None]:
-    """Starts a server and gives its streams; it lives as long as this is entered. It gets a few
-    variables of ours (PATH, HOME, …), and `env`.
+    """Starts a server and yields its streams; it runs until the block ends. It gets `env` and a few
+    of this process's variables (PATH, HOME, …).
 
     Raises:
-        OSError: it cannot be started.
+        OSError: the program cannot be started.
     """
     assert isinstance(options.server, Command)
     program, *arguments = options.server.arguments
@@ -68,7 +68,7 @@ async def stdio_streams(options: Options, name: str, tail: Tail) -> AsyncGenerat
 
 
 async def _keep_lines(reader: int, name: str, tail: Tail) -> None:
-    """Reads lines until nobody writes any more."""
+    """Reads lines until the writer closes the pipe."""
     os.set_blocking(reader, False)
     pending = b""
     while True:

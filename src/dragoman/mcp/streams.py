@@ -1,5 +1,5 @@
-"""Parts of a session: streams that are watched for their end, why a request came to nothing, and
-tasks that are waited for."""
+"""Helpers of a session: streams that report their end, the failure of a request, and waiting for
+tasks."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["Failure", "wait_for_end", "watch_streams"]
 async def watch_streams(
     transport: AbstractAsyncContextManager[Any], ended: Callable[[], object]
 ) -> AsyncGenerator[tuple[Any, Any], None]:
-    """Opens a transport and calls `ended` as soon as nothing more comes from the server."""
+    """Opens a transport, and calls `ended` as soon as nothing more comes from the server."""
     async with transport as (read, write):
         yield _WatchedStream(read, ended), write
 
 
 class _WatchedStream:
-    """A stream to read from. `last_context` is what the library reads off some: the context in
-    which a message was sent for."""
+    """A stream to read from, which reports its end. The library reads `last_context` of some
+    streams: the context in which a message was sent."""
 
     def __init__(self, stream: Any, ended: Callable[[], object]) -> None:
         self._stream = stream
@@ -62,24 +62,24 @@ class _WatchedStream:
 
 
 class Failure(msgspec.Struct, frozen=True):
-    """What ended a request, as our side of the connection saw it; nothing that a server says makes
+    """What ended a request on this side of the connection. Nothing that a server sends can make
     one."""
 
     kind: Literal["unreached", "forgotten", "lost", "status", "sign_in"]
-    """`unreached`: the server has not taken it. `forgotten`: nor has it, for it knows the session
-    no more. `lost`: it may have. `status`: HTTP refused it. `sign_in`: somebody must sign in."""
+    """`unreached`: the server did not receive the request. `forgotten`: the server does not know
+    the session any more and did not run the request. `lost`: it may have run. `status`: HTTP
+    refused it. `sign_in`: somebody must sign in."""
     text: str
     """What was wrong, in words."""
     url: str = ""
-    """Where to sign in."""
+    """The sign-in page."""
 
 
 async def wait_for_end(tasks: Iterable[asyncio.Task[Any]], patience: float = 0.0) -> None:
-    """Waits until all tasks have ended. Those that go on for longer than `patience` seconds are
-    cancelled, again and again.
+    """Waits until all tasks have ended. After `patience` seconds it cancels them, again and again.
 
     Raises:
-        CancelledError: the caller was cancelled, afterwards.
+        CancelledError: the caller was cancelled meanwhile. It is raised when all tasks have ended.
     """
     running, cancelled = [task for task in tasks if not task.done()], None
     while running:

@@ -1,8 +1,8 @@
-"""Tools of an MCP server: `mcp`, and `MCPToolset`, which it makes.
+"""`mcp` and `MCPToolset`, the tools of an MCP server.
 
-A set asks its server by `Requests`, which needs the library `mcp` and is imported with the first
-request. What the server lists becomes tools of ours, the same ones as long as it lists the same;
-while somebody must sign in, one tool that asks for that stands for all.
+A toolset uses `Requests`, which needs the library `mcp` and is imported with the first request.
+Tools that the server lists again unchanged stay the same objects. Until a user has signed in, one
+tool that asks for it stands for all.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _NO_RUN: ToolContext[Any] = ToolContext(None)
 
 _LOG = logger("mcp")
 _ListedTools = dict[str, tuple[Any, Tool]]
-"""Name → what was listed, and the tool that it became."""
+"""Name → the listed tool, and the `Tool` made from it."""
 
 
 class MCPToolset(Toolset):
-    """The tools of an MCP server, its resources and its prompts. `mcp` makes it.
+    """The tools, resources and prompts of an MCP server. `mcp` makes it.
 
-    It connects when it is first asked for something. While it is entered (`async with`, an agent's
-    or a run's, too) the session, and a program that was started, is kept; else it lasts for one
-    request. A session that broke is opened anew.
+    It connects when it is first used. While it is entered (with `async with`, by an agent or by a
+    run) the session and its program stay; otherwise they last for one request. A broken session is
+    opened again.
     """
 
     def __init__(self, options: Options) -> None:
@@ -59,8 +59,7 @@ class MCPToolset(Toolset):
         self._tools: dict[str, tuple[Any, Tool]] = {}
 
     async def list_tools(self, context: ToolContext[Any] = _NO_RUN) -> Sequence[Tool]:  # noqa: ARG002 - they are the same in all runs
-        """Returns the server's tools; if somebody must sign in first, the one tool that asks for
-        that.
+        """Returns the server's tools, or the one tool that asks for a sign-in.
 
         Raises:
             ToolError: the server cannot be started or reached, or refuses.
@@ -79,12 +78,13 @@ class MCPToolset(Toolset):
         arguments: JsonMap | None = None,
         context: ToolContext[Any] = _NO_RUN,
     ) -> Any:
-        """Calls a tool by the server's name of it → what a tool returns: a text, a JSON value, or
-        parts.
+        """Calls a tool by the server's name for it, and returns what a tool returns: a text, a JSON
+        value, or parts.
 
         Raises:
-            ToolError: it failed; `content` is what the server gave.
-            AskUser: the server asks something that is not answered in `context`, or somebody must sign in.
+            ToolError: the call failed; `content` is what the server returned.
+            AskUser: the server asks something that `context` does not answer, or somebody must
+                sign in.
         """
         for address in self.find_addresses(context):
             await self._take_address(address)
@@ -93,18 +93,18 @@ class MCPToolset(Toolset):
         return await self._get_requests().call_tool(name, arguments or {}, context, repeats=repeats)
 
     async def list_resources(self) -> list[Resource]:
-        """Returns what the server lets clients read.
+        """Returns the resources that clients may read.
 
         Raises:
-            ToolError: it cannot be told.
+            ToolError: the request failed.
         """
         return await self._get_requests().list_resources()
 
     async def list_resource_templates(self) -> list[Resource]:
-        """Returns patterns of resources: URIs with gaps to be filled.
+        """Returns templates of resources: URIs with parameters.
 
         Raises:
-            ToolError: it cannot be told.
+            ToolError: the request failed.
         """
         return await self._get_requests().list_resource_templates()
 
@@ -112,33 +112,33 @@ class MCPToolset(Toolset):
         """Returns the content of a resource, as parts for a prompt.
 
         Raises:
-            ToolError: there is none, or it cannot be read.
+            ToolError: there is no such resource, or it cannot be read.
         """
         return await self._get_requests().read_resource(uri)
 
     async def list_prompts(self) -> list[Prompt]:
-        """Returns the prompts that the server has.
+        """Returns the server's prompts.
 
         Raises:
-            ToolError: they cannot be told.
+            ToolError: the request failed.
         """
         return await self._get_requests().list_prompts()
 
     async def prompt(self, name: str, /, **arguments: str) -> list[Message]:
-        """Returns the messages of a prompt, to send or to put before others: `agent.send(None,
+        """Returns the messages of a prompt, to send or to use as history: `agent.send(None,
         history=await server.prompt("review"))`.
 
         Raises:
-            ToolError: there is none, or its arguments do not fit.
+            ToolError: there is no such prompt, or its arguments are wrong.
         """
         return await self._get_requests().prompt(name, arguments)
 
     async def sign_in(self, answer: str | None = None) -> str | None:
-        """Signs in, as far as that goes without a person → the address where somebody must sign in;
-        `None`: it is done. `answer`: the address to which he was sent back.
+        """Signs in as far as possible without a user. Returns the URL where a user must sign in, or
+        None if it is done. `answer`: the URL to which the user returned.
 
         Raises:
-            ToolError: he was refused, or the server cannot be reached.
+            ToolError: the user was refused, or the server cannot be reached.
         """
         if answer is not None:
             await self._take_address(answer)
@@ -149,14 +149,15 @@ class MCPToolset(Toolset):
         return None
 
     def find_addresses(self, context: ToolContext[Any]) -> Iterator[str]:
-        """Returns those answers of a call that are addresses to which somebody was sent back."""
-        return (
-            (answer for answer in context.answers if isinstance(answer, str))
-            if self._options.oauth is not None
-            else iter(())
-        )
+        """Returns the answers of a call that are URLs to which a user returned."""
+        # Without sign-in, texts among the answers are answers to the server's own questions.
+        if self._options.oauth is not None:
+            for answer in context.answers:
+                if isinstance(answer, str):
+                    yield answer
 
     async def _take_address(self, address: str) -> None:
+        """Stores a URL to which a user returned."""
         self._get_requests()
         from dragoman.mcp.sign_in import take_answer
 
@@ -164,6 +165,11 @@ class MCPToolset(Toolset):
             await take_answer(str(self._options.server), self._options.oauth, address)
 
     def _get_requests(self) -> Requests:
+        """Returns the requests to the server, and imports what they need the first time.
+
+        Raises:
+            SettingsError: the library `mcp` is missing.
+        """
         if self._requests is None:
             try:
                 from dragoman.mcp.requests import Requests
@@ -211,23 +217,32 @@ def mcp(
     max_result: int = 10_000_000,
     protocol: str = "auto",
 ) -> MCPToolset:
-    """The tools of an MCP server: `mcp("npx -y @scope/server")` (a program, by its command line or
-    its words), `mcp("https://host/mcp")` (streamable HTTP), or a server object of the library `mcp`
-    in this process. Nothing is started or sent before it is needed.
+    """Returns the tools of an MCP server: a program by its command line (`mcp("npx -y
+    @scope/server")`) or a list of words, a URL (`mcp("https://host/mcp")`), or a server object of
+    the library `mcp`. It starts and sends nothing yet.
 
-    `name` goes before the tools' descriptions, so that a model can tell servers apart; `prefix`
-    before their names. `headers` go to that URL's own origin alone. `env`: variables for the
-    program, which gets few of ours (PATH, HOME, …); `cwd`: where it is started. `timeout`: seconds
-    for a call, `None` for as long as it takes; `connect_timeout`: to connect. `requires_approval`:
-    of all calls, or a function of each `Tool` (see `hints`) says it. `sampling`: what answers when
-    the server asks for a model; nobody does unless it is given, and an agent has its own tools
-    there. `roots`: directories that the server is told of. `oauth`: how somebody signs in.
-    `max_result`: bytes of a result that are taken. `protocol`: `auto`, `legacy` (the handshake of
-    before 2026), or a version.
+    Args:
+        server: the command line, its words, the URL, or the object.
+        name: prefix of the tools' descriptions, so that a model can tell servers apart.
+        prefix: prefix of the tools' names.
+        headers: HTTP headers, sent only to the URL's own origin.
+        env: environment variables of the program. It gets only a few of this process's own
+            (PATH, HOME, …).
+        cwd: working directory of the program.
+        timeout: seconds per call; `None` waits without limit.
+        connect_timeout: seconds to connect.
+        requires_approval: True for all calls, or a function of each `Tool` (see `hints`).
+        sampling: answers when the server asks for a model; by default nothing does. An agent
+            brings its own tools.
+        roots: directories that the server is told about.
+        oauth: how a user signs in.
+        max_result: most bytes of a result.
+        protocol: `auto`, `legacy` (the handshake before 2026), or a version.
 
     Raises:
-        SettingsError: the command line is empty or malformed, or options do not fit the kind of server.
-        TypeError: an argument is of another type.
+        SettingsError: the command line is empty or malformed, or options do not fit the kind of
+            server.
+        TypeError: an argument has another type.
     """
     expect("name", name, str)
     expect("prefix", prefix, str)
@@ -260,7 +275,7 @@ def mcp(
 def _make_tools(
     toolset: MCPToolset, options: Options, listed: Iterable[types.Tool], known: _ListedTools
 ) -> _ListedTools:
-    """Returns the tools of a list. `known`: those of the list before."""
+    """Returns the tools of a list. `known`: those of the previous list."""
     tools: _ListedTools = {}
     for listed_tool in listed:
         if not listed_tool.name or listed_tool.name in tools:
@@ -270,16 +285,17 @@ def _make_tools(
                 listed_tool.name,
             )
             continue
-        before = known.get(listed_tool.name)
-        tools[listed_tool.name] = (
-            before
-            if before is not None and before[0] == listed_tool
-            else (listed_tool, _make_tool(toolset, options, listed_tool))
-        )
+        # An unchanged tool stays the same object, so that agents see no change either.
+        entry = known.get(listed_tool.name)
+        if entry is None or entry[0] != listed_tool:
+            entry = (listed_tool, _make_tool(toolset, options, listed_tool))
+        tools[listed_tool.name] = entry
     return tools
 
 
 def _make_tool(toolset: MCPToolset, options: Options, listed: types.Tool) -> Tool:
+    """Returns a listed tool as a `Tool`."""
+
     async def call(dragoman_context: ToolContext[Any], **arguments: Any) -> Any:
         return await toolset.call_tool(listed.name, arguments, dragoman_context)
 
@@ -301,16 +317,21 @@ def _make_tool(toolset: MCPToolset, options: Options, listed: types.Tool) -> Too
 
 
 def _prefix_description(options: Options, description: str | None) -> str:
-    """Returns a tool's description, behind the name that the caller gave the server."""
-    return f"{options.name}: {description}" if options.name and description else description or ""
+    """Returns a tool's description, after the name that the user gave the server."""
+    if options.name and description:
+        return f"{options.name}: {description}"
+    return description or ""
 
 
 def _complete_schema(schema: JsonMap) -> JsonMap:
-    return schema if schema.get("type") == "object" else {"type": "object", **schema}
+    """Returns a tool's schema with its type, which some servers leave out."""
+    if schema.get("type") == "object":
+        return schema
+    return {"type": "object", **schema}
 
 
 def _make_native(listed: types.Tool) -> Json | None:
-    """Returns what a server says of a tool and no model is told."""
+    """Returns what a server says about a tool that no model is told: title and annotations."""
     fields = listed.model_dump(
         mode="json", by_alias=True, exclude_none=True, include={"title", "annotations"}
     )
@@ -318,7 +339,7 @@ def _make_native(listed: types.Tool) -> Json | None:
 
 
 def _make_sign_in_tool(toolset: MCPToolset, options: Options) -> Tool:
-    """Returns the tool that stands for all of a server's tools until somebody has signed in."""
+    """Returns the tool that stands for all tools until a user has signed in."""
 
     async def sign_in(dragoman_context: ToolContext[Any]) -> str:
         address = await toolset.sign_in(next(toolset.find_addresses(dragoman_context), None))

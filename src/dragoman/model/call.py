@@ -29,7 +29,7 @@ from typing import Any, NamedTuple, cast
 import anyio
 import msgspec
 
-from dragoman import wires
+from dragoman import profiles, wires
 from dragoman.codec.digest import compute_prefix, prefix_without_digest
 from dragoman.codec.error_rules import find_request_id
 from dragoman.codec.history import DumpedRequest, History
@@ -38,6 +38,7 @@ from dragoman.codec.history_pieces import (
     map_losses_before_repair,
     map_losses_to_input,
 )
+from dragoman.codec.opening import Note
 from dragoman.errors import (
     DecodeError,
     DragomanError,
@@ -51,6 +52,7 @@ from dragoman.hooks import Hooks, ModelStart
 from dragoman.loss import Loss, refusal_error
 from dragoman.message import Message, Origin, ToolCallPart
 from dragoman.model.access import Access, ModelRoute, encoding_error
+from dragoman.model.keep_prefix import drop_mismatches, keep_prefix
 from dragoman.model.watch import Watch
 from dragoman.model_profile import ModelProfile
 from dragoman.profiles.attach import attach_profile
@@ -79,6 +81,7 @@ class _OpenResponse(NamedTuple):
     names: Mapping[str, str]
     losses: tuple[Loss, ...]
     route: ModelRoute
+    note: Note
 
 
 class _LoweredRequest(NamedTuple):
@@ -173,15 +176,18 @@ class ModelCaller:
     async def _open(
         self, lowered: _LoweredRequest, watch: Watch | None, losses: dict[Loss, None] | None
     ) -> _OpenResponse:
-        """Sends a request, and once more if only its link to a stored response was refused."""
+        """Sends a request, and once more if only its link to a stored response was refused, or
+        thinking that is bound to another conversation."""
         while True:
             try:
                 return await self._send(lowered, watch, losses)
             except DragomanError as error:
-                # The request without its link says so in its options, and is not sent a third time.
-                if (whole_request := unlink_request(lowered.request, error)) is None:
+                # Either says in the request that it was done, so that it is not done again.
+                request = lowered.request
+                changed = unlink_request(request, error) or drop_mismatches(request, error)
+                if changed is None:
                     raise
-                lowered = lowered._replace(request=whole_request)
+                lowered = lowered._replace(request=changed)
 
     async def _send(
         self, lowered: _LoweredRequest, watch: Watch | None, all_losses: dict[Loss, None] | None
@@ -197,11 +203,20 @@ class ModelCaller:
             request = request.replace(run=RunInfo(self._new_id()))
         name = public_url(self._name) if self._provider.by_url else self._name
         target = Origin(self._provider.name, public_url(route.base_url), name)
+        kept = keep_prefix(
+            request,
+            target,
+            lambda endpoint: lowered.profile or self._find_profile(endpoint),
+            self.wire,
+        )
+        request, target = kept.request, kept.target
         if watch is not None:
             await watch.begin(ModelStart(request.run, target, self.wire.name, request))
         quirks = attach_profile(route.quirks, self.wire, lowered.profile)
         http, prefix_sent, losses = self._dump(request, target, quirks)
-        losses = [*lowered.losses, *map_losses_to_input(losses, mark_places)]
+        if kept.places is not None:
+            losses = map_losses_to_input(losses, kept.places)
+        losses = [*lowered.losses, *kept.losses, *map_losses_to_input(losses, mark_places)]
         if request.on_loss == "error" and (refused := refusal_error(losses)) is not None:
             raise refused
         left_out = dict.fromkeys(losses)
@@ -218,7 +233,11 @@ class ModelCaller:
         else:
             tools = [tool.name for tool in request.tools]
             decoder = self._agent.decoder(origin=origin, new_id=self._new_id, tools=tools)
-        return _OpenResponse(response, decoder, http.names, tuple(left_out), route)
+        return _OpenResponse(response, decoder, http.names, tuple(left_out), route, kept.note)
+
+    def _find_profile(self, endpoint: str | None) -> ModelProfile:
+        """What is known of the model at an endpoint."""
+        return profiles.REGISTRY.find(self._provider, self._name, endpoint=endpoint)
 
     def _dump(
         self, request: ModelRequest, target: Origin, quirks: Any
@@ -263,7 +282,7 @@ class ModelCaller:
         # nearly every read is one delta, or nothing that is whole yet
         if not events or (len(events) == 1 and type(events[0]) is PartDelta):
             return events
-        events = self._complete_starts(events, open_response.losses)
+        events = self._complete_starts(events, open_response)
         if open_response.names:
             events = [_rename_call(event, open_response.names) for event in events]
         if isinstance(last := events[-1], RunError):
@@ -271,11 +290,16 @@ class ModelCaller:
             events = [*events[:-1], RunError(error)]
         return events
 
-    def _complete_starts(self, events: list[Event], losses: tuple[Loss, ...]) -> list[Event]:
-        """The events, their messages' starts with what the decoder cannot know: the time, and what
-        the request had to leave out."""
+    def _complete_starts(self, events: list[Event], response: _OpenResponse) -> list[Event]:
+        """The events, their messages' starts with what the decoder cannot know: the time, what the
+        request had to leave out, and what the answer notes of it."""
         return [
-            msgspec.structs.replace(event, created_at=self._clock(), losses=losses)
+            msgspec.structs.replace(
+                event,
+                created_at=self._clock(),
+                losses=response.losses,
+                native=response.note.add_to(event.native),
+            )
             if type(event) is MessageStarted
             else event
             for event in events

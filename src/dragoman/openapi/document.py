@@ -16,14 +16,14 @@ from dragoman.runtime import extra_hint
 
 __all__ = [
     "Document",
-    "LISTS",
-    "MAPS",
-    "ONE",
+    "SCHEMA_LIST_KEYS",
+    "SCHEMA_MAP_KEYS",
+    "SCHEMA_KEYS",
     "load",
     "pointer",
 ]
 
-ONE = frozenset(
+SCHEMA_KEYS = frozenset(
     {
         "additionalProperties",
         "contains",
@@ -39,9 +39,11 @@ ONE = frozenset(
     }
 )
 """One schema."""
-LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+SCHEMA_LIST_KEYS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 """A list of them."""
-MAPS = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
+SCHEMA_MAP_KEYS = frozenset(
+    {"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"}
+)
 """Schemas by name."""
 
 
@@ -58,7 +60,7 @@ class Document(msgspec.Struct, frozen=True):
     is_3_0: bool
     """Whether its schemas are those of OpenAPI 3.0, which are not quite JSON Schema."""
 
-    def at(self, location: str) -> Any:
+    def resolve(self, location: str) -> Any:
         """What stands at a place, such as `#/components/schemas/Pet`.
 
         Raises:
@@ -84,7 +86,7 @@ class Document(msgspec.Struct, frozen=True):
                 raise SettingsError(f"the document refers to {location!r}, and there is nothing")
         return target
 
-    def followed(self, value: Any, location: str) -> tuple[JsonMap, str]:
+    def follow(self, value: Any, location: str) -> tuple[JsonMap, str]:
         """An object, or that to which it refers, and where it stands.
 
         Raises:
@@ -99,7 +101,7 @@ class Document(msgspec.Struct, frozen=True):
                     f"the document refers at {location!r} to {to!r}, which refers to itself"
                 )
             seen.add(to)
-            value, location = self.at(to), to
+            value, location = self.resolve(to), to
         if not isinstance(value, Mapping):
             raise SettingsError(f"the document has no object at {location!r}, but {value!r:.80}")
         return cast("JsonMap", value), location
@@ -116,7 +118,9 @@ def load(document: JsonMap | str | Path) -> Document:
     Raises:
         SettingsError: it cannot be read, or is no OpenAPI 3.0 or 3.1; the text says where.
     """
-    root = _json(document) if isinstance(document, Mapping) else _parse(_text(document))
+    root = (
+        _copy_as_json(document) if isinstance(document, Mapping) else _parse(_read_text(document))
+    )
     if not isinstance(root, dict):
         raise SettingsError("an OpenAPI document is an object, and this is none")
     root = cast("Json", root)
@@ -128,13 +132,13 @@ def load(document: JsonMap | str | Path) -> Document:
             f"OpenAPI 3.0 and 3.1 can be read, and this document is of version {stated}: convert it"
         )
     is_3_0 = match[1] == "0"
-    _check(
-        {**root, "openapi": "3.0.3"} if is_3_0 else {**_without_booleans(root), "openapi": "3.1.0"}
+    _check_version_rules(
+        {**root, "openapi": "3.0.3"} if is_3_0 else {**_replace_booleans(root), "openapi": "3.1.0"}
     )
     return Document(root, is_3_0)
 
 
-def _text(document: str | Path) -> str:
+def _read_text(document: str | Path) -> str:
     if isinstance(document, str):
         if "\n" not in document and not document.lstrip().startswith("{"):
             raise SettingsError(
@@ -160,21 +164,21 @@ def _parse(text: str) -> Any:
             "the OpenAPI document is no JSON; to read YAML: pip install pyyaml"
         ) from error
     try:
-        return _json(yaml.safe_load(text))
+        return _copy_as_json(yaml.safe_load(text))
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         raise SettingsError(f"the OpenAPI document is neither JSON nor YAML: {error}") from error
 
 
-def _json(value: Any) -> Any:
+def _copy_as_json(value: Any) -> Any:
     """A copy of a value, as JSON has it: keys are texts, and nothing nests too deep."""
     try:
-        _size(value, {})
+        _count_values(value, {})
         return json_bytes.decode(msgspec.json.encode(value))
     except (ValueError, TypeError, RecursionError) as error:
         raise SettingsError(f"the OpenAPI document cannot be read as JSON: {error}") from error
 
 
-def _size(value: Any, sizes: dict[int, int]) -> int:
+def _count_values(value: Any, sizes: dict[int, int]) -> int:
     """How many values it is with all that it holds, what it holds twice counted twice. `sizes`: of
     what was counted, by identity; -1 while it is being counted. Raises `ValueError` where it is too
     large or holds itself."""
@@ -187,7 +191,7 @@ def _size(value: Any, sizes: dict[int, int]) -> int:
     key = id(cast("object", value))
     if key not in sizes:
         sizes[key] = -1
-        sizes[key] = size = 1 + sum(_size(item, sizes) for item in below)
+        sizes[key] = size = 1 + sum(_count_values(item, sizes) for item in below)
         if size > _MOST_VALUES:
             raise ValueError("it is too large")
     elif sizes[key] < 0:
@@ -195,7 +199,7 @@ def _size(value: Any, sizes: dict[int, int]) -> int:
     return sizes[key]
 
 
-def _check(root: JsonMap) -> None:
+def _check_version_rules(root: JsonMap) -> None:
     """Holds a document against the rules of its version."""
     try:
         from openapi_pydantic import parse_obj
@@ -206,33 +210,34 @@ def _check(root: JsonMap) -> None:
         parse_obj(root)
     except ValidationError as error:
         first = max(
-            error.errors(include_url=False), key=lambda problem: len(_place(root, problem["loc"]))
+            error.errors(include_url=False),
+            key=lambda problem: len(_known_steps(root, problem["loc"])),
         )
         raise SettingsError(
-            f"the OpenAPI document is wrong at {pointer('#', *_place(root, first['loc']))}: {first['msg']}"
+            f"the OpenAPI document is wrong at {pointer('#', *_known_steps(root, first['loc']))}: {first['msg']}"
         ) from error
     except RecursionError as error:
         raise SettingsError("the OpenAPI document nests too deep") from error
 
 
-def _without_booleans(value: Any, under: str = "") -> Any:
+def _replace_booleans(value: Any, under: str = "") -> Any:
     """A document whose schemas are objects: the validator does not know that `true` and `false` are
     schemas too."""
     if isinstance(value, bool):
-        return {} if under in ONE else value
+        return {} if under in SCHEMA_KEYS else value
     if isinstance(value, list):
-        below = "not" if under in LISTS else ""
-        return [_without_booleans(item, below) for item in cast("list[Any]", value)]
+        below = "not" if under in SCHEMA_LIST_KEYS else ""
+        return [_replace_booleans(item, below) for item in cast("list[Any]", value)]
     if isinstance(value, dict):
         fields = cast("Json", value)
         return {
-            key: _without_booleans(item, "not" if under in MAPS else key)
+            key: _replace_booleans(item, "not" if under in SCHEMA_MAP_KEYS else key)
             for key, item in fields.items()
         }
     return value
 
 
-def _place(root: Any, location: tuple[str | int, ...]) -> list[str | int]:
+def _known_steps(root: Any, location: tuple[str | int, ...]) -> list[str | int]:
     """The steps of a validator's place that are in the document; the others name its types."""
     value, steps = root, list[str | int]()
     for step in location:

@@ -20,7 +20,7 @@ __all__ = [
     "Operation",
     "Parameter",
     "Unsupported",
-    "operations",
+    "list_operations",
     "read_arguments",
 ]
 
@@ -32,7 +32,7 @@ _STYLES = {
     "cookie": ("form",),
 }
 """Where a parameter stands → how it may be written; the first is the default."""
-_OURS = frozenset(
+_RESERVED_HEADERS = frozenset(
     {
         "accept",
         "accept-encoding",
@@ -81,7 +81,7 @@ class Body(msgspec.Struct, frozen=True):
     """Name of the argument."""
     media_type: str
     """As the document has it."""
-    kind: str
+    body_type: str
     """`json`, `form` or `text`."""
 
 
@@ -98,7 +98,7 @@ class Operation(msgspec.Struct, frozen=True):
     """Its summary and its description."""
     tags: tuple[str, ...] = ()
     """By which the document groups it."""
-    place: str = ""
+    location: str = ""
     """Where it stands in the document."""
     fields: JsonMap = {}
     """All that the document says of it."""
@@ -106,36 +106,38 @@ class Operation(msgspec.Struct, frozen=True):
     """All that the document says of its path."""
 
 
-def operations(document: Document) -> list[Operation]:
+def list_operations(document: Document) -> list[Operation]:
     """All operations, in order.
 
     Raises:
         SettingsError: two have one `operationId`.
     """
-    every = list(_all(document))
+    entries = list(_read_operations(document))
     locations: dict[str, str] = {}
-    for operation, has_name in every:
+    for operation, has_name in entries:
         if (
             has_name
-            and (first := locations.setdefault(operation.name, operation.place))
-            is not operation.place
+            and (first := locations.setdefault(operation.name, operation.location))
+            is not operation.location
         ):
             raise SettingsError(
-                f"the operations at {first!r} and {operation.place!r} have one operationId, {operation.name!r}"
+                f"the operations at {first!r} and {operation.location!r} have one operationId, {operation.name!r}"
             )
     named: list[Operation] = []
-    for operation, has_name in every:
+    for operation, has_name in entries:
         if not has_name:
-            operation = msgspec.structs.replace(operation, name=_free(operation.name, locations))
-            locations[operation.name] = operation.place
+            operation = msgspec.structs.replace(
+                operation, name=_find_free_name(operation.name, locations)
+            )
+            locations[operation.name] = operation.location
         named.append(operation)
     return named
 
 
-def _all(document: Document) -> Iterator[tuple[Operation, bool]]:
+def _read_operations(document: Document) -> Iterator[tuple[Operation, bool]]:
     """The operations, and whether the document names them."""
     for path, item in if_object(document.root.get("paths")).items():
-        above, location = document.followed(item, pointer("#/paths", path))
+        above, location = document.follow(item, pointer("#/paths", path))
         for method in METHODS:
             if not isinstance(above.get(method), Mapping):
                 continue
@@ -176,13 +178,15 @@ def read_arguments(
     properties: Json = {}
     required: list[str] = []
     parameters: list[Parameter] = []
-    for fields, where in _parameters(document, operation):
+    for fields, where in _read_parameters(document, operation):
         name, location = fields["name"], fields["in"]
         key = (location, name.lower() if location == "header" else name)
-        if key in hidden or (location == "header" and key[1] in _OURS):
+        if key in hidden or (location == "header" and key[1] in _RESERVED_HEADERS):
             continue
         try:
-            parameter, schema = _parameter(fields, where, schemas, _free(name, taken, location))
+            parameter, schema = _read_parameter(
+                fields, where, schemas, _find_free_name(name, taken, location)
+            )
         except Unsupported:
             if fields.get("required") is True:
                 raise
@@ -201,10 +205,10 @@ def read_arguments(
         )
     body = None
     if "requestBody" in operation.fields:
-        fields, where = document.followed(
-            operation.fields["requestBody"], pointer(operation.place, "requestBody")
+        fields, where = document.follow(
+            operation.fields["requestBody"], pointer(operation.location, "requestBody")
         )
-        body, schema = _body(fields, where, schemas, _free("body", taken, "request"))
+        body, schema = _read_body(fields, where, schemas, _find_free_name("body", taken, "request"))
         properties[body.argument] = _with_description(schema, fields)
         if fields.get("required") is True:
             required.append(body.argument)
@@ -220,23 +224,23 @@ def read_arguments(
     return parameters, body, whole
 
 
-def _parameters(document: Document, operation: Operation) -> list[tuple[JsonMap, str]]:
+def _read_parameters(document: Document, operation: Operation) -> list[tuple[JsonMap, str]]:
     """The parameters of an operation; its own go before those of its path."""
-    above = pointer(operation.place.rpartition("/")[0], "parameters")
+    above = pointer(operation.location.rpartition("/")[0], "parameters")
     by_key: dict[tuple[str, str], tuple[JsonMap, str]] = {}
     for entries, base in (
         (operation.path_fields.get("parameters"), above),
-        (operation.fields.get("parameters"), pointer(operation.place, "parameters")),
+        (operation.fields.get("parameters"), pointer(operation.location, "parameters")),
     ):
         for number, entry in enumerate(if_list(entries)):
-            fields, where = document.followed(entry, pointer(base, number))
+            fields, where = document.follow(entry, pointer(base, number))
             if not (isinstance(fields.get("name"), str) and fields.get("in") in _STYLES):
                 raise SettingsError(f"the document has no parameter at {where!r}")
             by_key[fields["in"], fields["name"]] = fields, where
     return list(by_key.values())
 
 
-def _parameter(
+def _read_parameter(
     fields: JsonMap, where: str, schemas: Schemas, argument: str
 ) -> tuple[Parameter, Any]:
     location: str = fields["in"]
@@ -262,9 +266,9 @@ def _parameter(
     ), schema
 
 
-def _body(fields: JsonMap, where: str, schemas: Schemas, argument: str) -> tuple[Body, Any]:
+def _read_body(fields: JsonMap, where: str, schemas: Schemas, argument: str) -> tuple[Body, Any]:
     content = if_object(fields.get("content"))
-    for body_kind, fits in _KINDS.items():
+    for body_kind, fits in _BODY_TYPES.items():
         for media_type, media in content.items():
             if fits(media_type):
                 below = pointer(where, "content", media_type, "schema")
@@ -292,7 +296,7 @@ def _is_text(media_type: str) -> bool:
     return media_type.lower().startswith("text/")
 
 
-_KINDS = {"json": _is_json, "form": _is_form, "text": _is_text}
+_BODY_TYPES = {"json": _is_json, "form": _is_form, "text": _is_text}
 
 
 def _with_description(schema: Any, fields: JsonMap) -> Any:
@@ -303,7 +307,7 @@ def _with_description(schema: Any, fields: JsonMap) -> Any:
     return {"description": text, **if_object(schema)}
 
 
-def _free(name: str, taken: Collection[str], before: str = "") -> str:
+def _find_free_name(name: str, taken: Collection[str], before: str = "") -> str:
     """A name that is not taken yet."""
     free, number = name, 1
     if free in taken and before:

@@ -34,7 +34,7 @@ __all__ = [
     "Headers",
     "ApiRequests",
     "WrittenRequest",
-    "write",
+    "write_request",
 ]
 
 _DELIMITERS = {"form": ",", "simple": ",", "spaceDelimited": "%20", "pipeDelimited": "%7C"}
@@ -56,7 +56,7 @@ class WrittenRequest(msgspec.Struct, frozen=True):
     """As it is sent."""
 
 
-def write(
+def write_request(
     operation: Operation,
     parameters: Sequence[Parameter],
     body: Body | None,
@@ -76,11 +76,13 @@ def write(
         if parameter.is_json:
             value = _as_json(value).decode()
         if parameter.location == "path":
-            path = path.replace(f"{{{parameter.name}}}", _path_segment(parameter, value))
+            path = path.replace(f"{{{parameter.name}}}", _write_path_segment(parameter, value))
         elif parameter.location == "header":
-            headers[parameter.name] = _header(parameter, value)
+            headers[parameter.name] = _write_header(parameter, value)
         else:
-            (query if parameter.location == "query" else cookies).extend(_pairs(parameter, value))
+            (query if parameter.location == "query" else cookies).extend(
+                _write_pairs(parameter, value)
+            )
     if "{" in path:
         raise ToolError(f"an argument of the path is missing: {path}")
     if not {".", ".."}.isdisjoint(path.split("/")):
@@ -92,14 +94,14 @@ def write(
     return WrittenRequest(path, tuple(query), headers, tuple(cookies), content)
 
 
-def _path_segment(parameter: Parameter, value: Any) -> str:
-    if not (text := _simple(parameter, value, encoded=True)):
+def _write_path_segment(parameter: Parameter, value: Any) -> str:
+    if not (text := _write_simple(parameter, value, encoded=True)):
         raise ToolError(f"{parameter.argument}: it stands in the path and cannot be empty")
     return text
 
 
-def _header(parameter: Parameter, value: Any) -> str:
-    text = _simple(parameter, value, encoded=False)
+def _write_header(parameter: Parameter, value: Any) -> str:
+    text = _write_simple(parameter, value, encoded=False)
     if _CONTROL.search(text):
         raise ToolError(
             f"{parameter.argument}: a header holds no line breaks and no control characters"
@@ -107,7 +109,7 @@ def _header(parameter: Parameter, value: Any) -> str:
     return text
 
 
-def _simple(parameter: Parameter, value: Any, *, encoded: bool) -> str:
+def _write_simple(parameter: Parameter, value: Any, *, encoded: bool) -> str:
     write = _percent_encode if encoded else _as_text
     if isinstance(value, Mapping):
         pairs = cast("JsonMap", value).items()
@@ -118,11 +120,11 @@ def _simple(parameter: Parameter, value: Any, *, encoded: bool) -> str:
     return write(value)
 
 
-def _pairs(parameter: Parameter, value: Any) -> Iterator[str]:
+def _write_pairs(parameter: Parameter, value: Any) -> Iterator[str]:
     """A parameter of the query, or a cookie."""
     name = _percent_encode(parameter.name)
     if parameter.style == "deepObject" and isinstance(value, (Mapping, list)):
-        yield from _deep(name, value)
+        yield from _write_deep_object(name, value)
     elif isinstance(value, Mapping):
         fields = cast("JsonMap", value)
         if parameter.explode:
@@ -142,21 +144,21 @@ def _pairs(parameter: Parameter, value: Any) -> Iterator[str]:
         yield f"{name}={_percent_encode(value)}"
 
 
-def _deep(name: str, value: Any) -> Iterator[str]:
+def _write_deep_object(name: str, value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
         for key, item in cast("JsonMap", value).items():
-            yield from _deep(f"{name}%5B{_percent_encode(key)}%5D", item)
+            yield from _write_deep_object(f"{name}%5B{_percent_encode(key)}%5D", item)
     elif isinstance(value, list):
         for index, item in enumerate(cast("list[Any]", value)):
-            yield from _deep(f"{name}%5B{index}%5D", item)
+            yield from _write_deep_object(f"{name}%5B{index}%5D", item)
     else:
         yield f"{name}={_percent_encode(value)}"
 
 
 def _write_body(body: Body, value: Any) -> bytes:
-    if body.kind == "json":
+    if body.body_type == "json":
         return _as_json(value)
-    if body.kind == "text":
+    if body.body_type == "text":
         return _as_text(value).encode()
     if not isinstance(value, Mapping):
         raise ToolError(f"{body.argument}: a form is an object, not {value!r:.80}")
@@ -256,15 +258,15 @@ class ApiRequests:
                 )
         if cookies:
             headers["cookie"] = "; ".join(cookies)
-        whole = url + written.path
-        whole += ("&" if "?" in whole else "?") + "&".join(query) if query else ""
+        full_url = url + written.path
+        full_url += ("&" if "?" in full_url else "?") + "&".join(query) if query else ""
         response = await self._send_following(
-            HttpRequest(whole, headers, written.body, method), origin(url)
+            HttpRequest(full_url, headers, written.body, method), origin(url)
         )
         try:
-            return await _result(response)
+            return await _read_result(response)
         except ToolError as error:
-            raise ToolError(_without(error.message, secrets)) from None
+            raise ToolError(_redact(error.message, secrets)) from None
         finally:
             await response.close()
 
@@ -307,7 +309,7 @@ class ApiRequests:
         raise ToolError(f"it was redirected more than {_REDIRECTS} times")
 
 
-async def _result(response: Response) -> Any:
+async def _read_result(response: Response) -> Any:
     """JSON as its value, text as text, anything else as a file."""
     pieces: list[bytes] = []
     while data := await response.read():
@@ -317,7 +319,7 @@ async def _result(response: Response) -> Any:
         _content_type(response.headers.get("content-type", "")),
     )
     if not 200 <= response.status < 300:
-        raise ToolError(_error(response.status, body))
+        raise ToolError(_describe_error(response.status, body))
     if not body:
         return {"status": response.status}
     if media_type == "application/json" or media_type.endswith("+json"):
@@ -346,7 +348,7 @@ def _content_type(value: str) -> tuple[str, str]:
     return message.get_content_type() if value else "", charset
 
 
-def _error(status: int, body: bytes) -> str:
+def _describe_error(status: int, body: bytes) -> str:
     try:
         reason = f"{status} {HTTPStatus(status).phrase}"
     except ValueError:
@@ -356,7 +358,7 @@ def _error(status: int, body: bytes) -> str:
     return f"HTTP {reason}: {text[:_ERROR_CHARACTERS]}{cut}" if text else f"HTTP {reason}"
 
 
-def _without(text: str, secrets: Sequence[str]) -> str:
+def _redact(text: str, secrets: Sequence[str]) -> str:
     for secret in secrets:
         text = text.replace(secret, "***") if secret else text
     return text

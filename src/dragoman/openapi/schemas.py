@@ -9,11 +9,17 @@ from typing import Any, cast
 from dragoman.codec.json_values import if_list, if_object
 from dragoman.errors import SettingsError
 from dragoman.json_bytes import Json, JsonMap
-from dragoman.openapi.document import LISTS, MAPS, ONE, Document, pointer
+from dragoman.openapi.document import (
+    SCHEMA_KEYS,
+    SCHEMA_LIST_KEYS,
+    SCHEMA_MAP_KEYS,
+    Document,
+    pointer,
+)
 
 __all__ = ["Schemas"]
 
-_FOR_PEOPLE = frozenset(
+_ANNOTATIONS = frozenset(
     {"deprecated", "discriminator", "example", "examples", "externalDocs", "xml"}
 )
 _LIMITS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
@@ -44,28 +50,28 @@ class Schemas:
         for key, value in source.items():
             below = pointer(where, key)
             if key == "$ref" and isinstance(value, str):
-                converted[key] = self._reference(value)
-            elif key in ONE and isinstance(value, Mapping):
+                converted[key] = self._convert_reference(value)
+            elif key in SCHEMA_KEYS and isinstance(value, Mapping):
                 converted[key] = self.convert(value, below)
-            elif key in LISTS and isinstance(value, list):
+            elif key in SCHEMA_LIST_KEYS and isinstance(value, list):
                 converted[key] = [
                     self.convert(item, pointer(below, index))
                     for index, item in enumerate(cast("list[Any]", value))
                 ]
-            elif key in MAPS and isinstance(value, Mapping):
+            elif key in SCHEMA_MAP_KEYS and isinstance(value, Mapping):
                 converted[key] = {
                     name: self.convert(item, pointer(below, name))
                     for name, item in cast("JsonMap", value).items()
                 }
-            elif key not in _FOR_PEOPLE and not key.startswith("x-"):
+            elif key not in _ANNOTATIONS and not key.startswith("x-"):
                 converted[key] = value
-        _leave_out_read_only(source, converted)
+        _remove_read_only(source, converted)
         return _as_json_schema(converted) if self._document.is_3_0 else converted
 
-    def _reference(self, to: str) -> str:
+    def _convert_reference(self, to: str) -> str:
         # Named before it is converted: a schema may refer to itself.
         if to not in self._names:
-            target = self._document.at(to)
+            target = self._document.resolve(to)
             base = re.sub(r"[^A-Za-z0-9_.-]", "_", to.rpartition("/")[2]) or "root"
             taken, number, name = set(self._names.values()), 1, base
             while name in taken:
@@ -76,7 +82,7 @@ class Schemas:
         return f"#/$defs/{self._names[to]}"
 
 
-def _leave_out_read_only(source: JsonMap, converted: Json) -> None:
+def _remove_read_only(source: JsonMap, converted: Json) -> None:
     """What a server alone sets is no argument."""
     properties = if_object(source.get("properties"))
     hidden = [

@@ -25,9 +25,9 @@ __all__ = [
     "Scheme",
     "check_names",
     "origin",
-    "schemes",
+    "select_schemes",
     "server_url",
-    "url_of",
+    "operation_url",
 ]
 
 Credential = str | Callable[[ToolContext[Any]], str | Awaitable[str]]
@@ -74,7 +74,7 @@ def check_names(document: Document, credentials: Credentials | None) -> None:
         )
 
 
-def schemes(
+def select_schemes(
     document: Document, operation: Operation, credentials: Credentials | None
 ) -> list[Scheme]:
     """The keys that an operation's requests have: of the first of its requirements for which there
@@ -88,7 +88,7 @@ def schemes(
     ):
         names = list(if_object(requirement))
         candidates = [
-            _scheme(document, name, declared, _credential(credentials, name, names))
+            _read_scheme(document, name, declared, _find_credential(credentials, name, names))
             for name in names
         ]
         if names and None not in candidates:
@@ -100,18 +100,18 @@ def _security_schemes(document: Document) -> JsonMap:
     return if_object(if_object(document.root.get("components")).get("securitySchemes"))
 
 
-def _credential(credentials: Credentials, name: str, names: list[str]) -> Credential | None:
+def _find_credential(credentials: Credentials, name: str, names: list[str]) -> Credential | None:
     if isinstance(credentials, str) or callable(credentials):
         return credentials if len(names) == 1 else None
     return credentials.get(name)
 
 
-def _scheme(
+def _read_scheme(
     document: Document, name: str, declared: JsonMap, credential: Credential | None
 ) -> Scheme | None:
     if credential is None or name not in declared:
         return None
-    fields, _ = document.followed(declared[name], pointer("#/components/securitySchemes", name))
+    fields, _ = document.follow(declared[name], pointer("#/components/securitySchemes", name))
     scheme_type, scheme = fields.get("type"), if_text(fields.get("scheme")).lower()
     if scheme_type == "apiKey":
         return Scheme(credential, if_text(fields.get("in")), if_text(fields.get("name")))
@@ -133,7 +133,7 @@ def server_url(document: Document, base_url: str | None, *, has_keys: bool) -> s
         raise SettingsError(
             "give base_url=: keys and headers are sent where the caller says, and never where a document says"
         )
-    url = base_url if base_url is not None else _first(document.root.get("servers"))
+    url = base_url if base_url is not None else _first_server(document.root.get("servers"))
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise SettingsError(
@@ -144,7 +144,7 @@ def server_url(document: Document, base_url: str | None, *, has_keys: bool) -> s
     return url.rstrip("/")
 
 
-def url_of(operation: Operation, base_url: str, *, is_given: bool) -> str:
+def operation_url(operation: Operation, base_url: str, *, is_given: bool) -> str:
     """The base URL of an operation, which may have a server of its own where the caller gave none.
 
     Raises:
@@ -155,13 +155,13 @@ def url_of(operation: Operation, base_url: str, *, is_given: bool) -> str:
     )
     if is_given or not servers:
         return base_url
-    url = _first(servers).rstrip("/")
+    url = _first_server(servers).rstrip("/")
     if url.startswith("/"):
         scheme, host = origin(base_url)
         return f"{scheme}://{host}{url}"
     if origin(url) != origin(base_url):
         raise SettingsError(
-            f"the operation at {operation.place!r} goes to another host, {url!r}: give base_url=, or leave it out with include="
+            f"the operation at {operation.location!r} goes to another host, {url!r}: give base_url=, or leave it out with include="
         )
     return url
 
@@ -172,7 +172,7 @@ def origin(url: str) -> tuple[str, str]:
     return parts.scheme, parts.netloc
 
 
-def _first(servers: Any) -> str:
+def _first_server(servers: Any) -> str:
     """The first server's URL, with the defaults of its variables."""
     server: JsonMap = next((if_object(entry) for entry in if_list(servers)), {"url": "/"})
     variables = if_object(server.get("variables"))

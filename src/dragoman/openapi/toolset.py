@@ -19,11 +19,18 @@ from dragoman.openapi.operations import (
     Operation,
     Parameter,
     Unsupported,
-    operations,
+    list_operations,
     read_arguments,
 )
-from dragoman.openapi.request import ApiRequests, Headers, write
-from dragoman.openapi.security import Credentials, Scheme, check_names, schemes, server_url, url_of
+from dragoman.openapi.request import ApiRequests, Headers, write_request
+from dragoman.openapi.security import (
+    Credentials,
+    Scheme,
+    check_names,
+    operation_url,
+    select_schemes,
+    server_url,
+)
 from dragoman.tools import Tool, ToolContext, Toolset
 
 if TYPE_CHECKING:
@@ -102,15 +109,15 @@ def openapi(
         expect_callable("api_key", api_key, "a text, a function that gives one, or several by name")
     if not isinstance(cast(object, headers), Mapping):
         expect_callable("headers", headers, "a mapping, or a function that gives one")
-    read = load(document)
-    base = server_url(read, base_url, has_keys=api_key is not None or headers is not None)
-    check_names(read, api_key)
+    api = load(document)
+    base = server_url(api, base_url, has_keys=api_key is not None or headers is not None)
+    check_names(api, api_key)
     requests = ApiRequests(transport, headers)
     tools: list[Tool] = []
     left_out: dict[str, str] = {}
     is_used = api_key is None
-    for api_operation in _select_operations(operations(read), include):
-        keys = schemes(read, api_operation, api_key)
+    for api_operation in _select_operations(list_operations(api), include):
+        keys = select_schemes(api, api_operation, api_key)
         is_used = is_used or bool(keys)
         hidden = {
             (key.location, key.name.lower() if key.location == "header" else key.name)
@@ -119,12 +126,12 @@ def openapi(
         if headers is not None and not callable(headers):
             hidden |= {("header", header.lower()) for header in headers}
         try:
-            parameters, body, schema = read_arguments(read, api_operation, hidden, {_CONTEXT})
+            parameters, body, schema = read_arguments(api, api_operation, hidden, {_CONTEXT})
         except Unsupported as reason:
             left_out[api_operation.name] = str(reason)
             continue
-        url = url_of(api_operation, base, is_given=base_url is not None)
-        handler = _handler(requests, api_operation, url, keys, parameters, body)
+        url = operation_url(api_operation, base, is_given=base_url is not None)
+        handler = _make_handler(requests, api_operation, url, keys, parameters, body)
         tools.append(
             Tool(
                 api_operation.name,
@@ -139,10 +146,10 @@ def openapi(
             "api_key= would go with no request: the document does not say how these operations take this key. "
             'Give it as headers=, such as {"Authorization": "Bearer …"}'
         )
-    called = name or _title(read)
+    title = name or _title(api)
     for operation, reason in left_out.items():
-        _LOG.warning("%s: the operation %s is left out: %s", called, operation, reason)
-    return OpenAPIToolset(called, tools, left_out, requests)
+        _LOG.warning("%s: the operation %s is left out: %s", title, operation, reason)
+    return OpenAPIToolset(title, tools, left_out, requests)
 
 
 def _select_operations(
@@ -160,7 +167,7 @@ def _select_operations(
     return [operation for operation in every if operation.name in names]
 
 
-def _handler(
+def _make_handler(
     requests: ApiRequests,
     operation: Operation,
     url: str,
@@ -169,7 +176,7 @@ def _handler(
     body: Body | None,
 ) -> Callable[..., Any]:
     async def handler(tool_context__: ToolContext[Any], **arguments: Any) -> Any:
-        written = write(operation, parameters, body, arguments)
+        written = write_request(operation, parameters, body, arguments)
         return await requests.send(operation.method, url, written, keys, tool_context__)
 
     return handler

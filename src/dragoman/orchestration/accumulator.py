@@ -324,6 +324,7 @@ class Intake:
         if getattr(event, "message_id", "") in self._others:
             return False
         if isinstance(event, MessageFinished):
+            self.losses |= dict.fromkeys(event.losses)
             self.end_call(event)
             self.finish = self._sum_usage(event)
             self._add(self.finish)

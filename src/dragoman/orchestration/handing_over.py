@@ -25,6 +25,7 @@ from dragoman.event import (
 from dragoman.fold import parse_call, part_events
 from dragoman.json_bytes import Json
 from dragoman.message import (
+    OURS,
     Content,
     DataPart,
     FilePart,
@@ -34,6 +35,7 @@ from dragoman.message import (
     Origin,
     Role,
     TextPart,
+    ThinkingPart,
     ToolCallPart,
     ToolResultPart,
 )
@@ -123,6 +125,7 @@ async def hand_over(
     try:
         async with aclosing(run.steps()) as steps:
             async for step in steps:
+                answer.watch(step.events)
                 yield StreamingIterationResult(
                     events=[*relay.feed(step.events), *answer.feed(step.pieces)]
                 )
@@ -159,10 +162,22 @@ class _Answer:
         self._id = ""
         self._texts: list[str] = []
         self._open: ToolCallPart | OpenText = OpenText()
+        self._source: MessageStarted | None = None
+        self._thinking: list[ThinkingPart] = []
+        self._index = 0
         self._intake = state.intake = Intake(MessageAccumulator(), state.losses, turn=state.turn)
         state.shows = _is_returned if by_call else is_text
         self.returned: ToolCallPart | None = None
         """The call whose arguments are the output, once it is whole."""
+
+    def watch(self, events: Sequence[Event]) -> None:
+        """Remembers the start and the thinking of the other's message that is being streamed: its
+        text is said again here, and signed thinking goes with the text that it is of."""
+        for event in events:
+            if isinstance(event, MessageStarted) and event.role is Role.MODEL:
+                self._source, self._thinking = event, []
+            elif isinstance(event, PartFinished) and isinstance(event.part, ThinkingPart):
+                self._thinking.append(event.part)
 
     def feed(self, pieces: Sequence[ChatResult[str]]) -> Sequence[Event]:
         """What is shown of the other's run → the same, of this one's message."""
@@ -171,7 +186,7 @@ class _Answer:
             if piece.retracted:
                 events += self._void("".join(self._texts).removesuffix(piece.retracted))
             if piece.output:
-                events += [*self._begin_text(), PartDelta(self._id, 0, piece.output)]
+                events += [*self._begin_text(), PartDelta(self._id, self._index, piece.output)]
                 self._texts.append(piece.output)
         return self._intake.feed(events)
 
@@ -184,14 +199,14 @@ class _Answer:
         events = self._void("") if self._by_call and call is not None else []
         if other_parts and not self._id:
             events += self._begin_message()
-        first_index = 0
+        first_index = self._index
         if text := "".join(self._texts):
             part = (
                 TextPart(text) if isinstance(self._open, OpenText) else parse_call(self._open, text)
             )
             self.returned = part if isinstance(part, ToolCallPart) else None
-            events.append(PartFinished(self._id, 0, part))
-            first_index = 1
+            events.append(PartFinished(self._id, self._index, part))
+            first_index = self._index + 1
         for index, part in enumerate(other_parts, first_index):
             events += part_events(self._id, index, part)
         metadata = {key: value for key, value in result.metadata.items() if key != "thinking"}
@@ -222,13 +237,20 @@ class _Answer:
         """The start of the message and of its text, where it has none yet."""
         if self._id:
             return []
-        started = self._begin_message()
+        events = self._begin_message()
+        self._index = 0
+        if not self._by_call:
+            for index, part in enumerate(self._thinking):
+                events += part_events(self._id, index, part)
+            self._index = len(self._thinking)
         self._open = ToolCallPart(self._new_id(), RETURN_RESULT) if self._by_call else OpenText()
-        return [*started, PartStarted(self._id, 0, self._open)]
+        return [*events, PartStarted(self._id, self._index, self._open)]
 
     def _begin_message(self) -> list[Event]:
         self._id = self._new_id()
-        return [MessageStarted(self._id, Role.MODEL, created_at=self._state.clock())]
+        native = self._source.native if self._source is not None else None
+        ours = {OURS: native[OURS]} if native and OURS in native else None
+        return [MessageStarted(self._id, Role.MODEL, native=ours, created_at=self._state.clock())]
 
     def _void(self, remaining: str) -> list[Event]:
         """The text is void, but for its beginning."""
@@ -238,7 +260,11 @@ class _Answer:
         self._id, self._texts = "", [remaining] if remaining else []
         return [
             dropped,
-            *([*self._begin_text(), PartDelta(self._id, 0, remaining)] if remaining else []),
+            *(
+                [*self._begin_text(), PartDelta(self._id, self._index, remaining)]
+                if remaining
+                else []
+            ),
         ]
 
 
@@ -307,4 +333,4 @@ def _origin(messages: Sequence[Message]) -> Origin | None:
         for message in messages
         if message.role is Role.MODEL and message.origin is not None
     ]
-    return msgspec.structs.replace(origins[-1], response_id=None, prefix=None) if origins else None
+    return msgspec.structs.replace(origins[-1], response_id=None) if origins else None

@@ -1,5 +1,5 @@
-"""Runs as others see them: what of a run's events a client may be shown; and runs that outlive a
-connection, their events in a log, from which readers anywhere read."""
+"""Runs that outlive a connection (`Runs`, `RunLog`), and the events of a run that its client may
+see (`visible`)."""
 
 from __future__ import annotations
 
@@ -32,5 +32,5 @@ _MODULES = {
     "open_log": "runs",
 }
 
-# `visible` is loaded at once: its module has its name, and would stand in its place.
+# `visible` is imported at once: a lazy name would be hidden by the submodule of the same name.
 __getattr__ = lazy("dragoman.runs", _MODULES)

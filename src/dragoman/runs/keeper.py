@@ -1,5 +1,10 @@
-"""What `Runs` does at intervals: prolongs its leases, hears what was posted, sees what other
-processes stored, ends runs that nobody drives any more."""
+"""The background task of `Runs`. Every `poll_seconds` it asks the log once for all runs concerned.
+
+Each round it does four things: it wakes readers whose run another process has continued, passes
+posted messages to the drivers of this process, renews leases, and ends runs whose process is gone.
+The last one happens for all runs of the log once per lease time, and for the runs that are read
+here in every round.
+"""
 
 from __future__ import annotations
 
@@ -11,85 +16,85 @@ from time import monotonic
 from dragoman.errors import DragomanError, LeaseLostError, RunInterruptedError, RunLogError
 from dragoman.event import RunError
 from dragoman.logs import logger
-from dragoman.runs.driving import Driving, end_run
+from dragoman.runs.driver import RunDriver, end_run
 from dragoman.runs.log import Lease, RunLog, RunStatus
 from dragoman.runs.tail import RunTail
 
-__all__ = ["CANCEL", "Driven", "Keeper", "not_entered"]
+__all__ = ["CANCEL", "DrivenRun", "Keeper", "not_entered_error"]
 
 _LOG = logger("runs")
 
 CANCEL = {"type": "cancel"}
-"""The message that stops a run."""
+"""The control message that stops a run."""
 
 
 @dataclass
-class Driven:
+class DrivenRun:
     """A run that this process drives."""
 
-    driving: Driving
-    """What drives it."""
+    driver: RunDriver
+    """Stores its events."""
     lease: Lease
-    """That of this process on it."""
+    """The lease of this process."""
     tail: RunTail
-    """What was stored of it last."""
+    """The events that were stored last."""
     task: asyncio.Task[None]
-    """In which that is done."""
+    """The task that drives it."""
     posts: int = 0
-    """How many messages it has been given."""
-    prolonged_at: float = field(default_factory=monotonic)
-    """When its lease was, by the monotonic clock."""
+    """Number of control messages that were read."""
+    renewed_at: float = field(default_factory=monotonic)
+    """When the lease was renewed last, by the monotonic clock."""
 
 
 class Keeper:
-    """Asks the log once an interval for all runs that it is about, however many."""
+    """Looks after the runs that this process drives or reads."""
 
     def __init__(
         self, log: RunLog, owner: str, *, lease_seconds: float, poll_seconds: float
     ) -> None:
-        self.driven: dict[str, Driven] = {}
+        self.driven: dict[str, DrivenRun] = {}
         self._log = log
         self._owner = owner
         self._lease_seconds = lease_seconds
         self._poll_seconds = poll_seconds
         self._waiting: dict[asyncio.Future[None], RunStatus] = {}
-        """Who waits for a run to be other than it was."""
+        """Readers that wait for a run to change, with the status that they know."""
         self._work = asyncio.Event()
         self._idle = asyncio.Event()
         self._is_open = False
 
     @property
     def is_open(self) -> bool:
-        """Whether it works."""
+        """True while the background task runs."""
         return self._is_open
 
     def open(self) -> asyncio.Task[None]:
-        """Begins to work → the task that does; whoever gets it cancels it."""
+        """Starts the background task and returns it. The caller cancels it."""
         self._is_open = True
-        return asyncio.create_task(self._keep(), name="dragoman-runs")
+        return asyncio.create_task(self._run(), name="dragoman-runs")
 
-    def add(self, driven: Driven) -> None:
-        """Takes a run that is driven from now on, until its task ends."""
+    def add(self, driven: DrivenRun) -> None:
+        """Adds a run that this process drives. It is removed when its task ends."""
         run_id = driven.lease.run_id
         self.driven[run_id] = driven
         driven.task.add_done_callback(lambda task: self._remove(run_id, task))
         self._work.set()
 
     async def idle(self) -> None:
-        """Waits until no run is driven here."""
+        """Waits until this process drives no run."""
         while self.driven:
             self._idle.clear()
             await self._idle.wait()
 
-    async def changed(self, status: RunStatus) -> None:
-        """Waits until there is more of a run than that, or it is over. Where nobody drives it any
-        more, it is ended.
+    async def wait_for_change(self, status: RunStatus) -> None:
+        """Waits until a run has more events than `status` says, or is over. If no process drives
+        it any more, the run is ended.
 
         Raises:
-            RunLogError: nothing is kept here, or not any more.
+            RunLogError: the background task does not run.
         """
         if not self._is_open:
-            raise not_entered()
+            raise not_entered_error()
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting[future] = status
         self._work.set()
@@ -98,26 +103,27 @@ class Keeper:
         finally:
             self._waiting.pop(future, None)
 
-    async def _keep(self) -> None:
+    async def _run(self) -> None:
+        """Runs the background task. At its end all waiting readers get an error."""
         try:
-            await self._work_on()
+            await self._run_rounds()
         finally:
             self._is_open = False
             for future in self._waiting:
                 if not future.done():
-                    future.set_exception(not_entered())
+                    future.set_exception(not_entered_error())
 
-    async def _work_on(self) -> None:
-        """Works until it is cancelled. A log that cannot be reached is asked again."""
+    async def _run_rounds(self) -> None:
+        """Looks after the runs until the task is cancelled. If the log fails it is asked again."""
         looked_at = -self._lease_seconds
         while True:
             try:
-                # Runs whose process is gone are looked for once a lease; those that are read here
-                # at every look.
+                # Listing all runs costs the log more than reading some, so it happens only once per
+                # lease time.
                 if monotonic() - looked_at >= self._lease_seconds:
                     looked_at = monotonic()
-                    await self._end_left(await self._log.runs(state="running", driven=False))
-                await self._look()
+                    await self._end_abandoned(await self._log.runs(state="running", driven=False))
+                await self._check_runs()
             except DragomanError as error:
                 _LOG.warning(
                     "the log of runs is asked again in %s s: %s", self._poll_seconds, error.message
@@ -131,43 +137,50 @@ class Keeper:
                         await self._work.wait()
                 except TimeoutError:
                     continue
-                # Nothing can have become of a run that has just begun.
+                # A run that was just started has nothing to look at yet, so wait one interval more.
                 if not self._waiting:
                     await asyncio.sleep(self._poll_seconds)
 
-    async def _look(self) -> None:
-        wanted = {*self.driven, *(status.run_id for status in self._waiting.values())}
-        if not wanted:
+    async def _check_runs(self) -> None:
+        """Does one round for the runs that are driven or read here."""
+        run_ids = {*self.driven, *(status.run_id for status in self._waiting.values())}
+        if not run_ids:
             return
-        now = await self._log.status(wanted)
+        statuses = await self._log.status(run_ids)
         for future, before in list(self._waiting.items()):
-            status = now.get(before.run_id)
-            if not future.done() and (status is None or status.is_over or status.end > before.end):
+            status = statuses.get(before.run_id)
+            has_changed = status is None or status.is_over or status.end > before.end
+            if has_changed and not future.done():
                 future.set_result(None)
-        await self._hear(now)
-        await self._prolong()
-        await self._end_left(
-            [status for status in now.values() if not (status.is_over or status.driven)]
+        await self._read_posts(statuses)
+        await self._renew_leases()
+        await self._end_abandoned(
+            [status for status in statuses.values() if not (status.is_over or status.driven)]
         )
 
-    async def _hear(self, now: dict[str, RunStatus]) -> None:
+    async def _read_posts(self, statuses: dict[str, RunStatus]) -> None:
+        """Cancels the runs to which a cancellation was posted."""
         for run_id, driven in list(self.driven.items()):
-            if (status := now.get(run_id)) is not None and status.posts > driven.posts:
-                for posted in await self._log.posted(run_id, driven.posts):
-                    driven.posts = posted.number
-                    if posted.message == CANCEL:
-                        driven.driving.cancel()
+            status = statuses.get(run_id)
+            if status is None or status.posts <= driven.posts:
+                continue
+            for post in await self._log.read_posts(run_id, driven.posts):
+                driven.posts = post.number
+                if post.message == CANCEL:
+                    driven.driver.cancel()
 
-    async def _prolong(self) -> None:
+    async def _renew_leases(self) -> None:
+        """Renews the leases of which a third of their time is over."""
         due = [
             driven
             for driven in self.driven.values()
-            if monotonic() - driven.prolonged_at > self._lease_seconds / 3
+            if monotonic() - driven.renewed_at > self._lease_seconds / 3
         ]
         if due:
-            await asyncio.gather(*map(self._prolong_one, due))
+            await asyncio.gather(*map(self._renew_lease, due))
 
-    async def _prolong_one(self, driven: Driven) -> None:
+    async def _renew_lease(self, driven: DrivenRun) -> None:
+        """Renews the lease of a run. If another process holds it by now, the run is left to it."""
         requested_at, lease = monotonic(), driven.lease
         try:
             await self._log.lease(lease.run_id, lease.owner, self._lease_seconds, token=lease.token)
@@ -177,32 +190,34 @@ class Keeper:
         except RunLogError as error:
             _LOG.info("the lease of run %s was not prolonged: %s", lease.run_id, error.message)
         else:
-            driven.prolonged_at = requested_at
+            driven.renewed_at = requested_at
 
-    async def _end_left(self, statuses: Collection[RunStatus]) -> None:
+    async def _end_abandoned(self, statuses: Collection[RunStatus]) -> None:
+        """Ends runs of other processes that no process drives any more."""
         for status in statuses:
             if status.run_id in self.driven:
                 continue
             error = RunInterruptedError(
-                f"run {status.run_id} was interrupted: the process that drove it ({status.owner}) ended before it did. The log holds "
-                "what there was; send again to go on from there"
+                f"run {status.run_id} was interrupted: the process that drove it ({status.owner}) ended first. "
+                "The log holds its events so far; send the request again to continue from there"
             )
             try:
                 lease = await self._log.lease(status.run_id, self._owner, self._lease_seconds)
                 await end_run(self._log, lease, RunError(error, status.run_id))
             except DragomanError as refused:
-                # Another process was first, or the log cannot be read.
+                # Another process ended it first, or the log cannot be read.
                 _LOG.info("run %s is not ended here: %s", status.run_id, refused.message)
 
     def _remove(self, run_id: str, task: asyncio.Task[None]) -> None:
+        """Forgets a run whose task has ended."""
         self.driven.pop(run_id, None)
         self._idle.set()
         if not task.cancelled() and (error := task.exception()) is not None:
             _LOG.error("run %s broke off: %r", run_id, error)
 
 
-def not_entered() -> RunLogError:
-    """The error for whoever needs a `Runs` that works."""
+def not_entered_error() -> RunLogError:
+    """Returns the error for using `Runs` outside its `async with` block."""
     return RunLogError(
-        "runs are started and read inside of `async with Runs(log) as runs`, and it is not entered, or was left"
+        "Runs is not open: start and read runs inside the block `async with Runs(log) as runs`"
     )

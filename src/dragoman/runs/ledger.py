@@ -1,5 +1,10 @@
-"""What may be done to runs, and what becomes of them by it: the same for every log. No input or
-output, and no clock of its own."""
+"""The rules of a log of runs, which every kind of log shares: which changes are allowed, and what
+they change.
+
+A log turns each call into a `Change` and gives it to a `Ledger` that holds the status of the runs
+concerned. The ledger checks the change and collects the rows that the log has to store. It does no
+input or output, and gets the time as an argument.
+"""
 
 from __future__ import annotations
 
@@ -10,145 +15,149 @@ import msgspec
 from dragoman.errors import LeaseLostError, RunLogError
 from dragoman.runs.log import ControlMessage, Lease, RunState, RunStatus
 
-__all__ = ["Append", "Change", "Ledger", "Post", "Take", "new_run"]
+__all__ = ["Append", "Change", "Ledger", "Post", "TakeLease", "new_run"]
 
 
 class Append(msgspec.Struct, frozen=True):
-    """Events are to be stored."""
+    """The request to store events."""
 
     run_id: str
-    """Of which run."""
+    """Id of the run."""
     expected_offset: int
-    """Where its log is taken to end."""
+    """Number of events that the caller believes are stored."""
     rows: list[tuple[int, str]]
-    """Of each: how many events, and their lines."""
+    """The rows to store: number of events, and their lines."""
     state: RunState
-    """The run's, behind them."""
+    """State of the run after these events."""
     lease: Lease
-    """Of whoever writes."""
+    """Lease of the writer."""
 
 
-class Take(msgspec.Struct, frozen=True):
-    """A lease is to be given, prolonged or given back."""
+class TakeLease(msgspec.Struct, frozen=True):
+    """The request to give, renew or return a lease."""
 
     run_id: str
-    """On which run."""
+    """Id of the run."""
     owner: str
-    """To whom."""
+    """The process that asks."""
     seconds: float
-    """For how long; 0 gives it back."""
+    """How long the lease holds; 0 returns it."""
     token: int | None
-    """As in `RunLog.lease`."""
+    """See `RunLog.lease`."""
     thread_id: str | None
-    """Of a run that is new."""
+    """Conversation of a new run."""
 
 
 class Post(msgspec.Struct, frozen=True):
-    """A message is to be stored."""
+    """The request to store a control message."""
 
     run_id: str
-    """To which run."""
+    """Id of the run."""
     message: Any
-    """As the log stores it."""
+    """The message in the form that the log stores."""
 
 
-Change = Append | Take | Post
+Change = Append | TakeLease | Post
 
 
 class Ledger:
-    """Some runs. `apply` changes them; what is to be stored by it gathers in `rows`, `posted` and
-    `changed`."""
+    """Applies changes to the status of some runs.
+
+    What a log has to store afterwards is collected in `new_rows`, `new_messages` and
+    `changed_runs`.
+    """
 
     def __init__(self) -> None:
         self.statuses: dict[str, RunStatus] = {}
-        """`driven` of these counts for nothing: `until` says it."""
-        self.until: dict[str, float] = {}
-        """When the last lease of each is over, in seconds."""
-        self.rows: list[tuple[str, int, str]] = []
-        """Run, end of its log behind the row, lines."""
-        self.posted: list[ControlMessage] = []
-        self.changed: set[str] = set()
+        """Status of each run. Use `lease_ends` instead of their `driven`, which is not kept here."""
+        self.lease_ends: dict[str, float] = {}
+        """When the last lease of each run ends, in seconds of the log's clock."""
+        self.new_rows: list[tuple[str, int, str]] = []
+        """Rows to store: id of the run, its end after the row, and the lines."""
+        self.new_messages: list[ControlMessage] = []
+        self.changed_runs: set[str] = set()
 
     def apply(self, change: Change, now: float) -> Any:
-        """Makes the change wholly → the new end of the log, the lease, or the number of the
-        message.
+        """Applies a change. Returns the new end of the run, the lease, or the number of the message.
 
         Raises:
-            RunLogError: it may not be made, and nothing was.
+            RunLogError: the change is not allowed. Nothing was changed.
         """
         status = self.statuses.get(change.run_id)
         if status is None:
             raise RunLogError(
-                f"the log has no run {change.run_id!r}: start it, or look in the log that it was started in"
+                f"the log has no run {change.run_id!r}: start it, or open the log that it was started in"
             )
         if isinstance(change, Post):
-            posted = ControlMessage(change.run_id, status.posts + 1, change.message)
-            self._change(status, posts=posted.number)
-            self.posted.append(posted)
-            return posted.number
+            message = ControlMessage(change.run_id, status.posts + 1, change.message)
+            self._change(status, posts=message.number)
+            self.new_messages.append(message)
+            return message.number
         if status.is_over:
-            raise RunLogError(f"run {change.run_id} is over ({status.state}): go on with a new one")
-        return (
-            self._append(change, status, now)
-            if isinstance(change, Append)
-            else self._take(change, status, now)
-        )
+            raise RunLogError(f"run {change.run_id} is over ({status.state}): start a new one")
+        if isinstance(change, Append):
+            return self._append(change, status, now)
+        return self._take(change, status, now)
 
     def _append(self, change: Append, status: RunStatus, now: float) -> int:
+        """Adds events to a run. Returns its new end."""
         run_id, lease, end = change.run_id, change.lease, change.expected_offset
-        # The token grows with each owner: what comes late from an earlier one is refused, whatever
-        # the clocks say.
+        # The token grows with each owner, so a late write of an earlier owner is refused even if the
+        # clocks of two machines differ.
         if status.token != lease.token:
             raise LeaseLostError(
-                f"run {run_id} was given to {status.owner}: {lease.owner} may not write to it any more"
+                f"run {run_id} now belongs to {status.owner}: {lease.owner} can no longer write to it"
             )
-        self._check_held(status, lease.owner, now)
+        self._check_lease(status, lease.owner, now)
         if status.end != end:
             raise RunLogError(
-                f"the log of run {run_id} ends at {status.end}, not at {end}: read on from {end} before you append"
+                f"the log of run {run_id} ends at {status.end}, not at {end}: read the events from {end} on before you append"
             )
         for count, lines in change.rows:
             end += count
-            self.rows.append((run_id, end, lines))
+            self.new_rows.append((run_id, end, lines))
         self._change(status, end=end, state=change.state)
         if change.state != "running":
-            self.until[run_id] = 0.0
+            self.lease_ends[run_id] = 0.0
         return end
 
-    def _take(self, change: Take, status: RunStatus, now: float) -> Lease:
+    def _take(self, change: TakeLease, status: RunStatus, now: float) -> Lease:
+        """Gives, renews or takes back the lease of a run."""
         run_id, owner, token = change.run_id, change.owner, change.token
         if token == 0 and status.token:
             raise LeaseLostError(
-                f"there is a run {run_id} already: attach to it, or give the new one another id"
+                f"there is a run {run_id} already: attach to it, or start the new run under another id"
             )
         if token:
             if token != status.token:
                 raise LeaseLostError(
-                    f"run {run_id} was given to {status.owner}: {owner} does not have it any more"
+                    f"run {run_id} now belongs to {status.owner}: {owner} has lost it"
                 )
-            self._check_held(status, owner, now)
-        elif self.until[run_id] > now:
+            self._check_lease(status, owner, now)
+        elif self.lease_ends[run_id] > now:
             raise LeaseLostError(
-                f"run {run_id} is driven by {status.owner}: wait until its lease is over"
+                f"run {run_id} is driven by {status.owner}: wait until that lease expires"
             )
         lease = Lease(run_id, owner, token or status.token + 1)
         self._change(status, owner=owner, token=lease.token)
-        self.until[run_id] = now + change.seconds
+        self.lease_ends[run_id] = now + change.seconds
         return lease
 
-    def _check_held(self, status: RunStatus, owner: str, now: float) -> None:
-        if self.until[status.run_id] <= now:
+    def _check_lease(self, status: RunStatus, owner: str, now: float) -> None:
+        """Raises `LeaseLostError` if the lease of a run has expired."""
+        if self.lease_ends[status.run_id] <= now:
             raise LeaseLostError(
-                f"the lease of {owner} on run {status.run_id} is over: it was not prolonged in time"
+                f"the lease of {owner} on run {status.run_id} has expired: it was not renewed in time"
             )
 
     def _change(self, status: RunStatus, **changes: Any) -> None:
+        """Replaces fields of a status, and marks the run as changed."""
         self.statuses[status.run_id] = msgspec.structs.replace(status, **changes)
-        self.changed.add(status.run_id)
+        self.changed_runs.add(status.run_id)
 
 
 def new_run(run_id: str, thread_id: str | None, started_at: float) -> RunStatus:
-    """A run that nobody has had yet."""
+    """Returns the status of a run that no process has driven yet."""
     return RunStatus(
         run_id, thread_id, "running", 0, 0, None, 0, driven=False, started_at=started_at
     )

@@ -1,7 +1,10 @@
-"""The log of runs: what it can do (`RunLog`), and the values that it gives.
+"""The interface of a log that stores the events of runs (`RunLog`), and the values that it returns.
 
-The events of a run are numbered from 0 without a gap; an *offset* is such a number, the *end* the
-number of events that are stored.
+The events of a run are numbered from 0 without a gap. An *offset* is the number of an event. The
+*end* of a run is the number of events stored so far.
+
+Only the process that holds a run's *lease* may append to the run. Any process may read it and may
+post a control message to the process that drives it.
 """
 
 from __future__ import annotations
@@ -17,87 +20,87 @@ from dragoman.event import Event, RunError, RunFinished
 __all__ = ["Lease", "ControlMessage", "RunLog", "RunState", "RunStatus", "state_after"]
 
 RunState = Literal["running", "success", "pending", "cancelled", "error", "interrupted"]
-"""`running`, or how it ended: the outcome of `RunFinished`, or an error. `interrupted`: its process
-ended before it did."""
+"""`running`, or how the run ended: the outcome of its `RunFinished`, or `error`. A run whose process
+ended too early is `interrupted`."""
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """The right to drive a run. It holds until its seconds are over, and is prolonged before that
-    by who has it."""
+    """The right of one process to write a run, for a number of seconds. Its owner renews it before
+    they are over."""
 
     run_id: str
     """Id of the run."""
     owner: str
-    """Who has it."""
+    """The process that holds it."""
     token: int
-    """Grows with each change of hands, from 1 on: what comes later from an earlier owner is
-    refused."""
+    """Number of the lease, from 1 on. It grows with each new owner, so that late writes of an
+    earlier owner are refused."""
 
 
 class RunStatus(msgspec.Struct, frozen=True):
-    """How far a run is."""
+    """The state of a stored run."""
 
     run_id: str
     """Id of the run."""
     thread_id: str | None
-    """Id of the conversation that it belongs to, where one was given."""
+    """Id of the conversation that the run belongs to, if it has one."""
     state: RunState
-    """`running`, or how it ended."""
+    """`running`, or how the run ended."""
     end: int
-    """How many events are stored."""
+    """Number of stored events."""
     posts: int
-    """How many messages were posted to it."""
+    """Number of control messages that were posted to the run."""
     owner: str | None
-    """Who drives it, or was the last to do so."""
+    """The process that drives the run, or the last one that did."""
     token: int
-    """Token of the last lease; 0: there was none."""
+    """Token of the last lease; 0 if there was none."""
     driven: bool
-    """Whether a lease holds now."""
+    """True if a lease holds now."""
     started_at: float
-    """When it was begun, in seconds since 1970."""
+    """When the run began, in seconds since 1970."""
 
     @property
     def is_over(self) -> bool:
-        """Whether no event will come any more."""
+        """True if no more events will come."""
         return self.state != "running"
 
 
 class ControlMessage(msgspec.Struct, frozen=True):
-    """A message to whoever drives a run."""
+    """A message to the process that drives a run."""
 
     run_id: str
     """Id of the run."""
     number: int
-    """1 for the first of that run, and so on."""
+    """Number within the run, from 1 on."""
     message: Any
     """Any JSON value, such as `{"type": "cancel"}`."""
 
 
 @runtime_checkable
 class RunLog(Protocol):
-    """Where the events of runs are stored. Use it in `async with`. What a method has returned from
-    is stored; readers see nothing else.
+    """Stores the events of runs. Use it in `async with`.
 
-    Every method raises `RunLogError` where the store cannot be reached or answers with an error.
+    When a method returns, its change is stored. Readers see only what is stored. Every method
+    raises `RunLogError` if the store cannot be reached or answers with an error.
     """
 
     async def append(
         self, run_id: str, expected_offset: int, events: Sequence[Event], *, lease: Lease
     ) -> int:
-        """Stores events behind the first `expected_offset` ones, all or none → the new end. A last
-        event that ends the run ends its lease.
+        """Stores events after the first `expected_offset` ones, all or none. Returns the new end. If
+        the last event ends the run, its lease ends too.
 
         Raises:
-            LeaseLostError: the lease is over or another's.
-            LogFullError: the log holds as much as it may; the end of a run is stored all the same.
-            RunLogError: the log's end is elsewhere, the run is over, or there is no such run.
+            LeaseLostError: the lease has expired or belongs to another process.
+            LogFullError: the log is full. The event that ends a run is stored all the same.
+            RunLogError: the run's end is not `expected_offset`, the run is over, or is unknown.
             HistoryError: an event cannot be stored as JSON.
         """
         ...
 
     async def read(self, run_id: str, from_offset: int = 0) -> list[Event]:
-        """Some of the events from that offset on, the first of them first; `[]`: there is none yet,
-        or no such run."""
+        """Returns some of the events from that offset on, in order. Returns `[]` if there are none
+        yet, or if the run is unknown."""
         ...
 
     async def lease(
@@ -109,41 +112,47 @@ class RunLog(Protocol):
         token: int | None = None,
         thread_id: str | None = None,
     ) -> Lease:
-        """Gives the run to `owner` for so long, unless somebody has it. `token` says what the
-        caller takes for the last lease: 0 for a run that is new and begins with this, that of its
-        own lease to prolong it; `None`: any that is over. 0 seconds give it back.
+        """Gives `owner` the lease of a run, unless another process holds it.
+
+        Args:
+            run_id: the run.
+            owner: the process that is to drive it.
+            seconds: how long the lease holds. 0 gives it back.
+            token: token of the last lease as the caller knows it. 0 creates the run, the token of
+                the caller's own lease renews that, and None takes over any lease that has expired.
+            thread_id: conversation of a run that is created.
 
         Raises:
-            LeaseLostError: another has it, or `token` is not that of the last lease, or that one is over.
+            LeaseLostError: another process holds it, or `token` is not that of a lease that holds.
             RunLogError: the run is over.
         """
         ...
 
     async def post(self, run_id: str, message: Any) -> int:
-        """Stores a message (any JSON value) for whoever drives the run → its number.
+        """Stores a message (any JSON value) for the process that drives a run. Returns its number.
 
         Raises:
-            RunLogError: there is no such run.
+            RunLogError: the run is unknown.
         """
         ...
 
-    async def posted(self, run_id: str, after: int = 0) -> list[ControlMessage]:
-        """The messages behind number `after`, in order."""
+    async def read_posts(self, run_id: str, after: int = 0) -> list[ControlMessage]:
+        """Returns the messages posted to a run after number `after`, in order."""
         ...
 
     async def claim(self, thread_id: str, interrupt_id: str, run_id: str) -> bool:
-        """Claims an interrupt for a run, for ever. Returns True if the run holds the claim: it is
-        the first, or claimed it before. What an answer allows is done only then.
+        """Claims an interrupt for a run, for ever. Returns True if this run holds the claim. Only
+        then may it do what the answer to the interrupt allows.
 
         Args:
             thread_id: the conversation, or the owner of a signed answer.
             interrupt_id: the interrupt's id, or the name of a signed answer.
-            run_id: the run that claims.
+            run_id: the run that claims it.
         """
         ...
 
     async def status(self, run_ids: Iterable[str]) -> dict[str, RunStatus]:
-        """Of each of those runs, as far as the log has them."""
+        """Returns the status of each of these runs that the log has, by its id."""
         ...
 
     async def runs(
@@ -154,12 +163,12 @@ class RunLog(Protocol):
         driven: bool | None = None,
         most: int = 100,
     ) -> list[RunStatus]:
-        """Runs, the latest first; of one conversation, in one state, with or without a lease that
-        holds."""
+        """Returns at most `most` runs, the latest first. The other arguments narrow the list to one
+        conversation, to one state, or to runs with (True) or without (False) a lease that holds."""
         ...
 
     async def close(self) -> None:
-        """Stores what was given, and lets go of the store."""
+        """Stores what is pending and closes the store."""
         ...
 
     async def __aenter__(self) -> Self: ...
@@ -168,7 +177,7 @@ class RunLog(Protocol):
 
 
 def state_after(run_id: str, events: Sequence[Event]) -> RunState:
-    """The state of a run whose latest events are these."""
+    """Returns the state of a run whose latest events are these."""
     for event in reversed(events):
         if isinstance(event, RunFinished) and event.run_id == run_id:
             return event.outcome

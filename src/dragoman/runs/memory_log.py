@@ -1,5 +1,5 @@
-"""A log of runs in memory, for one process and one event loop: for tests, and for runs that may end
-with their process."""
+"""A log of runs in memory, for one process and one event loop. Use it for tests, and for runs that
+need not outlive their process."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import msgspec
 
 from dragoman.errors import LogFullError
 from dragoman.event import Event
-from dragoman.runs.batch import batches, events_of
-from dragoman.runs.ledger import Append, Change, Ledger, Post, Take, new_run
+from dragoman.runs.batch import pack_events, unpack_events
+from dragoman.runs.ledger import Append, Change, Ledger, Post, TakeLease, new_run
 from dragoman.runs.log import ControlMessage, Lease, RunState, RunStatus, state_after
 
 __all__ = ["MemoryLog"]
@@ -25,12 +25,15 @@ __all__ = ["MemoryLog"]
 _MOST_RUNS = 10_000
 _MOST_BYTES = 256 * 1024 * 1024
 _MOST_CLAIMS = 100_000
+"""Claims that are kept. The oldest are forgotten first."""
 
 
 class MemoryLog:
-    """A `RunLog` that is gone with its process. Beyond so many runs that are over, or so many
-    bytes, the first of them that ended go. A run that goes on ends with an error where the log has
-    no room left for it."""
+    """A `RunLog` that is lost with its process.
+
+    If there are too many finished runs, or too many bytes, it forgets the runs that ended first.
+    If there is no room even then, appending to a running run raises `LogFullError`.
+    """
 
     def __init__(
         self,
@@ -42,48 +45,48 @@ class MemoryLog:
         """Makes an empty log.
 
         Args:
-            most: Runs that are over.
-            most_bytes: Of the events of all runs; beyond that runs that are over are forgotten.
-            most_running_bytes: Of the events of all runs, once none that is over is left to forget. Beyond that a run that
-                goes on ends with an error.
+            most: finished runs to keep.
+            most_bytes: bytes of all events. Beyond them finished runs are forgotten.
+            most_running_bytes: bytes of all events once no finished run is left to forget. Beyond
+                them a running run ends with an error.
         """
         self._most, self._most_bytes = most, most_bytes
         self._most_running_bytes = most_running_bytes
         self._bytes = 0
-        self._over: dict[str, None] = {}
-        """Runs that are over, in the order in which they ended."""
+        self._over_runs: dict[str, None] = {}
+        """Ids of finished runs, in the order in which they ended."""
         self._ledger = Ledger()
         self._rows: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
-        """Of each run: the end of the log behind a row, and the row."""
-        self._posted: defaultdict[str, list[ControlMessage]] = defaultdict(list)
+        """Rows of each run: the run's end after the row, and the row."""
+        self._messages: defaultdict[str, list[ControlMessage]] = defaultdict(list)
         self._claims: dict[tuple[str, str], str] = {}
 
     async def append(
         self, run_id: str, expected_offset: int, events: Sequence[Event], *, lease: Lease
     ) -> int:
-        """As `RunLog.append`."""
-        state, rows = state_after(run_id, events), batches(events)
+        """See `RunLog.append`."""
+        state, rows = state_after(run_id, events), pack_events(events)
         size = sum([len(data) for _, data in rows])
         self._make_room(size)
         if state == "running" and self._bytes + size > self._most_running_bytes:
             raise LogFullError(
-                f"the log in memory holds {self._most_running_bytes} bytes at most, and the runs that go on are larger; "
+                f"the log in memory holds at most {self._most_running_bytes} bytes, and the running runs need more; "
                 'keep runs in a database: open_log("sqlite:///runs.db")'
             )
         end = self._apply(Append(run_id, expected_offset, rows, state, lease))
         if state != "running":
-            self._over[run_id] = None
+            self._over_runs[run_id] = None
             self._make_room(0)
         return end
 
     async def read(self, run_id: str, from_offset: int = 0) -> list[Event]:
-        """As `RunLog.read`."""
+        """See `RunLog.read`."""
         rows = self._rows.get(run_id, [])
         index = bisect_right(rows, from_offset, key=itemgetter(0))
         if index == len(rows):
             return []
         end, data = rows[index]
-        events = events_of(data)
+        events = unpack_events(data)
         return events[max(0, from_offset - (end - len(events))) :]
 
     async def lease(
@@ -95,32 +98,32 @@ class MemoryLog:
         token: int | None = None,
         thread_id: str | None = None,
     ) -> Lease:
-        """As `RunLog.lease`."""
+        """See `RunLog.lease`."""
         if not token and run_id not in self._ledger.statuses:
             self._ledger.statuses[run_id] = new_run(run_id, thread_id, time())
-            self._ledger.until[run_id] = 0.0
-        return self._apply(Take(run_id, owner, seconds, token, thread_id))
+            self._ledger.lease_ends[run_id] = 0.0
+        return self._apply(TakeLease(run_id, owner, seconds, token, thread_id))
 
     async def post(self, run_id: str, message: Any) -> int:
-        """As `RunLog.post`."""
+        """See `RunLog.post`."""
         return self._apply(Post(run_id, message))
 
-    async def posted(self, run_id: str, after: int = 0) -> list[ControlMessage]:
-        """As `RunLog.posted`."""
-        return self._posted[run_id][after:] if run_id in self._posted else []
+    async def read_posts(self, run_id: str, after: int = 0) -> list[ControlMessage]:
+        """See `RunLog.read_posts`."""
+        return self._messages[run_id][after:] if run_id in self._messages else []
 
     async def claim(self, thread_id: str, interrupt_id: str, run_id: str) -> bool:
-        """As `RunLog.claim`."""
+        """See `RunLog.claim`."""
         holder = self._claims.setdefault((thread_id, interrupt_id), run_id)
         if len(self._claims) > _MOST_CLAIMS:
             del self._claims[next(iter(self._claims))]
         return holder == run_id
 
     async def prune(self, before: datetime) -> int:
-        """Forgets runs that were begun before a time and are over → how many. Claims stay."""
+        """Forgets finished runs that began before a time. Returns how many. Claims are kept."""
         old = [
             run_id
-            for run_id in self._over
+            for run_id in self._over_runs
             if self._ledger.statuses[run_id].started_at < before.timestamp()
         ]
         for run_id in old:
@@ -128,7 +131,7 @@ class MemoryLog:
         return len(old)
 
     async def status(self, run_ids: Iterable[str]) -> dict[str, RunStatus]:
-        """As `RunLog.status`."""
+        """See `RunLog.status`."""
         return {
             run_id: self._status(run_id) for run_id in run_ids if run_id in self._ledger.statuses
         }
@@ -141,18 +144,18 @@ class MemoryLog:
         driven: bool | None = None,
         most: int = 100,
     ) -> list[RunStatus]:
-        """As `RunLog.runs`."""
+        """See `RunLog.runs`."""
+        filters = {"thread_id": thread_id, "state": state, "driven": driven}
+        filters = {name: value for name, value in filters.items() if value is not None}
+
+        def is_match(run: RunStatus) -> bool:
+            return all(getattr(run, name) == value for name, value in filters.items())
+
         latest = map(self._status, reversed(self._ledger.statuses))
-        wanted = {"thread_id": thread_id, "state": state, "driven": driven}
-        wanted = {name: value for name, value in wanted.items() if value is not None}
-        return [
-            run
-            for run in latest
-            if all(getattr(run, name) == value for name, value in wanted.items())
-        ][:most]
+        return [run for run in latest if is_match(run)][:most]
 
     async def close(self) -> None:
-        """As `RunLog.close`."""
+        """See `RunLog.close`."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -161,30 +164,35 @@ class MemoryLog:
         await self.close()
 
     def _apply(self, change: Change) -> Any:
+        """Applies a change and stores its rows and messages. Returns the result of the change."""
         ledger = self._ledger
         result = ledger.apply(change, monotonic())
-        for run_id, end, data in ledger.rows:
+        for run_id, end, data in ledger.new_rows:
             self._rows[run_id].append((end, data))
             self._bytes += len(data)
-        for posted in ledger.posted:
-            self._posted[posted.run_id].append(posted)
-        ledger.rows.clear()
-        ledger.posted.clear()
-        ledger.changed.clear()
+        for posted in ledger.new_messages:
+            self._messages[posted.run_id].append(posted)
+        ledger.new_rows.clear()
+        ledger.new_messages.clear()
+        ledger.changed_runs.clear()
         return result
 
     def _make_room(self, size: int) -> None:
-        """Forgets runs that are over, until as many bytes more fit or none is left."""
+        """Forgets finished runs until `size` more bytes fit, or no finished run is left."""
         most_bytes = min(self._most_bytes, self._most_running_bytes)
-        while self._over and (len(self._over) > self._most or self._bytes + size > most_bytes):
-            self._remove(next(iter(self._over)))
+        while self._over_runs and (
+            len(self._over_runs) > self._most or self._bytes + size > most_bytes
+        ):
+            self._remove(next(iter(self._over_runs)))
 
     def _remove(self, run_id: str) -> None:
-        del self._over[run_id], self._ledger.statuses[run_id], self._ledger.until[run_id]
+        """Forgets a finished run."""
+        del self._over_runs[run_id], self._ledger.statuses[run_id], self._ledger.lease_ends[run_id]
         self._bytes -= sum(len(data) for _, data in self._rows.pop(run_id, []))
-        self._posted.pop(run_id, None)
+        self._messages.pop(run_id, None)
 
     def _status(self, run_id: str) -> RunStatus:
+        """Returns the status of a run, with `driven` as of now."""
         return msgspec.structs.replace(
-            self._ledger.statuses[run_id], driven=self._ledger.until[run_id] > monotonic()
+            self._ledger.statuses[run_id], driven=self._ledger.lease_ends[run_id] > monotonic()
         )

@@ -1,5 +1,10 @@
-"""Runs that go on without whoever asked for them (`Runs`), and their log by its URL (`open_log`):
-started here, read and stopped from any process that has the log."""
+"""Runs that go on without the client that asked for them (`Runs`), and how to open a log
+(`open_log`).
+
+A run is started in one process and can be read and stopped from any process that opens the same
+log. A reader in the process that drives the run reads its tail (`tail.py`). Any other reader reads
+the log, and waits for the background task (`keeper.py`) to see more there.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +26,8 @@ from dragoman.fold import fold
 from dragoman.message import Message, Role
 from dragoman.repair import repair
 from dragoman.request import RunRequest
-from dragoman.runs.driving import Driving, Ended, EventSource, RunSource, Stored
-from dragoman.runs.keeper import CANCEL, Driven, Keeper, not_entered
+from dragoman.runs.driver import EndCallback, EventSource, RunDriver, RunSource, StoreCallback
+from dragoman.runs.keeper import CANCEL, DrivenRun, Keeper, not_entered_error
 from dragoman.runs.log import RunLog, RunState, RunStatus
 from dragoman.runs.tail import Cursor, RunTail
 from dragoman.sql.address import check_address
@@ -40,95 +45,107 @@ Deps = TypeVar("Deps", default=None)
 
 
 class Runs:
-    """Starts runs, and attaches to those of any process that has the same log. Use it in `async
-    with`: leaving the block cancels the runs that were started here and waits until that is stored.
+    """Starts runs, and attaches to runs of any process that has the same log.
 
-    One that drives runs looks after the log too: a run whose process is gone is ended with a
+    Use it in `async with`. Leaving the block cancels the runs that were started in it and waits
+    until their ends are stored. While it is open it also ends runs whose process is gone, with a
     `RunInterruptedError`.
     """
 
     def __init__(
         self, log: RunLog, *, lease_seconds: float = 30.0, poll_seconds: float = 0.2
     ) -> None:
-        """`lease_seconds`: a process that stands still for so long loses its runs. `poll_seconds`:
-        how often the log is asked what other processes did. The log stays open."""
+        """Args:
+        log: where events are stored. It stays open.
+        lease_seconds: a process that does nothing for so long loses its runs.
+        poll_seconds: seconds from one look for the changes of other processes to the next.
+        """
         self._log = log
         self._owner = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
         self._lease_seconds = lease_seconds
         self._keeper = Keeper(
             log, self._owner, lease_seconds=lease_seconds, poll_seconds=poll_seconds
         )
-        self._keeping: asyncio.Task[None] | None = None
+        self._keeper_task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
-        self._keeping = self._keeper.open()
+        self._keeper_task = self._keeper.open()
         return self
 
     async def __aexit__(self, *error: object) -> None:
         driven = list(self._keeper.driven.values())
         for run in driven:
-            run.driving.cancel()
+            run.driver.cancel()
         try:
             if driven:
                 await asyncio.wait([run.task for run in driven])
         finally:
-            await self._stop(
-                [*[run.task for run in driven], *([self._keeping] if self._keeping else [])]
-            )
+            tasks = [run.task for run in driven]
+            if self._keeper_task is not None:
+                tasks.append(self._keeper_task)
+            await self._cancel_tasks(tasks)
 
     async def start(
         self,
         agent: Agent[Deps],
         prompt: Prompt,
         *,
-        ended: Ended | None = None,
-        stored: Stored | None = None,
+        on_end: EndCallback | None = None,
+        on_stored: StoreCallback | None = None,
         **run_options: Unpack[RunOptions[Deps]],
     ) -> str:
-        """Starts a run, which goes on by itself → its id. `prompt` and `run_options`: as in
-        `Agent.run`; the prompt may be a `RunRequest`. Where a `thread_id` is given, an answer to
-        what its conversation waits for counts once (`RunLog.claim`). `ended`: awaited with what the
-        run gave, once its end is stored and before anybody reads of it here. `stored`: called with
-        the run's events as they are stored, before that.
+        """Starts a run, which goes on by itself. Returns its id.
+
+        With a `thread_id`, each answer to an interrupt of its conversation is used only once
+        (`RunLog.claim`).
+
+        Args:
+            agent: the agent.
+            prompt: see `Agent.run`. It may be a `RunRequest`.
+            on_end: awaited with the result once the end of the run is stored, and before readers in
+                this process learn of it.
+            on_stored: called with events of the run as they are stored, and before `on_end`.
+            run_options: see `Agent.run`.
 
         Raises:
             LeaseLostError: there is a run with that id already.
-            RunLogError: the log refuses it, or `Runs` is not entered.
-            DragomanError: as `Agent.run`.
+            RunLogError: the log refuses it, or `Runs` is not open.
+            DragomanError: see `Agent.run`.
         """
         if not self._keeper.is_open:
-            raise not_entered()
+            raise not_entered_error()
         if run_options.get("thread_id") or (isinstance(prompt, RunRequest) and prompt.thread_id):
             run_options.setdefault("claim", self._log.claim)
         run = agent.run(prompt, **run_options)
-        return await self._driven(RunSource(run, ended), run.thread_id or None, stored)
+        return await self._drive(RunSource(run, on_end), run.thread_id or None, on_stored)
 
     async def record(self, source: EventSource, thread_id: str | None = None) -> str:
-        """Starts what no agent does as a run: its events are those of a source. → its id
+        """Starts a run without an agent, whose events come from a source. Returns its id.
 
         Raises:
             LeaseLostError: there is a run with that id already.
-            RunLogError: the log refuses it, or `Runs` is not entered.
+            RunLogError: the log refuses it, or `Runs` is not open.
         """
         if not self._keeper.is_open:
-            raise not_entered()
-        return await self._driven(source, thread_id)
+            raise not_entered_error()
+        return await self._drive(source, thread_id)
 
-    async def _driven(
-        self, source: EventSource, thread_id: str | None, stored: Stored | None = None
+    async def _drive(
+        self, source: EventSource, thread_id: str | None, on_stored: StoreCallback | None = None
     ) -> str:
+        """Starts a task that drives the events of a source. Returns the id of the run."""
         lease = await self._log.lease(
             source.id, self._owner, self._lease_seconds, token=0, thread_id=thread_id
         )
         tail = RunTail()
-        driving = Driving(self._log, source, lease, tail, stored)
-        task = asyncio.create_task(driving.run(), name=f"dragoman-drive-{source.id}")
-        self._keeper.add(Driven(driving, lease, tail, task))
+        driver = RunDriver(self._log, source, lease, tail, on_stored)
+        task = asyncio.create_task(driver.run(), name=f"dragoman-drive-{source.id}")
+        self._keeper.add(DrivenRun(driver, lease, tail, task))
         return source.id
 
     @property
     def is_open(self) -> bool:
-        """Whether runs can be started."""
+        """True if runs can be started."""
         return self._keeper.is_open
 
     @property
@@ -141,16 +158,20 @@ class Runs:
         await self._keeper.idle()
 
     def interrupt(self, error: DragomanError) -> None:
-        """Ends the runs that this process drives with an error, which their readers get."""
+        """Ends the runs that this process drives with an error, which their readers receive."""
         for run_id, driven in self._keeper.driven.items():
-            driven.driving.end_with(RunError(error, run_id))
+            driven.driver.end_with(RunError(error, run_id))
 
     async def attach(
         self, run_id: str, from_offset: int = 0, *, cancel_on_leave: bool = False
     ) -> AsyncGenerator[tuple[int, Event], None]:
-        """The events of a run with their offsets, from one on, as they are stored; ends with the
-        run. To go on reading where a reader was cut off give the offset behind the last that it
-        had. `cancel_on_leave`: leaving before the end cancels the run.
+        """Yields the events of a run with their offsets as they are stored, until the run ends.
+
+        Args:
+            run_id: the run.
+            from_offset: offset of the first event. To continue after a lost connection, pass the
+                offset of the last event that arrived, plus one.
+            cancel_on_leave: closing this generator before the end cancels the run.
 
         Raises:
             RunLogError: the log has no such run.
@@ -177,30 +198,32 @@ class Runs:
     def pages(
         self, run_id: str, from_offset: int = 0, *, paces: bool = False
     ) -> AsyncGenerator[list[Event], None]:
-        """As `attach`, as many events at a time as there are, without their offsets.
+        """Yields the events of a run in lists, as many at a time as there are.
 
         Args:
-            run_id: Id of the run.
-            from_offset: Number of events to leave out; 0 if `paces`.
-            paces: The run waits while it is far ahead of this reader, unless another such reader keeps up. Close the
-                generator to let the run go on. Only for runs that this process drives.
+            run_id: the run.
+            from_offset: number of events to leave out; 0 if `paces`.
+            paces: the run waits while it is far ahead of this reader, unless another such reader
+                keeps up. Close the generator to let the run go on. It has an effect only on runs
+                that this process drives.
         """
-        return self._pages(run_id, from_offset, Cursor() if paces else None)
+        cursor = Cursor() if paces else None
+        return self._pages(run_id, from_offset, cursor)
 
     async def cancel(self, run_id: str) -> None:
-        """Stops a run, wherever it is driven: within a second it ends with outcome `cancelled`. One
-        that is over stays as it is.
+        """Stops a run, whichever process drives it. Within a second it ends with outcome
+        `cancelled`. A run that is over stays as it is.
 
         Raises:
             RunLogError: the log has no such run.
         """
         if (driven := self._keeper.driven.get(run_id)) is not None:
-            driven.driving.cancel()
+            driven.driver.cancel()
         elif not (await self.status(run_id)).is_over:
             await self._log.post(run_id, CANCEL)
 
     async def status(self, run_id: str) -> RunStatus:
-        """How far a run is.
+        """Returns the status of a run.
 
         Raises:
             RunLogError: the log has no such run.
@@ -208,27 +231,30 @@ class Runs:
         status = (await self._log.status([run_id])).get(run_id)
         if status is None:
             raise RunLogError(
-                f"the log has no run {run_id!r}: start it, or look in the log that it was started in"
+                f"the log has no run {run_id!r}: start it, or open the log that it was started in"
             )
         return status
 
     async def list(
         self, *, thread_id: str | None = None, state: RunState | None = None, most: int = 100
     ) -> list[RunStatus]:
-        """Runs, the latest first; of one conversation, in one state."""
+        """Returns at most `most` runs, the latest first: all, or those of one conversation or in one
+        state."""
         return await self._log.runs(thread_id=thread_id, state=state, most=most)
 
-    async def stored(self, status: RunStatus) -> AsyncGenerator[list[Event], None]:
-        """The events that a run had, in pieces, without waiting for more."""
+    async def stored_events(self, status: RunStatus) -> AsyncGenerator[list[Event], None]:
+        """Yields the events that a run had when `status` was read, in lists. It does not wait."""
         offset = 0
         while offset < status.end and (page := await self._log.read(status.run_id, offset)):
             yield page[: status.end - offset]
             offset += len(page)
 
     async def messages(self, run_id: str) -> tuple[Message, ...]:
-        """The messages that a run has made by now, complete: a message in whose middle it stands is
-        cut, a call without a result has an error for one. With the history before the run, they are
-        what a new send goes on from.
+        """Returns the messages of a run so far. Append them to the history before the run to
+        continue the conversation.
+
+        A message that is not finished is cut, and a call without a result gets an error as its
+        result.
 
         Raises:
             RunLogError: the log has no such run.
@@ -237,51 +263,57 @@ class Runs:
         while len(events) < status.end:
             events += await self._log.read(run_id, len(events))
         messages = fold(events[: status.end])
-        # To calls of the history before the run.
+        # Results at the beginning belong to calls of the history before the run, so `repair` must
+        # not see them without these calls.
         answers = [*takewhile(lambda message: message.role is not Role.MODEL, messages)]
         return (*answers, *repair(messages[len(answers) :]))
 
     async def _pages(
         self, run_id: str, offset: int, cursor: Cursor | None = None
     ) -> AsyncGenerator[list[Event], None]:
-        """What is stored behind an offset, in pieces, until the run is over."""
+        """Yields the events from an offset on in lists, until the run is over."""
         tail: RunTail | None = None
-        paced: RunTail | None = None
         try:
             while True:
                 if tail is None and (driven := self._keeper.driven.get(run_id)) is not None:
                     tail = driven.tail
-                    if cursor is not None and paced is None:
-                        paced = tail
-                        paced.follow(cursor)
-                page = tail.page(offset) if tail is not None else None
+                    if cursor is not None:
+                        cursor.follow(tail)
+                page = tail.read_page(offset) if tail is not None else None
                 if page is None:
                     page = await self._log.read(run_id, offset)
                 if page:
                     yield page
                     offset += len(page)
-                    if cursor is not None and paced is not None:
-                        paced.move(cursor, page, offset)
+                    if cursor is not None:
+                        cursor.advance(page, offset)
                 elif tail is not None and tail.is_over:
                     return
                 elif tail is not None and not tail.is_closed:
-                    await tail.grown()
+                    await tail.wait_for_growth()
                 else:
-                    # Not driven here, or not any more: the log says whether there is more, or waits
-                    # until there is.
+                    # Another process drives it, or this one no longer does.
                     tail = None
-                    status = await self.status(run_id)
-                    if status.end > offset:
-                        continue
-                    if status.is_over:
+                    if not await self._wait_for_more(run_id, offset):
                         return
-                    await self._keeper.changed(status)
         finally:
-            if cursor is not None and paced is not None:
-                paced.leave(cursor)
+            if cursor is not None:
+                cursor.leave()
+
+    async def _wait_for_more(self, run_id: str, offset: int) -> bool:
+        """Waits until the log has changed, unless it has events after `offset` already. Returns
+        False if no more will come."""
+        status = await self.status(run_id)
+        if status.end > offset:
+            return True
+        if status.is_over:
+            return False
+        await self._keeper.wait_for_change(status)
+        return True
 
     @staticmethod
-    async def _stop(tasks: list[asyncio.Task[None]]) -> None:
+    async def _cancel_tasks(tasks: list[asyncio.Task[None]]) -> None:
+        """Cancels tasks and waits for their ends."""
         for task in tasks:
             task.cancel()
         if tasks:
@@ -289,12 +321,14 @@ class Runs:
 
 
 def open_log(url: str) -> RunLog:
-    """A log of runs: `memory:` (gone with the process), `sqlite:///path`, or
-    `postgresql://user:password@host/database`. Its tables are made or brought up to date with the
-    first use.
+    """Opens a log of runs. Its tables are created or migrated on first use.
+
+    Args:
+        url: `memory:` (lost with the process), `sqlite:///path`, or
+            `postgresql://user:password@host/database`.
 
     Raises:
-        SettingsError: the URL is of another kind, or a package is missing.
+        SettingsError: the URL has another scheme, or a package is missing.
     """
     if url == "memory:":
         from dragoman.runs.memory_log import MemoryLog

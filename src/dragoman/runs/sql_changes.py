@@ -1,9 +1,11 @@
-"""Changes of runs, some at once, in one transaction: the rows that they concern are locked and
-read, changed as `Ledger` says, and written.
+"""Applies changes to a log of runs in one transaction of a database.
 
-However many they are, these are few statements; and since rows are locked in one order, two
-processes never wait for each other. A single change needs no reading first: its statement says what
-must hold, and only if that does not hold is the run read, to say why the change is refused.
+The rows concerned are locked and read, changed by a `Ledger`, and written. The number of statements
+does not grow with the number of changes. Rows are always locked in the same order, so two processes
+never wait for each other.
+
+A single change is first tried without reading (`_change_blindly`): its statement contains the
+conditions. The run is read only if they do not hold, to find out why the change is refused.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from sqlalchemy import Connection, String, bindparam, case, delete, insert, sele
 
 from dragoman.errors import RunLogError
 from dragoman.json_bytes import Json
-from dragoman.runs.ledger import Append, Change, Ledger, Take, new_run
+from dragoman.runs.ledger import Append, Change, Ledger, TakeLease, new_run
 from dragoman.runs.log import Lease, RunStatus
 from dragoman.runs.sql_tables import claims, events, posts, runs
 from dragoman.sql.engine import DIALECTS, SqlDialect
@@ -25,53 +27,54 @@ __all__ = ["Claim", "Prune", "write"]
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """An interrupt is to be claimed."""
+    """The request to claim an interrupt."""
 
     thread_id: str
-    """In which conversation."""
+    """Id of the conversation."""
     interrupt_id: str
-    """Which one."""
+    """Id of the interrupt."""
     run_id: str
-    """For which run."""
+    """Id of the run that claims it."""
 
 
 class Prune(msgspec.Struct, frozen=True):
-    """Some runs that are over are to be forgotten."""
+    """The request to forget some finished runs."""
 
     before: float
-    """Those that were begun before this, in seconds since 1970."""
+    """Runs that began before this time, in seconds since 1970."""
 
 
-_PRUNED = 100
-"""Runs that are forgotten in one transaction."""
-_UPDATED = ("state", "end", "posts", "owner", "token")
+_PRUNED_AT_ONCE = 100
+"""Runs that one transaction forgets at most."""
+_UPDATED_COLUMNS = ("state", "end", "posts", "owner", "token")
 _UPDATE = (
     update(runs)
     .where(runs.c.run_id == bindparam("_run_id"))
-    .values({name: bindparam(f"_{name}") for name in (*_UPDATED, "lease_until")})
+    .values({name: bindparam(f"_{name}") for name in (*_UPDATED_COLUMNS, "lease_until")})
 )
 _INSERT_EVENTS = insert(events)
 _INSERT_POSTS = insert(posts)
 
 
 class RunStatements(msgspec.Struct, frozen=True):
-    """Those that each database words in its own way; made once, since making one costs as much as
-    running it."""
+    """The statements that differ between databases. They are made once, because making one costs as
+    much as running it."""
 
     begin: Any
-    """Makes runs that are not there."""
+    """Inserts runs that do not exist yet."""
     lock: Any
     """Locks and reads runs."""
     claim: Any
-    """Makes a claim that is not there, and tells which run holds it."""
+    """Inserts a claim unless it exists, and returns the run that holds it."""
     start: Any
-    """Makes a run that is not there, with its lease."""
+    """Inserts a new run with its lease."""
     append: Any
-    """Moves the end of a run whose lease and end are as its driver says."""
+    """Moves the end of a run, if its lease and its end are what the driver expects."""
 
 
-def _statements(dialect: SqlDialect) -> RunStatements:
-    concerned = runs.c.run_id.in_(bindparam("run_ids", expanding=True))
+def _make_statements(dialect: SqlDialect) -> RunStatements:
+    """Returns the statements for a database."""
+    has_run_id = runs.c.run_id.in_(bindparam("run_ids", expanding=True))
     is_driven = (
         runs.c.run_id == bindparam("_run_id"),
         runs.c.state == "running",
@@ -83,7 +86,7 @@ def _statements(dialect: SqlDialect) -> RunStatements:
     return RunStatements(
         dialect.insert(runs).values(started_at=dialect.now).on_conflict_do_nothing(),
         select(runs, dialect.now.label("now"))
-        .where(concerned)
+        .where(has_run_id)
         .order_by(runs.c.run_id)
         .with_for_update(),
         dialect.insert(claims)
@@ -91,7 +94,7 @@ def _statements(dialect: SqlDialect) -> RunStatements:
             index_elements=[claims.c.thread_id, claims.c.interrupt_id],
             set_={
                 "run_id": claims.c.run_id
-                # Unchanged; a conflict that does nothing would return no row.
+                # Sets the value that is there: DO NOTHING would return no row.
             },
         )
         .returning(claims.c.run_id),
@@ -109,30 +112,26 @@ def _statements(dialect: SqlDialect) -> RunStatements:
     )
 
 
-_STATEMENTS = {name: _statements(dialect) for name, dialect in DIALECTS.items()}
-_NEW = {**{name: getattr(new_run("", None, 0.0), name) for name in _UPDATED}, "lease_until": 0.0}
+_STATEMENTS = {name: _make_statements(dialect) for name, dialect in DIALECTS.items()}
+_NEW_RUN = {
+    **{name: getattr(new_run("", None, 0.0), name) for name in _UPDATED_COLUMNS},
+    "lease_until": 0.0,
+}
 
 
 def write(connection: Connection, changes: Sequence[Change | Claim | Prune]) -> list[Any]:
-    """Makes the changes, in order → of each its result, or the `RunLogError` with which it is
-    refused."""
+    """Applies changes in order. Returns the result of each, or the `RunLogError` that refuses it."""
     statements = _STATEMENTS[connection.dialect.name]
-    if len(changes) == 1 and (result := _change_unread(connection, statements, changes[0])):
+    if len(changes) == 1 and (result := _change_blindly(connection, statements, changes[0])):
         return [result]
     on_runs = [change for change in changes if not isinstance(change, Claim | Prune)]
-    ledger, now = _load(connection, statements, on_runs) if on_runs else (Ledger(), 0.0)
-    results: dict[int, Any] = {}
-    claimed = [
-        (number, change) for number, change in enumerate(changes) if isinstance(change, Claim)
-    ]
-    for number, claim in sorted(
-        claimed, key=lambda numbered: (numbered[1].thread_id, numbered[1].interrupt_id, numbered[0])
-    ):
-        holder = connection.execute(statements.claim, msgspec.structs.asdict(claim)).scalar_one()
-        results[number] = holder == claim.run_id
+    ledger, now = Ledger(), 0.0
+    if on_runs:
+        ledger, now = _load_runs(connection, statements, on_runs)
+    results = _claim_interrupts(connection, statements, changes)
     for number, change in enumerate(changes):
         if isinstance(change, Prune):
-            results[number] = _prune(connection, change.before)
+            results[number] = _prune_runs(connection, change.before)
         elif not isinstance(change, Claim):
             try:
                 results[number] = ledger.apply(change, now)
@@ -142,14 +141,30 @@ def write(connection: Connection, changes: Sequence[Change | Claim | Prune]) -> 
     return [results[number] for number in range(len(changes))]
 
 
-def _change_unread(
+def _claim_interrupts(
+    connection: Connection, statements: RunStatements, changes: Sequence[Change | Claim | Prune]
+) -> dict[int, Any]:
+    """Applies the claims among the changes. Returns their results by the number of the change."""
+    claims = [
+        (number, change) for number, change in enumerate(changes) if isinstance(change, Claim)
+    ]
+    # Sorted, so that two processes lock the rows of claims in the same order.
+    claims.sort(key=lambda item: (item[1].thread_id, item[1].interrupt_id, item[0]))
+    results: dict[int, Any] = {}
+    for number, claim in claims:
+        holder = connection.execute(statements.claim, msgspec.structs.asdict(claim)).scalar_one()
+        results[number] = holder == claim.run_id
+    return results
+
+
+def _change_blindly(
     connection: Connection, statements: RunStatements, change: Change | Claim | Prune
 ) -> Lease | int | None:
-    """Makes a change without reading its run first, if it is a new run or the next events of one
-    that is driven. Returns its result; None if it must be read why the change cannot be made."""
-    if isinstance(change, Take) and change.token == 0:
+    """Applies a change without reading its run first. That works for a new run, and for the next
+    events of a run that the caller drives. Returns the result, or None if the run must be read."""
+    if isinstance(change, TakeLease) and change.token == 0:
         run = {"run_id": change.run_id, "thread_id": change.thread_id, "owner": change.owner}
-        values = {**_NEW, **run, "token": 1, "_seconds": change.seconds}
+        values = {**_NEW_RUN, **run, "token": 1, "_seconds": change.seconds}
         del values["lease_until"]
         is_new = connection.execute(statements.start, values).rowcount == 1
         return Lease(change.run_id, change.owner, 1) if is_new else None
@@ -160,29 +175,33 @@ def _change_unread(
     for count, lines in change.rows:
         end += count
         rows.append({"run_id": change.run_id, "end": end, "data": lines})
-    driven = {
+    expected = {
         "_run_id": change.run_id,
         "_token": change.lease.token,
         "_expected": change.expected_offset,
     }
-    moved = {"_state": change.state, "_end": end}
-    if connection.execute(statements.append, {**driven, **moved}).rowcount != 1:
+    changes = {"_state": change.state, "_end": end}
+    if connection.execute(statements.append, {**expected, **changes}).rowcount != 1:
         return None
     connection.execute(_INSERT_EVENTS, rows)
     return end
 
 
-def _load(
+def _load_runs(
     connection: Connection, statements: RunStatements, changes: Sequence[Change]
 ) -> tuple[Ledger, float]:
-    """The runs concerned, new ones among them, and the time by the clock of the database."""
-    begun = {
+    """Locks the runs concerned, and inserts new ones. Returns them in a ledger, and the time by the
+    clock of the database."""
+    new_threads = {
         change.run_id: change.thread_id
         for change in changes
-        if isinstance(change, Take) and not change.token
+        if isinstance(change, TakeLease) and not change.token
     }
-    if begun:
-        rows = [{**_NEW, "run_id": run_id, "thread_id": begun[run_id]} for run_id in sorted(begun)]
+    if new_threads:
+        rows = [
+            {**_NEW_RUN, "run_id": run_id, "thread_id": new_threads[run_id]}
+            for run_id in sorted(new_threads)
+        ]
         connection.execute(statements.begin, rows)
     ledger, now = Ledger(), 0.0
     rows: Sequence[Any] = connection.execute(
@@ -193,38 +212,35 @@ def _load(
         ledger.statuses[run_id] = RunStatus(
             run_id, thread_id, state, end, count, owner, token, driven=False, started_at=started_at
         )
-        ledger.until[run_id] = until
+        ledger.lease_ends[run_id] = until
     return ledger, now
 
 
 def _store(connection: Connection, ledger: Ledger) -> None:
-    if ledger.changed:
-        connection.execute(
-            _UPDATE,
-            [
-                {
-                    f"_{name}": getattr(ledger.statuses[run_id], name)
-                    for name in ("run_id", *_UPDATED)
-                }
-                | {"_lease_until": ledger.until[run_id]}
-                for run_id in sorted(ledger.changed)
-            ],
-        )
-    if ledger.rows:
-        rows = [{"run_id": run_id, "end": end, "data": data} for run_id, end, data in ledger.rows]
+    """Writes what a ledger has collected."""
+    updates: list[Json] = []
+    for run_id in sorted(ledger.changed_runs):
+        status = ledger.statuses[run_id]
+        values: Json = {f"_{name}": getattr(status, name) for name in ("run_id", *_UPDATED_COLUMNS)}
+        updates.append({**values, "_lease_until": ledger.lease_ends[run_id]})
+    if updates:
+        connection.execute(_UPDATE, updates)
+    if ledger.new_rows:
+        rows = [
+            {"run_id": run_id, "end": end, "data": data} for run_id, end, data in ledger.new_rows
+        ]
         connection.execute(_INSERT_EVENTS, rows)
-    if ledger.posted:
-        connection.execute(
-            _INSERT_POSTS, [msgspec.structs.asdict(posted) for posted in ledger.posted]
-        )
+    if ledger.new_messages:
+        rows = [msgspec.structs.asdict(message) for message in ledger.new_messages]
+        connection.execute(_INSERT_POSTS, rows)
 
 
-def _prune(connection: Connection, before: float) -> int:
-    """Forgets some runs → how many."""
+def _prune_runs(connection: Connection, before: float) -> int:
+    """Forgets some finished runs that began before a time. Returns how many."""
     old = (
         select(runs.c.run_id)
         .where(runs.c.state != "running", runs.c.started_at < before)
-        .limit(_PRUNED)
+        .limit(_PRUNED_AT_ONCE)
     )
     run_ids = list(connection.execute(old.with_for_update(skip_locked=True)).scalars())
     for table in (events, posts, runs) if run_ids else ():

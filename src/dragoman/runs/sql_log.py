@@ -1,4 +1,4 @@
-"""A log of runs in SQLite or Postgres."""
+"""Stores a log of runs in SQLite or Postgres."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sqlalchemy import Executable, select
 from dragoman import json_bytes
 from dragoman.errors import RunLogError
 from dragoman.event import Event
-from dragoman.runs.batch import batches, events_of
-from dragoman.runs.ledger import Append, Post, Take
+from dragoman.runs.batch import pack_events, unpack_events
+from dragoman.runs.ledger import Append, Post, TakeLease
 from dragoman.runs.log import ControlMessage, Lease, RunState, RunStatus, state_after
 from dragoman.runs.sql_changes import Claim, Prune, write
 from dragoman.runs.sql_tables import MIGRATIONS, events, posts, runs
@@ -21,47 +21,52 @@ from dragoman.sql.engine import DIALECTS
 
 __all__ = ["SqlLog"]
 
-_PAUSE = 0.02
-"""Seconds from one commit of this process to the next at least."""
-_ROWS = 8
-"""That are read at once, of 64 kB each."""
+_PAUSE_SECONDS = 0.02
+"""Least seconds from one commit of this process to the next."""
+_ROWS_PER_READ = 8
+"""Rows of 64 kB that one read returns at most."""
 
 
 class SqlLog:
-    """A `RunLog` in a database. All that a process writes goes through one thread and one
-    connection, a commit every 20 ms at most."""
+    """A `RunLog` in a database. A process writes through one thread and one connection, with at most
+    one commit every 20 ms."""
 
     def __init__(self, url: str) -> None:
-        """`url`: as in `open_log`. Nothing is opened before the first use."""
+        """`url`: see `open_log`. Nothing is opened before the first use."""
         self._database = Database(
-            url, MIGRATIONS, name="run log", failure=_failure, carry_out=write, pause=_PAUSE
+            url,
+            MIGRATIONS,
+            name="run log",
+            failure=_make_error,
+            carry_out=write,
+            pause=_PAUSE_SECONDS,
         )
         self._dialect = DIALECTS[self._database.dialect]
 
     @property
     def commits(self) -> int:
-        """How many transactions were written."""
+        """Number of transactions that were written."""
         return self._database.commits
 
     async def append(
         self, run_id: str, expected_offset: int, events: Sequence[Event], *, lease: Lease
     ) -> int:
-        """As `RunLog.append`."""
-        rows, state = batches(events), state_after(run_id, events)
+        """See `RunLog.append`."""
+        rows, state = pack_events(events), state_after(run_id, events)
         return await self._database.submit(Append(run_id, expected_offset, rows, state, lease))
 
     async def read(self, run_id: str, from_offset: int = 0) -> list[Event]:
-        """As `RunLog.read`."""
-        wanted = select(events.c.end, events.c.data).where(
+        """See `RunLog.read`."""
+        query = select(events.c.end, events.c.data).where(
             events.c.run_id == run_id, events.c.end > from_offset
         )
-        rows = await self._query(wanted.order_by(events.c.end).limit(_ROWS))
-        stored_events = [event for _, data in rows for event in events_of(data)]
-        return (
-            stored_events[max(0, from_offset - (rows[-1][0] - len(stored_events))) :]
-            if rows
-            else []
-        )
+        rows = await self._query(query.order_by(events.c.end).limit(_ROWS_PER_READ))
+        if not rows:
+            return []
+        stored_events = [event for _, data in rows for event in unpack_events(data)]
+        # A row may begin before the offset.
+        first_offset = rows[-1][0] - len(stored_events)
+        return stored_events[max(0, from_offset - first_offset) :]
 
     async def lease(
         self,
@@ -72,15 +77,15 @@ class SqlLog:
         token: int | None = None,
         thread_id: str | None = None,
     ) -> Lease:
-        """As `RunLog.lease`."""
-        return await self._database.submit(Take(run_id, owner, seconds, token, thread_id))
+        """See `RunLog.lease`."""
+        return await self._database.submit(TakeLease(run_id, owner, seconds, token, thread_id))
 
     async def post(self, run_id: str, message: Any) -> int:
-        """As `RunLog.post`."""
+        """See `RunLog.post`."""
         return await self._database.submit(Post(run_id, json_bytes.encode(message).decode()))
 
-    async def posted(self, run_id: str, after: int = 0) -> list[ControlMessage]:
-        """As `RunLog.posted`."""
+    async def read_posts(self, run_id: str, after: int = 0) -> list[ControlMessage]:
+        """See `RunLog.read_posts`."""
         wanted = select(posts.c.number, posts.c.message).where(
             posts.c.run_id == run_id, posts.c.number > after
         )
@@ -90,23 +95,26 @@ class SqlLog:
         ]
 
     async def claim(self, thread_id: str, interrupt_id: str, run_id: str) -> bool:
-        """As `RunLog.claim`."""
+        """See `RunLog.claim`."""
         return await self._database.submit(Claim(thread_id, interrupt_id, run_id))
 
     async def prune(self, before: datetime) -> int:
-        """Forgets runs that were begun before a time and are over → how many; so many at a time
-        that others come between. Claims stay, else what they allowed could be done again."""
+        """Forgets finished runs that began before a time. Returns how many.
+
+        It works in small transactions, so that other writes come between. Claims are kept: without
+        them an old approval could be used again.
+        """
         count = 0
-        while gone := await self._database.submit(Prune(before.timestamp())):
-            count += gone
+        while removed := await self._database.submit(Prune(before.timestamp())):
+            count += removed
         return count
 
     async def status(self, run_ids: Iterable[str]) -> dict[str, RunStatus]:
-        """As `RunLog.status`."""
+        """See `RunLog.status`."""
         rows = await self._query(
             select(runs, self._dialect.now.label("now")).where(runs.c.run_id.in_(list(run_ids)))
         )
-        return {row.run_id: _status(row) for row in rows}
+        return {row.run_id: _read_status(row) for row in rows}
 
     async def runs(
         self,
@@ -116,22 +124,22 @@ class SqlLog:
         driven: bool | None = None,
         most: int = 100,
     ) -> list[RunStatus]:
-        """As `RunLog.runs`."""
-        wanted = (
+        """See `RunLog.runs`."""
+        query = (
             select(runs, self._dialect.now.label("now"))
             .order_by(runs.c.started_at.desc())
             .limit(most)
         )
         if thread_id is not None:
-            wanted = wanted.where(runs.c.thread_id == thread_id)
+            query = query.where(runs.c.thread_id == thread_id)
         if state is not None:
-            wanted = wanted.where(runs.c.state == state)
+            query = query.where(runs.c.state == state)
         if driven is not None:
-            wanted = wanted.where((runs.c.lease_until > self._dialect.now) == driven)
-        return [_status(row) for row in await self._query(wanted)]
+            query = query.where((runs.c.lease_until > self._dialect.now) == driven)
+        return [_read_status(row) for row in await self._query(query)]
 
     async def close(self) -> None:
-        """As `RunLog.close`."""
+        """See `RunLog.close`."""
         await self._database.close()
 
     async def __aenter__(self) -> Self:
@@ -141,10 +149,12 @@ class SqlLog:
         await self.close()
 
     async def _query(self, statement: Executable) -> Sequence[Any]:
+        """Returns the rows of a query."""
         return await self._database.read(lambda connection: connection.execute(statement).all())
 
 
-def _status(row: Any) -> RunStatus:
+def _read_status(row: Any) -> RunStatus:
+    """Returns the status in a row of the table `runs`. The row also has the database's time."""
     return RunStatus(
         row.run_id,
         row.thread_id,
@@ -158,5 +168,6 @@ def _status(row: Any) -> RunStatus:
     )
 
 
-def _failure(message: str) -> RunLogError:
+def _make_error(message: str) -> RunLogError:
+    """Returns the error for a failure of the database."""
     return RunLogError(f"{message}. If an append failed, read() tells whether it was stored")

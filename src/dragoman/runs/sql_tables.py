@@ -1,4 +1,4 @@
-"""The tables of a log of runs."""
+"""Defines the tables of a log of runs."""
 
 from __future__ import annotations
 
@@ -36,10 +36,11 @@ runs = Table(
     Column("started_at", Float, nullable=False),
     Index("ix_dragoman_runs_state_started_at", "state", "started_at"),
 )
-"""A run: how far it is, and who may drive it until when."""
+"""One row for each run: its state, and its last lease."""
 
 
-def _of_run() -> Column[str]:
+def _run_id_column() -> Column[str]:
+    """Returns a column that refers to a run."""
     return Column(
         "run_id", String, ForeignKey("dragoman_runs.run_id", ondelete="CASCADE"), primary_key=True
     )
@@ -48,20 +49,20 @@ def _of_run() -> Column[str]:
 events = Table(
     "dragoman_run_events",
     metadata,
-    _of_run(),
+    _run_id_column(),
     Column("end", BigInteger, primary_key=True, autoincrement=False),
     Column("data", Text, nullable=False),
 )
-"""Some events in a row: the end of the log behind them, and a line of JSON each."""
+"""Events, several in a row: the run's end after them, and one line of JSON for each event."""
 
 posts = Table(
     "dragoman_run_posts",
     metadata,
-    _of_run(),
+    _run_id_column(),
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("message", Text, nullable=False),
 )
-"""Messages to whoever drives a run."""
+"""Control messages to the process that drives a run."""
 
 claims = Table(
     "dragoman_run_claims",
@@ -70,5 +71,5 @@ claims = Table(
     Column("interrupt_id", String, primary_key=True),
     Column("run_id", String, nullable=False),
 )
-"""Interrupts that were answered, each once. They stay when a run is deleted, else its answers could
-be used again."""
+"""Interrupts that were answered, each once. They are kept when a run is deleted: without them its
+answers could be used again."""

@@ -1,5 +1,5 @@
-"""The latest stored events of a run, for all its readers in the process that drives it: they need
-not ask the log."""
+"""Keeps the latest stored events of a run in memory, so that readers in the process that drives it
+need not ask the log."""
 
 from __future__ import annotations
 
@@ -12,74 +12,93 @@ from dragoman.runs.batch import weigh_event, weigh_events
 
 __all__ = ["Cursor", "RunTail"]
 
-_MOST = 1024
-"""Events that stay here. Who is further behind reads from the log."""
+_MOST_EVENTS = 1024
+"""Events that stay here at least. Readers that are further behind read the log."""
 _MOST_BYTES = 512 * 1024
-"""Bytes of them."""
+"""Bytes of the events that stay here."""
 _PAGE = 256
-"""Events that a reader takes at once."""
+"""Most events of a page that a reader takes at once."""
 _PAGE_BYTES = 128 * 1024
-"""Bytes of them, unless one event alone is larger."""
+"""Most bytes of a page, unless one event alone is larger."""
 _AHEAD_BYTES = 1024 * 1024
-"""So far a run may be ahead of the reader that keeps up best."""
+"""Bytes that a run may be ahead of its fastest reader."""
 
 
 class Cursor:
-    """How far a reader has come that the run waits for."""
+    """The position of a reader that the run waits for."""
 
-    __slots__ = ("read_bytes",)
+    __slots__ = ("read_bytes", "tail")
 
     def __init__(self) -> None:
         self.read_bytes = 0
-        """Weight of the events that it has taken and passed on, from the run's first."""
+        """Bytes of the events that the reader has passed on, counted from the start of the run."""
+        self.tail: RunTail | None = None
+        """The run that waits for this reader."""
+
+    def follow(self, tail: RunTail) -> None:
+        """Makes a run wait for this reader, unless one does already."""
+        if self.tail is None:
+            self.tail = tail
+            tail.add_reader(self)
+
+    def advance(self, page: Sequence[Event], offset: int) -> None:
+        """Notes that the reader has passed on this page, which ends at `offset`."""
+        if self.tail is not None:
+            self.tail.advance_reader(self, page, offset)
+
+    def leave(self) -> None:
+        """Lets the run go on without this reader."""
+        if self.tail is not None:
+            self.tail.remove_reader(self)
 
 
 class RunTail:
-    """Grows by what was stored. A reader that is slow costs nothing here.
+    """The end of a run, which grows as events are stored. Slow readers cost it no memory.
 
-    Readers that `follow` it pace the run: it waits while all of them are far behind, since whatever
-    it said meanwhile would pile up. One that keeps up is enough, and without any the run goes on by
-    itself.
+    Readers that are added with `add_reader` pace the run: while all of them are far behind it waits,
+    because its events would only pile up. One reader that keeps up is enough. Without any such
+    reader the run does not wait.
     """
 
     def __init__(self) -> None:
         self.end = 0
-        """How many events are stored."""
+        """Number of events that are stored."""
         self.is_closed = False
-        """Whether nothing more will come from here; the log may have more, unless the run is
+        """True if no more events will come from here. The log may get more, unless the run is
         over."""
         self.is_over = False
-        """Whether the run is."""
+        """True if the run is over."""
         self._events: list[Event] = []
         self._sums: list[int] = []
-        """Bytes of the run up to and with each of these events."""
+        """Bytes of the run up to and including each of these events."""
         self._bytes = 0
-        self._grown: asyncio.Future[None] | None = None
+        self._growth: asyncio.Future[None] | None = None
         self._cursors: list[Cursor] = []
-        self._moved: asyncio.Future[None] | None = None
-        self._is_free = False
+        self._progress: asyncio.Future[None] | None = None
+        self._is_unpaced = False
 
     def extend(self, events: Sequence[Event]) -> None:
-        """Takes events that are stored."""
+        """Adds events that are stored."""
         for event in events:
             self._bytes += weigh_event(event)
             self._sums.append(self._bytes)
         self._events += events
         self.end += len(events)
-        # Forgotten in large steps, so that each event is moved once on average.
-        if len(self._events) > 2 * _MOST:
-            self._forget(len(self._events) - _MOST)
+        # Deleting from the front moves all later events, so it happens in large steps: each event
+        # is moved once on average.
+        if len(self._events) > 2 * _MOST_EVENTS:
+            self._forget(len(self._events) - _MOST_EVENTS)
         elif self._sums and self._bytes - self._sums[0] > 2 * _MOST_BYTES:
             self._forget(bisect_right(self._sums, self._bytes - _MOST_BYTES))
-        self._wake()
+        self._wake_readers()
 
     def close(self) -> None:
-        """No more events will come."""
+        """Tells readers that no more events will come from here."""
         self.is_closed = True
-        self._wake()
+        self._wake_readers()
 
-    def page(self, offset: int) -> list[Event] | None:
-        """Some events from there on; `None`: they are no longer here."""
+    def read_page(self, offset: int) -> list[Event] | None:
+        """Returns some events from `offset` on, or None if they are no longer here."""
         index = offset - (self.end - len(self._events))
         if index < 0:
             return None
@@ -88,60 +107,62 @@ class RunTail:
         stop = bisect_right(self._sums, self._sums[index] + _PAGE_BYTES, index + 1)
         return self._events[index : min(stop, index + _PAGE)]
 
-    async def grown(self) -> None:
-        """Waits until there is more, or never will be."""
+    async def wait_for_growth(self) -> None:
+        """Waits until there are more events, or none will come any more."""
         if self.is_closed:
             return
-        if self._grown is None:
-            self._grown = asyncio.get_running_loop().create_future()
-        await asyncio.shield(self._grown)
+        if self._growth is None:
+            self._growth = asyncio.get_running_loop().create_future()
+        await asyncio.shield(self._growth)
 
-    def follow(self, cursor: Cursor) -> None:
-        """Lets a reader pace the run, until it calls `leave`."""
+    def add_reader(self, cursor: Cursor) -> None:
+        """Makes the run wait for a reader."""
         self._cursors.append(cursor)
 
-    def leave(self, cursor: Cursor) -> None:
-        """The run waits for this reader no longer."""
+    def remove_reader(self, cursor: Cursor) -> None:
+        """Stops waiting for a reader."""
         self._cursors.remove(cursor)
-        self._look()
+        self._wake_run()
 
-    def move(self, cursor: Cursor, page: Sequence[Event], offset: int) -> None:
-        """A reader has passed on this page, behind which is that offset."""
+    def advance_reader(self, cursor: Cursor, page: Sequence[Event], offset: int) -> None:
+        """Notes that a reader has passed on this page, which ends at `offset`."""
         index = offset - (self.end - len(self._events))
         if index > 0:
             cursor.read_bytes = self._sums[index - 1]
         else:
-            # What it read is no longer here.
+            # The events that it read are no longer here, so their sizes are computed again.
             cursor.read_bytes += weigh_events(page)
-        self._look()
+        self._wake_run()
 
-    def free(self) -> None:
-        """The run waits for no reader from now on: it is about to end."""
-        self._is_free = True
-        self._look()
+    def stop_pacing(self) -> None:
+        """Stops waiting for any reader, because the run is about to end."""
+        self._is_unpaced = True
+        self._wake_run()
 
-    async def paced(self) -> None:
-        """Waits while every reader that follows is too far behind; without any it does not wait."""
+    async def wait_for_readers(self) -> None:
+        """Waits while all readers are too far behind. Without readers it does not wait."""
         while self._is_ahead():
-            self._moved = asyncio.get_running_loop().create_future()
-            await self._moved
+            self._progress = asyncio.get_running_loop().create_future()
+            await self._progress
 
     def _is_ahead(self) -> bool:
-        if self._is_free or not self._cursors:
+        """True if even the fastest reader is too far behind."""
+        if self._is_unpaced or not self._cursors:
             return False
         best = max([cursor.read_bytes for cursor in self._cursors])
         return self._bytes - best > _AHEAD_BYTES
 
-    def _look(self) -> None:
-        """Lets the run go on if it may."""
-        if self._moved is not None and not self._moved.done() and not self._is_ahead():
-            self._moved.set_result(None)
+    def _wake_run(self) -> None:
+        """Lets the run go on if a reader has caught up."""
+        if self._progress is not None and not self._progress.done() and not self._is_ahead():
+            self._progress.set_result(None)
 
     def _forget(self, count: int) -> None:
-        """Drops the first of the events that are here."""
+        """Drops the oldest `count` events."""
         del self._events[:count], self._sums[:count]
 
-    def _wake(self) -> None:
-        if self._grown is not None:
-            self._grown.set_result(None)
-            self._grown = None
+    def _wake_readers(self) -> None:
+        """Wakes the readers that wait for growth."""
+        if self._growth is not None:
+            self._growth.set_result(None)
+            self._growth = None

@@ -54,7 +54,7 @@ __all__ = [
 class SeenPart:
     """A part that is told."""
 
-    __slots__ = ("before", "deltas", "index", "part")
+    __slots__ = ("deltas", "index", "part", "separator")
 
     def __init__(self, part: Content | OpenText) -> None:
         self.part = part
@@ -62,14 +62,23 @@ class SeenPart:
         """Where the client sees it; `None`: it does not yet."""
         self.deltas: list[str | bytes] | None = []
         """While it is open."""
-        self.before: str | None = None
+        self.separator: str | None = None
         """What is told before its text; `None`: nothing of it is told yet."""
 
 
 class SeenMessage:
     """A message of the run, as far as it is told."""
 
-    __slots__ = ("calls", "finish", "is_empty", "parts", "returned", "sent_as", "speaks", "start")
+    __slots__ = (
+        "finish",
+        "has_answer",
+        "has_client_calls",
+        "has_result",
+        "is_empty",
+        "parts",
+        "sent_as",
+        "start",
+    )
 
     def __init__(self, start: MessageStarted) -> None:
         self.start = start
@@ -80,11 +89,11 @@ class SeenMessage:
         """Those that are told and may get more."""
         self.is_empty = True
         """Nothing stands in it, seen or not."""
-        self.speaks = False
+        self.has_answer = False
         """Something beside thinking is told."""
-        self.calls = False
+        self.has_client_calls = False
         """A call is told that the client runs."""
-        self.returned = False
+        self.has_result = False
         """Its call of `return_result` has begun."""
 
     def cut(self) -> list[Event]:
@@ -92,7 +101,7 @@ class SeenMessage:
         cut: list[Event] = []
         for seen in self.parts.values():
             if seen.deltas is not None and seen.index is not None:
-                deltas = [seen.before, *seen.deltas] if seen.before else seen.deltas
+                deltas = [seen.separator, *seen.deltas] if seen.separator else seen.deltas
                 part = close_part(seen.part, deltas, cut=True)
                 cut += [] if part is None else [PartFinished(self.sent_as, seen.index, part)]
                 seen.deltas = None
@@ -130,23 +139,23 @@ class Visible:
         self._retractable = retractable
         self._calls = calls
         self._inner = InnerRuns()
-        self._begin(None)
+        self._reset(None)
 
-    def _begin(self, run: RunStarted | None) -> None:
+    def _reset(self, run: RunStarted | None) -> None:
         self._run_id = None if run is None else run.run_id
         self._typed = None if run is None else run.typed
-        self._in_step = self._over = self._after_tools = False
+        self._in_step = self._is_over = self._after_tools = False
         self._messages: dict[str, SeenMessage] = {}
         self._answer: MessageStarted | None = None
         """The start of the one message that the model's are told as, once it is told."""
-        self._next = 0
+        self._next_index = 0
         """Index of its next part."""
-        self._last: SeenMessage | None = None
+        self._last_message: SeenMessage | None = None
         """The model's latest message."""
         self._spoken_by: SeenMessage | None = None
         """Whose text was told last."""
         self._usage: Usage | None = None
-        self._held: dict[tuple[str, int], Content | None] = {}
+        self._withheld: dict[tuple[str, int], Content | None] = {}
         """The text of a typed run that may be no valid answer; `None`: a part that has not
         ended."""
 
@@ -154,49 +163,49 @@ class Visible:
         """The next event → what the client may see now."""
         # Nearly all of a stream.
         if isinstance(event, PartDelta):
-            return [] if self._over else self._delta(event)
+            return [] if self._is_over else self._feed_delta(event)
         if self._inner.has(event):
             return []
         if isinstance(event, RunStarted):
             ended = self.close()
-            self._begin(event)
+            self._reset(event)
             return [*ended, event]
-        if self._over:
+        if self._is_over:
             return []
         if isinstance(event, PartStarted):
-            return self._part_started(event)
+            return self._feed_part_start(event)
         if isinstance(event, PartFinished):
-            return self._part_finished(event)
+            return self._feed_part_end(event)
         if isinstance(event, MessageStarted):
-            return self._message_started(event)
+            return self._feed_message_start(event)
         if isinstance(event, MessageFinished):
-            return self._message_finished(event)
+            return self._feed_message_end(event)
         if isinstance(event, MessageDropped):
-            return self._message_dropped(event)
+            return self._feed_message_drop(event)
         if isinstance(event, RunFinished | RunError):
-            return self._run_ended(event)
+            return self._feed_run_end(event)
         if isinstance(event, StepStarted | StepFinished):
             self._in_step = isinstance(event, StepStarted)
-            return [*self._void(), event] if self._in_step else [event]
+            return [*self._drop_void_answers(), event] if self._in_step else [event]
         return [event]
 
     def close(self) -> list[Event]:
         """The end of the events → the end of the message that is still open. After `RunFinished`
         and `RunError` there is none."""
-        ended = [] if self._over else self._end_answer(None)
-        self._over = True
+        ended = [] if self._is_over else self._end_answer(None)
+        self._is_over = True
         return ended
 
-    def _message_started(self, event: MessageStarted) -> list[Event]:
+    def _feed_message_start(self, event: MessageStarted) -> list[Event]:
         """The start is told with the first part that is seen."""
         is_model = event.role is Role.MODEL
         # In a step others' messages are the run's own.
         if event.candidate == 0 and (is_model or not self._in_step):
             message = self._messages[event.message_id] = SeenMessage(event)
-            self._last = message if is_model else self._last
+            self._last_message = message if is_model else self._last_message
         return []
 
-    def _part_started(self, event: PartStarted) -> list[Event]:
+    def _feed_part_start(self, event: PartStarted) -> list[Event]:
         message, part = self._messages.get(event.message_id), event.part
         if isinstance(part, ToolResultPart) and part.run_by != "provider":
             self._after_tools = True
@@ -206,8 +215,8 @@ class Visible:
         if (seen := self._visible_part(message, part)) is None:
             return []
         # A client that cannot take back gets a typed answer once it is valid.
-        if self._typed is not None and isinstance(seen, TextPart) and self._joins(message):
-            self._held[event.message_id, event.index] = None
+        if self._typed is not None and isinstance(seen, TextPart) and self._is_joined(message):
+            self._withheld[event.message_id, event.index] = None
             return []
         seen_part = message.parts[event.index] = SeenPart(seen)
         # No text may come.
@@ -219,39 +228,39 @@ class Visible:
         """The start of a part, if that is not told yet, behind the start of what it stands in."""
         if seen_part.index is not None:
             return []
-        begun = self._begin_message(message)
-        message.speaks = message.speaks or not isinstance(seen_part.part, ThinkingPart)
-        message.calls = message.calls or (
-            isinstance(seen_part.part, ToolCallPart) and self._is_clients(seen_part.part)
+        begun = self._start_message(message)
+        message.has_answer = message.has_answer or not isinstance(seen_part.part, ThinkingPart)
+        message.has_client_calls = message.has_client_calls or (
+            isinstance(seen_part.part, ToolCallPart) and self._runs_at_client(seen_part.part)
         )
         seen_part.index = index
-        if self._joins(message):
-            seen_part.index, self._next = self._next, self._next + 1
+        if self._is_joined(message):
+            seen_part.index, self._next_index = self._next_index, self._next_index + 1
         return [*begun, PartStarted(message.sent_as, seen_part.index, seen_part.part)]
 
-    def _delta(self, event: PartDelta) -> list[Event]:
+    def _feed_delta(self, event: PartDelta) -> list[Event]:
         message = self._messages.get(event.message_id)
         seen_part = None if message is None else message.parts.get(event.index)
         if message is None or seen_part is None or seen_part.deltas is None or not event.delta:
             return []
         seen_part.deltas.append(event.delta)
         if (
-            seen_part.before == ""
+            seen_part.separator == ""
             and seen_part.index == event.index
             and message.sent_as == event.message_id
         ):
             return [event]
         started = self._start_part(message, event.index, seen_part)
-        before = self._before(message, seen_part) if seen_part.before is None else ""
+        before = self._separator(message, seen_part) if seen_part.separator is None else ""
         delta = before + str(event.delta) if before else event.delta
         return [*started, PartDelta(message.sent_as, seen_part.index or 0, delta)]
 
-    def _part_finished(self, event: PartFinished) -> list[Event]:
+    def _feed_part_end(self, event: PartFinished) -> list[Event]:
         key, part = (event.message_id, event.index), event.part
-        if self._typed == "call" and _is_returned(part):
-            part = _as_text(part)
-        if key in self._held:
-            self._held[key] = part
+        if self._typed == "call" and _is_result_call(part):
+            part = _result_as_text(part)
+        if key in self._withheld:
+            self._withheld[key] = part
         message = self._messages.get(event.message_id)
         seen_part = None if message is None else message.parts.get(event.index)
         if message is None or seen_part is None or part is None:
@@ -259,7 +268,9 @@ class Visible:
         started = self._start_part(message, event.index, seen_part)
         if isinstance(part, TextPart):
             before = (
-                self._before(message, seen_part) if seen_part.before is None else seen_part.before
+                self._separator(message, seen_part)
+                if seen_part.separator is None
+                else seen_part.separator
             )
             part = _replace(part, text=before + part.text) if before else part
         elif isinstance(part, ToolCallPart) and part.run_by == "agent" and not self._calls:
@@ -268,55 +279,59 @@ class Visible:
         seen_part.deltas = None
         return [*started, PartFinished(message.sent_as, seen_part.index or 0, part)]
 
-    def _message_finished(self, event: MessageFinished) -> list[Event]:
+    def _feed_message_end(self, event: MessageFinished) -> list[Event]:
         message = self._messages.get(event.message_id)
         if message is None:
             return []
         message.finish = event
         if message.start.role is Role.MODEL and event.usage is not None:
             self._usage = event.usage if self._usage is None else self._usage + event.usage
-        if self._joins(message):
+        if self._is_joined(message):
             cut = message.cut()
             message.parts.clear()
             return cut
         if not message.sent_as and not message.is_empty:
             return []
         return [
-            *self._begin_message(message),
-            _replace(event, finish_reason=_reason(event, None, waits=message.calls)),
+            *self._start_message(message),
+            _replace(
+                event, finish_reason=_finish_reason(event, None, waits=message.has_client_calls)
+            ),
         ]
 
-    def _message_dropped(self, event: MessageDropped) -> list[Event]:
+    def _feed_message_drop(self, event: MessageDropped) -> list[Event]:
         message = self._messages.pop(event.message_id, None)
         if message is None:
             return []
-        self._held = {key: part for key, part in self._held.items() if key[0] != event.message_id}
-        self._last = None if self._last is message else self._last
-        if not self._joins(message):
+        self._withheld = {
+            key: part for key, part in self._withheld.items() if key[0] != event.message_id
+        }
+        self._last_message = None if self._last_message is message else self._last_message
+        if not self._is_joined(message):
             return [event] if message.sent_as else []
-        if not message.speaks:
+        if not message.has_answer:
             return message.cut()
         why = f"after a part of the answer was sent it began again, which this client cannot be told ({event.reason})"
         error = StreamCutError(f"{why}; send the request again")
-        return [*message.cut(), *self._run_ended(RunError(error, self._run_id))]
+        return [*message.cut(), *self._feed_run_end(RunError(error, self._run_id))]
 
-    def _void(self) -> list[Event]:
+    def _drop_void_answers(self) -> list[Event]:
         """The model is called again: what a typed run has said is no valid answer."""
-        self._held.clear()
+        self._withheld.clear()
         if not (self._typed and self._retractable):
             return []
-        void = [message.start for message in self._messages.values() if message.speaks]
+        void = [message.start for message in self._messages.values() if message.has_answer]
         answers = [start.message_id for start in void if start.role is Role.MODEL]
         return [
             event
             for message_id in answers
-            for event in self._message_dropped(MessageDropped(message_id, "no valid answer"))
+            for event in self._feed_message_drop(MessageDropped(message_id, "no valid answer"))
         ]
 
-    def _run_ended(self, event: RunFinished | RunError) -> list[Event]:
+    def _feed_run_end(self, event: RunFinished | RunError) -> list[Event]:
         answer: list[Event] = []
         if isinstance(event, RunFinished) and event.outcome == "success":
-            withheld, self._held, self._typed = self._held, {}, None
+            withheld, self._withheld, self._typed = self._withheld, {}, None
             whole = [
                 part_event
                 for key, part in withheld.items()
@@ -325,29 +340,29 @@ class Visible:
             ]
             answer = [seen for part_event in whole for seen in self.feed(part_event)]
         ended = self._end_answer(event)
-        self._over = True
+        self._is_over = True
         if isinstance(event, RunError):
-            event = _replace(event, error=_public(event.error))
+            event = _replace(event, error=_without_result(event.error))
         return [*answer, *ended, event]
 
     def _end_answer(self, event: RunFinished | RunError | None) -> list[Event]:
         """The end of the one message that the model's are told as."""
-        last = self._last
+        last = self._last_message
         begun = (
             []
             if last is None or self._retractable or self._answer is not None
-            else self._begin_message(last)
+            else self._start_message(last)
         )
         if self._answer is None:
             return []
         cut = [
             cut_event
             for message in self._messages.values()
-            if self._joins(message)
+            if self._is_joined(message)
             for cut_event in message.cut()
         ]
         finish = (last and last.finish) or MessageFinished("")
-        reason = _reason(finish, event, waits=last is not None and last.calls)
+        reason = _finish_reason(finish, event, waits=last is not None and last.has_client_calls)
         usage = (event.usage if isinstance(event, RunFinished) else None) or self._usage
         # A wire may have the reason there too.
         native = finish.native if reason is finish.finish_reason else None
@@ -364,8 +379,8 @@ class Visible:
     ) -> Content | OpenText | None:
         """A part as the client sees it begin; `None`: it does not."""
         by_call = self._typed == "call" and message.start.role is Role.MODEL
-        if by_call and _is_returned(part) and not message.returned:
-            message.returned = True
+        if by_call and _is_result_call(part) and not message.has_result:
+            message.has_result = True
             return OpenText()
         if (
             isinstance(part, ToolCallPart | ToolResultPart)
@@ -375,36 +390,36 @@ class Visible:
             return None
         return None if by_call and isinstance(part, TextPart) else part
 
-    def _is_clients(self, call: ToolCallPart) -> bool:
+    def _runs_at_client(self, call: ToolCallPart) -> bool:
         return call.run_by == "client" or (self._calls and call.run_by == "agent")
 
-    def _joins(self, message: SeenMessage) -> bool:
+    def _is_joined(self, message: SeenMessage) -> bool:
         """Whether a message is told as a part of the one answer."""
         return not self._retractable and message.start.role is Role.MODEL
 
-    def _begin_message(self, message: SeenMessage) -> list[Event]:
+    def _start_message(self, message: SeenMessage) -> list[Event]:
         """The start of what a message is told in, where that was not told yet."""
         if message.sent_as:
             return []
         start, is_first = message.start, True
-        if self._joins(message):
+        if self._is_joined(message):
             is_first = self._answer is None
             start = self._answer = self._answer or start
         message.sent_as = start.message_id
         return [start] if is_first else []
 
-    def _before(self, message: SeenMessage, seen_part: SeenPart) -> str:
+    def _separator(self, message: SeenMessage, seen_part: SeenPart) -> str:
         """What is told before a part's text, asked once: a line's end where tools ran since another
         message's text."""
-        seen_part.before = ""
-        if isinstance(seen_part.part, TextPart) and self._joins(message):
+        seen_part.separator = ""
+        if isinstance(seen_part.part, TextPart) and self._is_joined(message):
             if self._after_tools and self._spoken_by not in (None, message):
-                seen_part.before = "\n"
+                seen_part.separator = "\n"
             self._spoken_by = message
-        return seen_part.before
+        return seen_part.separator
 
 
-def _reason(
+def _finish_reason(
     finish: MessageFinished, ended: RunFinished | RunError | None, *, waits: bool
 ) -> FinishReason | None:
     """Why the answer ended, for who sees only a part of it. `waits`: a call is seen that the client
@@ -419,17 +434,17 @@ def _reason(
     return FinishReason.stop if reason is FinishReason.tool_calls and not waits else reason
 
 
-def _is_returned(part: Content | OpenText) -> TypeGuard[ToolCallPart]:
+def _is_result_call(part: Content | OpenText) -> TypeGuard[ToolCallPart]:
     return isinstance(part, ToolCallPart) and part.run_by == "agent" and part.name == RETURN_RESULT
 
 
-def _as_text(call: ToolCallPart) -> TextPart | None:
+def _result_as_text(call: ToolCallPart) -> TextPart | None:
     """The arguments of a call as the text of an answer."""
     text = arguments_text(call) if call.state == "complete" else call.raw
     return TextPart(text) if text else None
 
 
-def _public(error: DragomanError) -> DragomanError:
+def _without_result(error: DragomanError) -> DragomanError:
     """The error without what the run had come to, of which the client has seen its part."""
     error = copy(error)
     error.partial = error.result = None

@@ -74,18 +74,18 @@ def app(
     from dragoman.agent import Agent
     from dragoman.http_server.guard import HostGuard, host_names, page_origins
     from dragoman.runs import open_log
-    from dragoman.serve.apis.cards import cards_of
+    from dragoman.serve.apis.cards import assign_cards
     from dragoman.serve.core.agents import AgentBackend
     from dragoman.serve.core.service import Service
     from dragoman.serve.core.stream import Backend
     from dragoman.serve.endpoint import Endpoint, is_offered
-    from dragoman.serve.http.callers import authenticator
+    from dragoman.serve.http.callers import make_authenticator
     from dragoman.serve.http.limits import ServerLimits
-    from dragoman.serve.http.places import absent, places
-    from dragoman.serve.operations import Probes, operations
+    from dragoman.serve.http.method_paths import answer_missing, method_paths
+    from dragoman.serve.operations import Probes, operation_routes
     from dragoman.serve.store.memory_answers import open_answers
 
-    _check(gateway, limits, webhooks)
+    _check_arguments(gateway, limits, webhooks)
     names, pages = (
         host_names(hosts),
         page_origins(origins),
@@ -95,15 +95,15 @@ def app(
         backends.append(gateway)
     if agents is not None or gateway is None:
         backends.append(AgentBackend(Agent[None]("local") if agents is None else agents, policy))
-    of_agents = [
+    agent_names = [
         name for backend in backends if isinstance(backend, AgentBackend) for name in backend.names
     ]
-    authenticate, agent_cards = authenticator(auth), cards_of(cards, of_agents)
+    authenticate, agent_cards = make_authenticator(auth), assign_cards(cards, agent_names)
 
-    def opened() -> tuple[AnswerStore, RunLog]:
+    def open_stores() -> tuple[AnswerStore, RunLog]:
         return open_answers(store), log or open_log(store if isinstance(store, str) else "memory:")
 
-    answers, runs_log = opened()
+    answers, runs_log = open_stores()
     service = Service(
         backends,
         authenticate=authenticate,
@@ -113,33 +113,33 @@ def app(
         cards=agent_cards,
         answers=answers,
         log=runs_log,
-        reopened=opened if isinstance(store, str) and store != "memory:" else None,
+        reopen_stores=open_stores if isinstance(store, str) and store != "memory:" else None,
     )
-    served = [wires.get(name) for name in wires.names()]
-    found = places(served, is_offered)
+    served_wires = [wires.get(name) for name in wires.names()]
+    paths = method_paths(served_wires, is_offered)
     routes = [
         Route(
-            place.path.replace("{model}", "{model:path}"),
-            Endpoint(place, service),
-            methods=[place.method],
+            method_path.path.replace("{model}", "{model:path}"),
+            Endpoint(method_path, service),
+            methods=[method_path.method],
         )
-        for place in found
+        for method_path in paths
     ]
-    made = Starlette(
-        routes=[*operations(service, found), *routes],
+    application = Starlette(
+        routes=[*operation_routes(service, paths), *routes],
         lifespan=lambda _: service.running(),
         middleware=[
             Middleware(Probes, service=service),
             Middleware(HostGuard, hosts=names, origins=pages),
         ],
-        exception_handlers={404: absent, 405: absent},
+        exception_handlers={404: answer_missing, 405: answer_missing},
     )
-    made.router.redirect_slashes = False
-    made.state.service = service
-    return made
+    application.router.redirect_slashes = False
+    application.state.service = service
+    return application
 
 
-def _check(gateway: object, limits: object, webhooks: object) -> None:
+def _check_arguments(gateway: object, limits: object, webhooks: object) -> None:
     from dragoman.serve.gateway.gateway import Gateway
     from dragoman.serve.http.limits import ServerLimits
     from dragoman.transport.address_policy import AddressPolicy

@@ -24,8 +24,8 @@ from dragoman.serve.core.service import Service
 from dragoman.serve.http.body import BodyTimeoutError, json_object, read_body
 from dragoman.serve.http.callers import STRANGER, Caller, find_keys
 from dragoman.serve.http.connection import Connection
+from dragoman.serve.http.method_paths import MethodPath
 from dragoman.serve.http.observed import Observed, log_failure
-from dragoman.serve.http.places import MethodPath
 from dragoman.wires.serving import get_serving
 from dragoman.wires.wire import Wire
 
@@ -33,7 +33,7 @@ __all__ = ["Endpoint", "api_of", "is_offered"]
 
 _LOG = logger("serve")
 _MOST_FIELDS = 100
-_ID = "x-request-id"
+_ID_HEADER = "x-request-id"
 """Header of every answer with the call's id, beside that in which the API's clients look for it."""
 _APIS: Mapping[str, Api] = {
     "a2a": A2aApi(),
@@ -43,12 +43,12 @@ _APIS: Mapping[str, Api] = {
     "openai_responses": ResponsesApi(),
 }
 """Name of a wire → its API, if it has anything that others do not."""
-_USUAL = Api({**models.HANDLERS, **runs.HANDLERS})
+_DEFAULT_API = Api({**models.HANDLERS, **runs.HANDLERS})
 
 
 def api_of(wire: Wire) -> Api:
     """Returns what the server does for clients of a wire."""
-    return _APIS.get(wire.name, _USUAL)
+    return _APIS.get(wire.name, _DEFAULT_API)
 
 
 def is_offered(wire: Wire, purpose: str) -> bool:
@@ -59,8 +59,8 @@ def is_offered(wire: Wire, purpose: str) -> bool:
 class Endpoint:
     """One place of the server."""
 
-    def __init__(self, place: MethodPath, service: Service) -> None:
-        self.place = place
+    def __init__(self, method_path: MethodPath, service: Service) -> None:
+        self.method_path = method_path
         """Where it is."""
         self._service = service
 
@@ -70,14 +70,14 @@ class Endpoint:
             name.decode("latin-1").lower(): value.decode("latin-1")
             for name, value in scope["headers"]
         }
-        wire, route = self._chosen(headers)
-        place, clock = self.place, asyncio.get_running_loop().time
+        wire, route = self._choose_route(headers)
+        method_path, clock = self.method_path, asyncio.get_running_loop().time
         observed = Observed(
             call_id=self._service.new_id(),
             wire=wire.name,
             purpose=route.purpose,
-            method=place.method,
-            path=place.path,
+            method=method_path.method,
+            path=method_path.path,
             started=clock(),
         )
         try:
@@ -97,26 +97,26 @@ class Endpoint:
         observed: Observed,
     ) -> None:
         service = self._service
-        named = dict.fromkeys([_ID, api_of(wire).id_header], observed.id)
+        id_headers = dict.fromkeys([_ID_HEADER, api_of(wire).id_header], observed.id)
         try:
-            caller = await self._caller(wire, route, scope)
+            caller = await self._find_caller(wire, route, scope)
             observed.caller = caller.name
-            with service.gate.call(caller), service.gate.room() as take:
+            with service.gate.count_call(caller), service.gate.hold_bytes() as take:
                 data = (
                     await read_body(receive, headers, service.limits, take)
                     if scope["method"] == "POST"
                     else b""
                 )
-                connection = Connection(receive, send, service.limits, named)
+                connection = Connection(receive, send, service.limits, id_headers)
 
                 async def work() -> None:
-                    call = self._call(
+                    call = self._make_call(
                         scope, headers, wire, route, caller, data, connection, observed
                     )
                     await call.api.handlers[route.purpose](call)
 
                 async with connection:
-                    with service.gate.connection(connection):
+                    with service.gate.track_connection(connection):
                         error = await connection.run(work)
                     if error is not None:
                         await self._end_with(
@@ -134,7 +134,7 @@ class Endpoint:
             return
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer of its API
             observed.status = await self._refuse(
-                Connection(receive, send, service.limits, named),
+                Connection(receive, send, service.limits, id_headers),
                 wire,
                 route,
                 error,
@@ -143,11 +143,11 @@ class Endpoint:
             log_failure(observed, error, observed.status)
 
     async def _end_with(
-        self, connection: Connection, wire: Wire, route: Route, error: Exception, kind: str
+        self, connection: Connection, wire: Wire, route: Route, error: Exception, media_type: str
     ) -> None:
         """Answers with an error, or ends a stream with it."""
         if not connection.started:
-            await self._refuse(connection, wire, route, error, kind)
+            await self._refuse(connection, wire, route, error, media_type)
             return
         try:
             await connection.end_with(public(error))
@@ -155,18 +155,18 @@ class Endpoint:
             _LOG.exception("an answer broke off, and its client could not read why")
 
     async def _refuse(
-        self, connection: Connection, wire: Wire, route: Route, error: Exception, kind: str
+        self, connection: Connection, wire: Wire, route: Route, error: Exception, media_type: str
     ) -> int:
         """Answers with an error, as the wire's API does → its status. `kind`: the media type of
         what was sent."""
-        shown = api_of(wire).refuse(wire, public(error), route.purpose, kind)
-        headers = {"content-type": "application/json", **shown.headers}
+        response = api_of(wire).refuse(wire, public(error), route.purpose, media_type)
+        headers = {"content-type": "application/json", **response.headers}
         if isinstance(error, BodyTimeoutError):
             headers["connection"] = "close"  # where its next request begins, nobody knows
-        await connection.respond(shown.status, headers, json_bytes.encode(shown.body))
-        return shown.status
+        await connection.respond(response.status, headers, json_bytes.encode(response.body))
+        return response.status
 
-    async def _caller(self, wire: Wire, route: Route, scope: Scope) -> Caller:
+    async def _find_caller(self, wire: Wire, route: Route, scope: Scope) -> Caller:
         presented = find_keys(scope["headers"], scope["query_string"], get_serving(wire).keys)
         caller = await self._service.authenticate(presented)
         if caller is None and route.public and not presented:
@@ -179,13 +179,13 @@ class Endpoint:
             )
         return caller
 
-    def _chosen(self, headers: dict[str, str]) -> tuple[Wire, Route]:
-        candidates = self.place.candidates
-        named = [each for each in candidates if each[1].header and each[1].header in headers]
-        plain = [each for each in candidates if not each[1].header]
-        return (named or plain or list(candidates))[0]
+    def _choose_route(self, headers: dict[str, str]) -> tuple[Wire, Route]:
+        candidates = self.method_path.candidates
+        matches = [each for each in candidates if each[1].header and each[1].header in headers]
+        defaults = [each for each in candidates if not each[1].header]
+        return (matches or defaults or list(candidates))[0]
 
-    def _call(
+    def _make_call(
         self,
         scope: Scope,
         headers: dict[str, str],
@@ -211,7 +211,7 @@ class Endpoint:
             route=route,
             caller=caller,
             path=f"{path}?{query}" if query else path,
-            query=_fields(query),
+            query=_parse_query(query),
             headers=headers,
             parameters=parameters,
             body=body,
@@ -222,7 +222,7 @@ class Endpoint:
         )
 
 
-def _fields(query: str) -> dict[str, str]:
+def _parse_query(query: str) -> dict[str, str]:
     try:
         return (
             dict(parse_qsl(query, keep_blank_values=True, max_num_fields=_MOST_FIELDS))

@@ -15,11 +15,11 @@ from dragoman import json_bytes
 from dragoman.json_bytes import JsonMap
 from dragoman.serve.core.service import Service
 from dragoman.serve.http.callers import find_keys
+from dragoman.serve.http.method_paths import MethodPath
 from dragoman.serve.http.observed import CONTENT_TYPE
-from dragoman.serve.http.openapi import description
-from dragoman.serve.http.places import MethodPath
+from dragoman.serve.http.openapi import describe_server
 
-__all__ = ["Probes", "operations"]
+__all__ = ["Probes", "operation_routes"]
 
 _METHODS = ("GET", "HEAD")
 
@@ -41,23 +41,23 @@ class Probes:
         if path not in ("/healthz", "/readyz") or scope["method"] not in _METHODS:
             await self._app(scope, receive, send)
             return
-        ends = path == "/readyz" and self._service.gate.closed
+        is_closing = path == "/readyz" and self._service.gate.closed
         answer = PlainTextResponse(
-            "the server is about to end" if ends else "ok", 503 if ends else 200
+            "the server is about to end" if is_closing else "ok", 503 if is_closing else 200
         )
         await answer(scope, receive, send)
 
 
-def operations(service: Service, places: Sequence[MethodPath]) -> list[Route]:
+def operation_routes(service: Service, method_paths: Sequence[MethodPath]) -> list[Route]:
     """The routes of `/metrics` and `/openapi.json`. `places`: what the latter describes."""
-    described = cache(lambda: description(places, has_keys=service.has_keys))
+    describe = cache(lambda: describe_server(method_paths, has_keys=service.has_keys))
     return [
-        Route("/metrics", _metrics(service), methods=["GET"]),
-        Route("/openapi.json", _openapi(described), methods=["GET"]),
+        Route("/metrics", _handle_metrics(service), methods=["GET"]),
+        Route("/openapi.json", _handle_openapi(describe), methods=["GET"]),
     ]
 
 
-def _metrics(service: Service) -> Callable[[Request], Awaitable[Response]]:
+def _handle_metrics(service: Service) -> Callable[[Request], Awaitable[Response]]:
     async def metrics(request: Request) -> Response:
         """For all whose key may use every model, since it speaks of every client's calls."""
         presented = find_keys(request.scope["headers"], b"")
@@ -76,13 +76,13 @@ def _metrics(service: Service) -> Callable[[Request], Awaitable[Response]]:
     return metrics
 
 
-def _openapi(
-    described: Callable[[], JsonMap],
+def _handle_openapi(
+    describe: Callable[[], JsonMap],
 ) -> Callable[[Request], Awaitable[Response]]:
     async def openapi(request: Request) -> Response:
         root = request.scope.get("root_path", "")
         return Response(
-            json_bytes.encode({**described(), "servers": [{"url": root or "/"}]}),
+            json_bytes.encode({**describe(), "servers": [{"url": root or "/"}]}),
             media_type="application/json",
         )
 

@@ -14,7 +14,7 @@ import uvicorn
 
 from dragoman.arguments import wrong_type_error
 from dragoman.errors import SettingsError
-from dragoman.http_server.listening import listening, make_config, on_signals, url_of
+from dragoman.http_server.listening import handle_signals, make_config, open_listener, server_url
 from dragoman.runtime import is_loopback
 from dragoman.serve.core.service import Service
 
@@ -40,7 +40,7 @@ class ServerOptions(TypedDict, total=False):
     """Gets the URL once clients can connect."""
 
 
-def run_server(app: Starlette, **how: Unpack[ServerOptions]) -> None:
+def run_server(app: Starlette, **options: Unpack[ServerOptions]) -> None:
     """`serve_http` in an event loop of its own: uvloop's, where that is installed.
 
     Raises:
@@ -52,7 +52,7 @@ def run_server(app: Starlette, **how: Unpack[ServerOptions]) -> None:
 
         factory = uvloop.new_event_loop
     with asyncio.Runner(loop_factory=factory) as runner:
-        runner.run(serve_http(app, **how))
+        runner.run(serve_http(app, **options))
 
 
 async def serve_http(
@@ -89,21 +89,21 @@ async def serve_http(
         raise SettingsError(
             f"{host} can be reached from other machines; give keys that clients must send (auth=), or serve on 127.0.0.1"
         )
-    with listening(host, port) as listener:
+    with open_listener(host, port) as listener:
         service.gate.closed = False
         server = _Server(
-            app, (lambda: ready(url_of(host, listener))) if ready is not None else None
+            app, (lambda: ready(server_url(host, listener))) if ready is not None else None
         )
-        ending = _Ending(server, service, drain_seconds)
+        shutdown = _Shutdown(server, service, drain_seconds)
         task = asyncio.create_task(server.serve([listener]))
         try:
-            with on_signals(ending.begin, ending.at_once):
+            with handle_signals(shutdown.begin, shutdown.stop_now):
                 await asyncio.shield(task)
         finally:
-            ending.at_once()
+            shutdown.stop_now()
             with anyio.CancelScope(shield=True):
                 await asyncio.wait((task,))
-                await ending.wait()
+                await shutdown.wait()
 
 
 class _Server(uvicorn.Server):
@@ -128,7 +128,7 @@ class _Server(uvicorn.Server):
         yield
 
 
-class _Ending:
+class _Shutdown:
     """How a server ends: in good order, or at once."""
 
     def __init__(self, server: _Server, service: Service, seconds: float) -> None:
@@ -141,7 +141,7 @@ class _Ending:
         if self._draining is None:
             self._draining = asyncio.create_task(self._drain())
 
-    def at_once(self) -> None:
+    def stop_now(self) -> None:
         """All calls end now."""
         self._service.interrupt()
         self._server.should_exit = True
@@ -158,6 +158,6 @@ class _Ending:
 
     async def _drain(self) -> None:
         with anyio.move_on_after(self._seconds):
-            await self._service.drained()
+            await self._service.drain()
         self._service.interrupt()
         self._server.should_exit = True

@@ -28,14 +28,14 @@ def check_address(url: str, thing: str, short: str) -> None:
     scheme, _, remainder = url.partition("://")
     if scheme not in _EXTRAS or not remainder.strip("/"):
         # A URL may hold a password.
-        named = scheme if remainder else url.partition(":")[0]
+        shown_scheme = scheme if remainder else url.partition(":")[0]
         raise SettingsError(
-            f'"{named}" is no {thing}: give "memory:", "sqlite:///PATH" or "postgresql://USER:PASSWORD@HOST/DATABASE"'
+            f'"{shown_scheme}" is no {thing}: give "memory:", "sqlite:///PATH" or "postgresql://USER:PASSWORD@HOST/DATABASE"'
         )
     extra, packages = _EXTRAS[scheme]
-    if lacking := [package for package in packages if find_spec(package) is None]:
+    if missing := [package for package in packages if find_spec(package) is None]:
         raise SettingsError(
-            f"a {short} in {scheme} needs {', '.join(lacking)}: {extra_hint(extra)}"
+            f"a {short} in {scheme} needs {', '.join(missing)}: {extra_hint(extra)}"
         )
 
 

@@ -26,14 +26,14 @@ T = TypeVar("T")
 
 _READERS = 2
 """Threads that read."""
-_TRIES = 6
+_ATTEMPTS = 6
 """How often work is done again that another process got in the way of."""
-_MET = {"40001", "40P01", "23503"}
+_CONFLICT_STATES = {"40001", "40P01", "23503"}
 """What Postgres says where two transactions met: they are not serial, they wait for each other, or
 one deleted what the other refers to."""
 
 
-def _run_each(connection: Connection, works: Sequence[Work]) -> list[Any]:
+def _run_works(connection: Connection, works: Sequence[Work]) -> list[Any]:
     return [work(connection) for work in works]
 
 
@@ -51,7 +51,7 @@ class Database:
         *,
         name: str,
         failure: Callable[[str], DragomanError],
-        carry_out: Callable[[Connection, Sequence[Any]], Sequence[Any]] = _run_each,
+        carry_out: Callable[[Connection, Sequence[Any]], Sequence[Any]] = _run_works,
         pause: float = 0.0,
     ) -> None:
         """Opens nothing yet.
@@ -101,7 +101,7 @@ class Database:
             DragomanError: what the work raised, or the database failed, or it is closed.
         """
 
-        def done() -> T:
+        def run_work() -> T:
             self._open()
             try:
                 with self._read_engine.connect() as connection:
@@ -110,7 +110,7 @@ class Database:
                 raise self._store_error(error) from error
 
         try:
-            future = self._readers.submit(done)
+            future = self._readers.submit(run_work)
         except RuntimeError as error:
             raise self._closed_error() from error
         return await asyncio.wrap_future(future)
@@ -134,7 +134,7 @@ class Database:
         # each.
         if len(works) > 1:
             try:
-                return self._transaction(works)
+                return self._run_transaction(works)
             except _NotBegunError as error:
                 # No work is to blame, and each alone would wait as long again.
                 return [self._store_error(error.cause) for _ in works]
@@ -142,9 +142,9 @@ class Database:
                 if isinstance(error, SQLAlchemyError) and not _is_undone(error):
                     return [self._store_error(error) for _ in works]
             return [result for work in works for result in self._commit([work])]
-        for last in range(_TRIES - 1, -1, -1):
+        for last in range(_ATTEMPTS - 1, -1, -1):
             try:
-                return self._transaction(works)
+                return self._run_transaction(works)
             except _NotBegunError as error:
                 return [self._store_error(error.cause)]
             except SQLAlchemyError as error:
@@ -163,7 +163,7 @@ class Database:
                 return [error]
         raise AssertionError
 
-    def _transaction(self, works: Sequence[Any]) -> Sequence[Any]:
+    def _run_transaction(self, works: Sequence[Any]) -> Sequence[Any]:
         try:
             transaction = self._begin()
             with transaction:
@@ -226,4 +226,6 @@ def _is_undone(error: SQLAlchemyError) -> bool:
 
 
 def _is_conflict(error: SQLAlchemyError) -> bool:
-    return isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", None) in _MET
+    return (
+        isinstance(error, DBAPIError) and getattr(error.orig, "sqlstate", None) in _CONFLICT_STATES
+    )

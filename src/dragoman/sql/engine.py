@@ -71,8 +71,8 @@ DIALECTS = {
 _PRAGMAS = ("synchronous = NORMAL", "foreign_keys = ON")
 """With WAL, NORMAL keeps what was committed when a process is killed; when power fails the last
 commits may be gone, none is torn."""
-_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-_SECONDS = 30
+_LOCK_ERRORS = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+_LOCK_SECONDS = 30
 """How long one waits for another that writes."""
 
 
@@ -90,17 +90,17 @@ def open_engine(url: str, *, connections: int, writes: bool) -> Engine:
         **({} if writes else {"isolation_level": "AUTOCOMMIT"}),
     )
     if engine.dialect.name == "sqlite":
-        event.listen(engine, "connect", _prepare)
+        event.listen(engine, "connect", _prepare_sqlite)
         if writes:
-            event.listen(engine, "begin", _begin)
+            event.listen(engine, "begin", _begin_immediate)
     return engine
 
 
-def _prepare(connection: Any, _record: Any) -> None:
+def _prepare_sqlite(connection: Any, _record: Any) -> None:
     # The driver begins no transaction by itself.
     connection.isolation_level = None
     cursor = connection.cursor()
-    cursor.execute(f"PRAGMA busy_timeout = {1000 * _SECONDS}")
+    cursor.execute(f"PRAGMA busy_timeout = {1000 * _LOCK_SECONDS}")
     _use_wal(cursor)
     for pragma in _PRAGMAS:
         cursor.execute(f"PRAGMA {pragma}")
@@ -108,19 +108,19 @@ def _prepare(connection: Any, _record: Any) -> None:
 
 
 def _use_wal(cursor: sqlite3.Cursor) -> None:
-    until = time.monotonic() + _SECONDS
+    deadline = time.monotonic() + _LOCK_SECONDS
     while True:
         try:
             cursor.execute("PRAGMA journal_mode = WAL")
         except sqlite3.OperationalError as error:
             # Two that open a new file at once: SQLite does not wait here by itself. Any other error
             # (a read-only disk, a folder that is missing) will not go away.
-            if error.sqlite_errorcode & 0xFF not in _LOCKED or time.monotonic() > until:
+            if error.sqlite_errorcode & 0xFF not in _LOCK_ERRORS or time.monotonic() > deadline:
                 raise
             time.sleep(0.005)
         else:
             return
 
 
-def _begin(connection: Connection) -> None:
+def _begin_immediate(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE")

@@ -31,7 +31,7 @@ _ALEMBIC = threading.Lock()
 class Migrations(msgspec.Struct, frozen=True):
     """The tables of one purpose, through their versions. Several purposes may share a database."""
 
-    place: str
+    location: str
     """A package and its folder of Alembic scripts, such as `dragoman.runs:migrations`."""
     head: str
     """The newest version."""
@@ -55,7 +55,7 @@ def migrate(engine: Engine, migrations: Migrations) -> None:
         connection.execute(text(DIALECTS[engine.dialect.name].lock))
         if _is_current(connection, migrations):
             return
-        version = _version(connection, migrations.versions)
+        version = _read_version(connection, migrations.versions)
         if version == migrations.head:
             _restore_tables(connection, migrations)
         elif version is None and _has_stray_tables(connection, migrations):
@@ -67,7 +67,7 @@ def migrate(engine: Engine, migrations: Migrations) -> None:
 
 def _is_current(connection: Connection, migrations: Migrations) -> bool:
     """True if the version is the newest and no table is missing."""
-    if _version(connection, migrations.versions) != migrations.head:
+    if _read_version(connection, migrations.versions) != migrations.head:
         return False
     return migrations.tables.tables.keys() <= set(inspect(connection).get_table_names())
 
@@ -93,14 +93,14 @@ def _run_alembic(command_name: str, connection: Connection, migrations: Migratio
         from alembic.config import Config
 
         config = Config()
-        config.set_main_option("script_location", migrations.place)
+        config.set_main_option("script_location", migrations.location)
         config.set_main_option("path_separator", "os")
         config.attributes["connection"] = connection
         run: Callable[[Any, str], None] = getattr(command, command_name)
         run(config, "head")
 
 
-def _version(connection: Connection, versions: str) -> str | None:
+def _read_version(connection: Connection, versions: str) -> str | None:
     if not inspect(connection).has_table(versions):
         return None
     return connection.execute(text(f"SELECT version_num FROM {versions}")).scalar()  # noqa: S608 - a constant

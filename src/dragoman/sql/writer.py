@@ -14,7 +14,7 @@ from dragoman.runtime import running_loop
 
 __all__ = ["Writer"]
 
-_Waiting = tuple[Any, asyncio.Future[Any], asyncio.AbstractEventLoop]
+_QueuedWork = tuple[Any, asyncio.Future[Any], asyncio.AbstractEventLoop]
 
 
 class Writer:
@@ -36,7 +36,7 @@ class Writer:
         seconds from one commit to the next at least."""
         self._commit = commit
         self._name, self._closed_error, self._pause = name, closed, pause
-        self._queue: SimpleQueue[_Waiting | None] = SimpleQueue()
+        self._queue: SimpleQueue[_QueuedWork | None] = SimpleQueue()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
         self._closed = False
@@ -49,15 +49,17 @@ class Writer:
             Exception: it was refused or failed, or the writer is closed.
         """
         loop = running_loop()
-        done: asyncio.Future[Any] = loop.create_future()
+        future: asyncio.Future[Any] = loop.create_future()
         with self._lock:
             if self._closed:
                 raise self._closed_error()
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+                self._thread = threading.Thread(
+                    target=self._write_until_closed, name=self._name, daemon=True
+                )
                 self._thread.start()
-            self._queue.put((work, done, loop))
-        return await done
+            self._queue.put((work, future, loop))
+        return await future
 
     def close(self) -> None:
         """Does what was given, and ends the thread. Blocks until then."""
@@ -68,51 +70,51 @@ class Writer:
             self._queue.put(None)
             thread.join()
 
-    def _work(self) -> None:
+    def _write_until_closed(self) -> None:
         written_at = -self._pause
-        going = True
-        while going:
+        is_open = True
+        while is_open:
             first = self._queue.get()
-            if (early := written_at + self._pause - monotonic()) > 0 and first is not None:
-                sleep(early)
-            waiting, going = self._rest(first)
-            if waiting:
+            if (seconds_left := written_at + self._pause - monotonic()) > 0 and first is not None:
+                sleep(seconds_left)
+            queued, is_open = self._drain_queue(first)
+            if queued:
                 written_at = monotonic()
-                self._write(waiting)
+                self._write(queued)
 
-    def _rest(self, first: _Waiting | None) -> tuple[list[_Waiting], bool]:
+    def _drain_queue(self, first: _QueuedWork | None) -> tuple[list[_QueuedWork], bool]:
         """What is in the queue, and whether more may come."""
-        waiting: list[_Waiting] = []
+        queued: list[_QueuedWork] = []
         entry = first
         try:
             while entry is not None:
-                waiting.append(entry)
+                queued.append(entry)
                 entry = self._queue.get_nowait()
         except Empty:
-            return waiting, True
-        return waiting, False
+            return queued, True
+        return queued, False
 
-    def _write(self, waiting: list[_Waiting]) -> None:
+    def _write(self, queued: list[_QueuedWork]) -> None:
         try:
-            results = self._commit([work for work, _, _ in waiting])
+            results = self._commit([work for work, _, _ in queued])
         except Exception as error:  # noqa: BLE001 - whatever the driver raises, those who wait must be told
-            results = [error] * len(waiting)
+            results = [error] * len(queued)
         loops: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any]]] = {}
-        for (_, done, loop), result in zip(waiting, results, strict=True):
-            loops.setdefault(loop, []).append((done, result))
-        for loop, settled in loops.items():
+        for (_, future, loop), result in zip(queued, results, strict=True):
+            loops.setdefault(loop, []).append((future, result))
+        for loop, outcomes in loops.items():
             try:
-                loop.call_soon_threadsafe(_settle, settled)
+                loop.call_soon_threadsafe(_settle_futures, outcomes)
             except RuntimeError:
                 # It is closed, and nobody waits.
                 continue
 
 
-def _settle(settled: list[tuple[asyncio.Future[Any], Any]]) -> None:
-    for done, result in settled:
-        if done.done():
+def _settle_futures(outcomes: list[tuple[asyncio.Future[Any], Any]]) -> None:
+    for future, result in outcomes:
+        if future.done():
             continue
         if isinstance(result, Exception):
-            done.set_exception(result)
+            future.set_exception(result)
         else:
-            done.set_result(result)
+            future.set_result(result)

@@ -1,5 +1,4 @@
-"""The conformance kit: what every wire and every provider must do, one function per behaviour. Also
-for yours.
+"""Tests for agents, and the conformance kit for wires, providers and stores.
 
     import pytest
     from dragoman import testing
@@ -8,9 +7,10 @@ for yours.
     def test_acme(check):
         check()
 
-A check returns, or raises `CheckFailed`, or `Skipped` where it does not apply. It needs no pytest,
-no event loop and no network: a scripted server answers by the wire's own other half. `python -m
-dragoman.testing acme` prints a report; with `--live` it asks the real server.
+A check is one behaviour. It returns, or raises `CheckFailed`, or `Skipped` if it does not apply. It
+needs no pytest, no event loop and no network: a scripted server answers with the wire's own
+encoder. `python -m dragoman.testing acme` prints a report; with `--live` it asks the real server.
+`ScriptedModel` is a model for tests of agents.
 """
 
 from __future__ import annotations
@@ -80,19 +80,20 @@ def wire_checks(wire: Wire | str, **options: Any) -> list[BoundCheck]:
     """Returns the checks of a wire. `options`: `signed` and `recordings`, as for `WireBench`.
 
     Raises:
-        SettingsError: no wire has that name, or it is a class.
+        SettingsError: no wire has that name, or the wire is a class and not an instance.
     """
     subject = wires.get(wire) if isinstance(wire, str) else _instance(wire)
     return [BoundCheck(check, subject, options) for check in WIRE_CHECKS]
 
 
 def provider_checks(provider: Provider | str, **options: Any) -> list[BoundCheck]:
-    """Returns the checks of a provider without those of its wire. `options`: as for
-    `ProviderBench`: `live`, `transport`, `recordings`, `model`, `api_key`, `base_url`, `headers`,
-    `environment`, `signed`.
+    """Returns the checks of a provider without those of its wire.
+
+    `options`: as for `ProviderBench`: `live`, `transport`, `recordings`, `model`, `api_key`,
+    `base_url`, `headers`, `environment`, `signed`.
 
     Raises:
-        SettingsError: no provider has that name, or it is a class, or an agent that has no model's API.
+        SettingsError: no provider has that name, it is a class, or it names agents and no model.
     """
     subject = providers.get(provider) if isinstance(provider, str) else _instance(provider)
     if wires.client(subject.wire) is not None:
@@ -105,9 +106,14 @@ def provider_checks(provider: Provider | str, **options: Any) -> list[BoundCheck
 def store_checks(
     make: Callable[[], Store], *, name: str = "", shared: bool = False
 ) -> list[BoundCheck]:
-    """The checks of a store of messages. `make` gives one; each check takes one and closes it, and
-    deletes the threads that it made. `shared`: two of them hold the same, as those of one database
-    do. `name`: for reports; else the function's."""
+    """Returns the checks of a message store.
+
+    Args:
+        make: returns a store. Each check calls it, deletes the threads that it creates, and
+            closes the store.
+        name: the store's name in reports; by default the function's.
+        shared: True if two stores from `make` hold the same data, as two of one database do.
+    """
     factory = StoreFactory(make, name or getattr(make, "__name__", "store"))
     return [BoundCheck(check, factory, {"shared": shared}) for check in STORE_CHECKS]
 
@@ -116,8 +122,8 @@ def answer_store_checks(make: Callable[[], AnswerStore], *, name: str = "") -> l
     """Returns the checks of a store of a server's answers (`serve.app(store=…)`).
 
     Args:
-        make: gives a store; each check takes one, deletes what it saved, and closes it.
-        name: for reports; by default the function's.
+        make: returns a store. Each check calls it, deletes what it saves, and closes the store.
+        name: the store's name in reports; by default the function's.
     """
     factory = StoreFactory(make, name or getattr(make, "__name__", "store"))
     return [BoundCheck(check, factory, {}) for check in ANSWER_STORE_CHECKS]
@@ -130,11 +136,12 @@ def checks(
     recordings: Path | str | None = None,
     **options: Any,
 ) -> list[BoundCheck]:
-    """Returns all checks of a provider: that of its record, those of its wire, then its own.
-    `signed`: as for both; `recordings`: both run over them; `options`: as for `provider_checks`.
+    """Returns all checks of a provider: its record, then its wire, then its other behaviour.
+
+    `signed` and `recordings` are for both benches, `options` for `provider_checks`.
 
     Raises:
-        SettingsError: no provider has that name, or it is a class, or its wire is not known.
+        SettingsError: no provider has that name, it is a class, or its wire is unknown.
     """
     record, *own_checks = provider_checks(provider, signed=signed, recordings=recordings, **options)
     return [

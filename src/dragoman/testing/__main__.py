@@ -1,7 +1,7 @@
-"""`python -m dragoman.testing acme`: checks a provider or a wire and prints what came of it.
+"""`python -m dragoman.testing acme`: checks a provider or a wire and prints a report.
 
-Exit codes: 0 all passed, or were skipped or inconclusive; 1 something failed; 2 the command line or the
-recordings are wrong; 3 there is no such provider or wire.
+Exit codes: 0 if all checks passed, were skipped or were inconclusive, 1 if one failed, 2 if the
+command line or the recordings are wrong, 3 if no provider or wire has that name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line → its exit code."""
+    """Runs the command line and returns its exit code."""
     try:
         code = _run_command(arguments)
         sys.stdout.flush()
@@ -108,6 +108,7 @@ def _make_parser() -> ArgumentParser:
 
 
 def _make_checks(options: Namespace) -> list[BoundCheck]:
+    """Returns the checks that the command line asks for."""
     subject = _load_subject(options.subject)
     if not isinstance(subject, Provider):
         return testing.wire_checks(subject, recordings=options.recordings)
@@ -150,10 +151,10 @@ def _load_subject(name: str) -> Any:
 
 
 def _select_checks(checks: list[BoundCheck], only: Sequence[str]) -> list[BoundCheck]:
-    """Returns the checks of these names; all checks if no name is given.
+    """Returns the checks with these names, or all if no name is given.
 
     Raises:
-        SettingsError: there is none of a name.
+        SettingsError: a name is unknown.
     """
     names = {check.name for check in checks}
     if unknown := [name for name in only if name not in names]:

@@ -1,5 +1,10 @@
-"""A check: one behaviour that every wire or provider must have, as a function that says what is
-wrong where it is not there."""
+"""`Check`: one behaviour that every wire, provider or store must have, as a function that raises
+`CheckFailed` if it is missing.
+
+A check gets a `Bench`, which holds what is checked and helpers to exercise it. `require` and
+`require_equal` fail the check with a description; `Check.__call__` adds the rule and where to look.
+`BoundCheck` is a check with its subject, which test runners call without arguments.
+"""
 
 from __future__ import annotations
 
@@ -30,24 +35,25 @@ __all__ = [
 
 
 class CheckFailed(AssertionError):
-    """A behaviour is not there. The message says which, what came in its place, and where to
+    """A behaviour is missing. The message has the rule, what happened instead, and where to
     look."""
 
 
 class Skipped(SkipTest):
-    """A check does not apply; the message says why. pytest and unittest count it as skipped."""
+    """A check does not apply; the message has the reason. pytest and unittest count it as
+    skipped."""
 
 
 class Inconclusive(Skipped):
-    """What a real model said is not what was asked for. Its own fault, or the provider's: look
-    yourself, or take a better model."""
+    """A real model did not do what it was asked, through its own fault or the provider's. Look at
+    the answer, or use a better model."""
 
 
 class Bench:
-    """What a check works on: a wire, a provider or a store, with all that is needed to try it."""
+    """Base of what checks work with: a wire, a provider or a store, with helpers to exercise it."""
 
     name: str
-    """Who is checked."""
+    """The name of what is checked."""
 
     def find_skip_reason(self, needs: tuple[str, ...], *, live: bool) -> str | None:  # noqa: ARG002
         """Returns why a check with these needs does not apply, or None if it does. `live`: the
@@ -55,12 +61,12 @@ class Bench:
         return None
 
     def is_inconclusive(self, error: Exception) -> bool:  # noqa: ARG002
-        """Returns whether an error may be a real model's own fault."""
+        """True if an error may be a real model's own fault."""
         return False
 
     def locate_fault(self, error: BaseException) -> str | None:  # noqa: ARG002
-        """Returns where the fault of an error lies, whatever was checked, or None if where the
-        check says."""
+        """Returns where to look for the fault of an error, or None if the check's own hint
+        holds."""
         return None
 
 
@@ -69,7 +75,7 @@ T = TypeVar("T")
 
 
 class CheckMaker(Protocol[B]):
-    """Makes a check of a function: see `Check` for the arguments."""
+    """Makes a check from a function. `Check` describes the arguments."""
 
     def __call__(
         self, *needs: str, shows: tuple[str, ...] = (), look: str = "", live: bool = False
@@ -79,42 +85,43 @@ class CheckMaker(Protocol[B]):
 
 
 class Check(msgspec.Struct, Generic[B], frozen=True, kw_only=True):
-    """One behaviour. Call it with a wire or a provider's record; it returns, or raises
-    `CheckFailed` or `Skipped`."""
+    """One behaviour. Call it with a wire, a provider's record or a store factory: it returns, or
+    raises `CheckFailed` or `Skipped`."""
 
     function: Callable[[B], Awaitable[None] | None]
-    """Takes a bench; raises where the behaviour is not there."""
+    """Takes a bench, and raises if the behaviour is missing."""
     bench: Callable[..., B]
-    """Makes the bench of what is checked."""
+    """Makes the bench of a subject."""
     needs: tuple[str, ...] = ()
-    """Capabilities of a provider, or groups of a wire's operations, without which it does not
+    """Capabilities of a provider, or groups of a wire's functions, without which the check does not
     apply."""
     shows: tuple[str, ...] = ()
-    """Capabilities that are seen when it passes, besides those that it needs."""
+    """Capabilities that a passing check proves beside those that it needs."""
     look: str = ""
-    """Where the fault lies, most often."""
+    """Where the fault is most often."""
     live: bool = False
-    """Whether it can also run against a real server."""
+    """True if the check can also run against a real server."""
     prefix: str = ""
-    """What is checked, before its name: `wire `, or nothing for a provider."""
+    """Text before the subject's name in reports: `wire `, or nothing for a provider."""
 
     @property
     def name(self) -> str:
-        """The function's name."""
+        """The name of the check's function."""
         return getattr(self.function, "__name__", "check")
 
     @property
     def rule(self) -> str:
-        """What it demands."""
+        """The behaviour in words: the docstring of the check's function."""
         return inspect.cleandoc(self.function.__doc__ or "")
 
     def __call__(self, subject: Any, **options: Any) -> None:
-        """Checks a wire or a provider. `options`: as for `checks`. Needs no event loop, and works
-        inside one.
+        """Checks a wire, a provider or a store. Works with and without a running event loop.
+
+        `options`: as for the subject's bench, such as `ProviderBench`.
 
         Raises:
-            CheckFailed: the behaviour is not there.
-            Skipped: it need not be.
+            CheckFailed: the behaviour is missing.
+            Skipped: the check does not apply.
         """
         # Hides this frame in pytest: the message says it all.
         __tracebackhide__ = True
@@ -140,12 +147,13 @@ class Check(msgspec.Struct, Generic[B], frozen=True, kw_only=True):
             ) from error
 
     def _explain(self, bench: Bench, wrong: str, where: str) -> str:
+        """Returns the message of a failure: subject, check, problem, rule, and where to look."""
         look = f"\nLook at: {where}" if where else ""
         return f"{self.prefix}{bench.name}, {self.name}: {wrong}\nThe rule: {' '.join(self.rule.split())}{look}"
 
 
 def check_maker(bench: Callable[..., B], prefix: str = "") -> CheckMaker[B]:
-    """Returns a decorator that makes checks of functions on a bench. `kind`: as in `Check`."""
+    """Returns a decorator that makes checks from functions of a bench. `prefix`: as in `Check`."""
 
     def make_check(
         *needs: str, shows: tuple[str, ...] = (), look: str = "", live: bool = False
@@ -167,23 +175,23 @@ def check_maker(bench: Callable[..., B], prefix: str = "") -> CheckMaker[B]:
 
 
 class StoreFactory(msgspec.Struct, Generic[T], frozen=True):
-    """How a store is made, and what it is called."""
+    """Makes the store that is checked, and names it."""
 
     make: Callable[[], T]
-    """Makes one."""
+    """Returns a store."""
     name: str
-    """For reports."""
+    """The store's name in reports."""
 
 
 class BoundCheck(msgspec.Struct, frozen=True):
-    """A check and what it checks. `str()` of it is a name for test reports."""
+    """A check with its subject. `str()` of it is a name for test reports."""
 
     check: Check[Any]
     """The check."""
     subject: Any
-    """A wire, or a provider's record."""
+    """A wire, a provider's record, or a store factory."""
     options: Json = {}
-    """What the check is told beside it: see `checks`."""
+    """Options of the bench, see `checks`."""
 
     @property
     def name(self) -> str:
@@ -194,15 +202,15 @@ class BoundCheck(msgspec.Struct, frozen=True):
         """Runs the check.
 
         Raises:
-            CheckFailed: the behaviour is not there.
-            Skipped: it need not be.
+            CheckFailed: the behaviour is missing.
+            Skipped: the check does not apply.
         """
         __tracebackhide__ = True
         self.check(self.subject, **self.options)
 
     @property
     def shows(self) -> tuple[str, ...]:
-        """The capabilities that the provider declares and that are seen when the check passes."""
+        """The capabilities that the provider declares and that a passing check proves."""
         declared = getattr(self.subject, "capabilities", frozenset[str]())
         return tuple(
             capability
@@ -212,7 +220,7 @@ class BoundCheck(msgspec.Struct, frozen=True):
 
     @property
     def subject_name(self) -> str:
-        """What is checked, for people."""
+        """The subject's name in reports."""
         return f"{self.check.prefix}{getattr(self.subject, 'name', self.subject)}"
 
     def __str__(self) -> str:
@@ -220,20 +228,24 @@ class BoundCheck(msgspec.Struct, frozen=True):
 
 
 def require(condition: object, problem: str) -> None:
-    """Fails the check where the condition does not hold. `wrong` says what is the case in its
-    place."""
+    """Fails the check with `problem` if the condition is false."""
     if not condition:
         raise CheckFailed(problem)
 
 
 def require_equal(actual: Any, wanted: Any, subject: str) -> None:
-    """Fails the check where something is not what it must be."""
+    """Fails the check if `actual` differs from `wanted`. `subject` names the value in the
+    message."""
     require(actual == wanted, f"{subject} must be {_short(wanted)} and is {_short(actual)}")
 
 
 def attempt(work: Callable[[], T], what: str, *, but: tuple[type[Exception], ...] = ()) -> T | None:
-    """Calls something that must not raise, for `what` → what it gives; `None`: it raised one of
-    `but`, as it may."""
+    """Returns what `work` returns, or None if it raises one of the errors that it may raise
+    (`but`).
+
+    Raises:
+        CheckFailed: it raises anything else. `what` names its input in the message.
+    """
     try:
         return work()
     except but:
@@ -246,19 +258,23 @@ def attempt(work: Callable[[], T], what: str, *, but: tuple[type[Exception], ...
 
 
 def unwrap_error(error: BaseException) -> BaseException:
-    """Returns the one exception in a task group's."""
+    """Returns the first exception in nested exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     return error
 
 
 def _short(value: Any) -> str:
+    """Returns the repr of a value, with its middle cut out if it is long."""
     text = repr(value)
-    return text if len(text) <= 400 else f"{text[:300]} … {text[-80:]}"
+    if len(text) <= 400:
+        return text
+    return f"{text[:300]} … {text[-80:]}"
 
 
 def _wait(work: Awaitable[None]) -> None:
-    """Runs a coroutine to its end in an event loop of its own, whether or not one runs here."""
+    """Runs a coroutine to its end in its own event loop, so that checks work inside a running loop
+    too."""
     portal = Portal()
     try:
         portal.call(cast("Any", work))

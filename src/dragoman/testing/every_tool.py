@@ -1,5 +1,5 @@
-"""A model that does whatever it is asked for: it calls every tool, and fills the schema. To see
-that all of an agent runs."""
+"""`call_every_tool`: an answer function for `ScriptedModel` that calls all tools and fills the
+output schema, to exercise a whole agent."""
 
 from __future__ import annotations
 
@@ -29,16 +29,20 @@ _STRINGS: Mapping[str, str] = {
     "ipv4": "192.0.2.1",
     "ipv6": "2001:db8::1",
 }
-"""Format of a string → one of that format."""
+"""An example of each string format of JSON Schema."""
 
 
 def call_every_tool(request: ModelRequest) -> Sequence[Content | str]:
-    """Returns an answer to any request: calls of all tools at once, with arguments that fit their
-    schemas; after their results a value that fits the schema of the output, or a text.
-    `ScriptedModel(call_every_tool)` is a model that gives nothing else."""
+    """Returns an answer to any request. It calls all tools at once, with arguments that match their
+    schemas. After their results it gives a value that matches the output schema, or a text.
+
+    `Agent(ScriptedModel(call_every_tool), tools=…)` runs all tools of an agent once.
+    """
     schemas = {tool.name: tool.input_schema for tool in request.tools if isinstance(tool, ToolSpec)}
     answered = bool(request.messages and request.messages[-1].tool_results)
-    result = schemas.pop(RETURN_RESULT, None) if request.output_schema is None else None
+    result = None
+    if request.output_schema is None:
+        result = schemas.pop(RETURN_RESULT, None)
     if schemas and not answered:
         return [call(name, **if_object(make_value(schema))) for name, schema in schemas.items()]
     if result is not None:
@@ -49,10 +53,11 @@ def call_every_tool(request: ModelRequest) -> Sequence[Content | str]:
 
 
 def make_value(schema: Any, root: Any = None, depth: int = 0) -> Any:
-    """Returns a value that fits a JSON Schema, always the same: of an object what is required, of a
-    choice the first. Patterns of strings are not followed, and a schema that holds itself ends in
-    `None`."""
-    root = schema if root is None else root
+    """Returns a value that matches a JSON Schema, always the same one. Objects have only their
+    required properties, and the first of several choices is taken. Patterns of strings are ignored.
+    A recursive schema ends in `None`."""
+    if root is None:
+        root = schema
     rule = if_object(schema)
     if depth > _DEEP:
         return None
@@ -66,29 +71,33 @@ def make_value(schema: Any, root: Any = None, depth: int = 0) -> Any:
     if choices := if_list(rule.get("anyOf")) or if_list(rule.get("oneOf")):
         return make_value(choices[0], root, depth + 1)
     rule = _merge_all(rule, root)
-    types = rule.get("type", "object" if "properties" in rule else "string")
-    type_name = if_list(types)[0] if isinstance(types, list) else types
-    return _MAKERS.get(type_name, _make_text)(rule, root, depth)
+    default_type = "object" if "properties" in rule else "string"
+    types = rule.get("type", default_type)
+    if isinstance(types, list):
+        types = if_list(types)[0]
+    return _MAKERS.get(types, _make_text)(rule, root, depth)
 
 
 def _merge_all(rule: JsonMap, root: Any) -> JsonMap:
-    """Returns a schema with the fields of those that all must hold (`allOf`)."""
+    """Returns a schema merged with the schemas of its `allOf`."""
     merged: Json = {}
     for part in if_list(rule.get("allOf")):
         fields = if_object(part)
-        merged |= (
-            if_object(_resolve_reference(root, fields["$ref"])) if "$ref" in fields else fields
-        )
+        if "$ref" in fields:
+            fields = if_object(_resolve_reference(root, fields["$ref"]))
+        merged |= fields
     return {**merged, **rule}
 
 
 def _make_object(rule: JsonMap, root: Any, depth: int) -> Json:
+    """Returns an object with the required properties."""
     fields = if_object(rule.get("properties"))
     required = if_list(rule.get("required"))
     return {name: make_value(fields.get(name, True), root, depth + 1) for name in required}
 
 
 def _make_array(rule: JsonMap, root: Any, depth: int) -> list[Any]:
+    """Returns an array with as few items as the schema allows, but one if it may have any."""
     heads = [make_value(item, root, depth + 1) for item in if_list(rule.get("prefixItems"))]
     # One item shows most; deep within a schema that holds itself none ends it sooner.
     least = 0 if heads or depth > 2 else 1
@@ -97,6 +106,7 @@ def _make_array(rule: JsonMap, root: Any, depth: int) -> list[Any]:
 
 
 def _make_text(rule: JsonMap, root: Any, depth: int) -> str:  # noqa: ARG001 - as all makers
+    """Returns a text with the format and length of the schema."""
     text = _STRINGS.get(rule.get("format", ""), "text")
     return text.ljust(rule.get("minLength", 0), "x")[: rule.get("maxLength")]
 
@@ -109,12 +119,12 @@ _MAKERS: Mapping[Any, Callable[[JsonMap, Any, int], Any]] = {
     "boolean": lambda _rule, _root, _depth: True,
     "null": lambda _rule, _root, _depth: None,
 }
-"""Type of a schema → what makes a value of it; all others are texts."""
+"""Type of a schema → function that makes its value; texts for all other types."""
 
 
 def _make_number(rule: JsonMap, edge: float) -> Any:
-    """Returns 1, or the least that the bounds allow. `edge`: how far it keeps from a bound that is
-    excluded."""
+    """Returns 1, or the lowest number that the bounds allow. `edge`: distance from an excluded
+    bound."""
     step = rule.get("multipleOf", 1)
     lowest = max(
         [
@@ -125,6 +135,7 @@ def _make_number(rule: JsonMap, edge: float) -> Any:
         default=step,
     )
     if "multipleOf" in rule:
+        # Rounds up: floor division of the negated number.
         lowest = -(-lowest // step) * step
     return min(
         [
@@ -139,10 +150,13 @@ def _make_number(rule: JsonMap, edge: float) -> Any:
 
 
 def _resolve_reference(root: Any, reference: str) -> Any:
-    """Returns what a reference within the schema leads to, or `True`, which takes anything, if that
-    is nothing."""
+    """Returns the schema at a `$ref` within `root`, or `True`, which accepts anything, if it leads
+    nowhere."""
     value: Any = root
     for step in reference.removeprefix("#").split("/")[1:]:
+        # The escapes of JSON Pointer (RFC 6901), in this order.
         name = step.replace("~1", "/").replace("~0", "~")
-        value = cast("JsonMap", value).get(name, True) if isinstance(value, Mapping) else True
+        if not isinstance(value, Mapping):
+            return True
+        value = cast("JsonMap", value).get(name, True)
     return value

@@ -1,8 +1,10 @@
-"""Input as nobody means it, put through all that a wire does, and what it accepts through all that
-is done with it.
+"""Runs malformed input through a wire, for fuzzing.
 
-Whatever comes in, what leaves is a value or a `DragomanError`; a decoder tells errors as events.
-What was accepted is written on other wires, stored and read again.
+A `Case` is a mutated input with its door: the function of the wire that it goes into, such as
+`load_request` or the stream decoder. `run_case` calls that function, and then does with an accepted
+value what dragoman does with it: writes it on this and another wire, stores it and reads it again.
+Whatever comes in, only a value or a `DragomanError` may come out; decoders return errors as events.
+Any other exception is a bug.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dragoman import error_json, json_bytes, wires
 from dragoman.errors import DragomanError, HistoryError
@@ -20,6 +22,7 @@ from dragoman.message import Message
 from dragoman.request import ModelRequest
 from dragoman.testing.mutation import (
     ODD,
+    JsonValue,
     Sample,
     encode_json,
     mutate,
@@ -33,75 +36,73 @@ __all__ = ["DOORS", "Case", "Door", "Seed", "draw_case", "run_case"]
 
 
 class Seed(NamedTuple):
-    """Input as it should be."""
+    """Well-formed input that mutations start from."""
 
     door: str
-    """Where it goes in: a key of `DOORS`."""
+    """The function that it goes into: a key of `DOORS`."""
     sample: Sample
-    """The input, and all paths into it."""
+    """The input and all paths into it."""
     framing: str = "json"
-    """Of a stream: `sse` or `ndjson`, its value a list of events (`mutation.frames_of`)."""
+    """`json`, or the framing of a stream (`sse`, `ndjson`), whose value is a list of events
+    (`mutation.read_frames`)."""
     status: int = 200
-    """Of an error."""
+    """The HTTP status of an error."""
     headers: dict[str, str] = {}
-    """Of an error."""
+    """The HTTP headers of an error."""
 
 
 class Case(NamedTuple):
-    """Input as nobody means it."""
+    """One mutated input."""
 
     door: str
-    """As in `Seed`."""
+    """The function that it goes into: a key of `DOORS`."""
     wire: Wire
-    """The one that is tried."""
+    """The wire that is tested."""
     other: Wire
-    """What is accepted is written on this one also."""
-    value: Any
-    """JSON; of a stream its events; bytes, where these were changed."""
+    """Another wire, on which accepted values are written too."""
+    value: JsonValue
+    """JSON, the events of a stream, or bytes if those were mutated."""
     framing: str = "json"
-    """As in `Seed`."""
+    """`json`, `sse` or `ndjson`."""
     as_bytes: bool = False
-    """Whether JSON is handed in as bytes, where both can be."""
+    """Whether JSON is passed as bytes to functions that take both."""
     chance: int = 0
-    """Draws where the bytes are cut."""
+    """The seed that decides where a stream is cut."""
     status: int = 200
-    """As in `Seed`."""
+    """The HTTP status of an error."""
     headers: dict[str, str] = {}
-    """As in `Seed`."""
+    """The HTTP headers of an error."""
 
     @property
     def data(self) -> bytes:
         """The value as it is sent."""
         if isinstance(self.value, bytes):
             return self.value
-        return (
-            encode_json(self.value)
-            if self.framing == "json"
-            else write_frames(self.framing, self.value)
-        )
+        if self.framing == "json":
+            return encode_json(self.value)
+        return write_frames(self.framing, self.value)
 
 
 def draw_case(chance: Random, wire: Wire, other: Wire, seeds: Mapping[str, Sequence[Seed]]) -> Case:
-    """Returns one seed, changed. `seeds`: by their doors."""
+    """Returns a mutation of a random seed. `seeds`: seeds by door."""
     door, fellow = chance.choices(list(seeds), [_WEIGHTS[door] for door in seeds], k=2)
     seed = chance.choice(seeds[door])
     fellows = [chance.choice(seeds[door]).sample, chance.choice(seeds[fellow]).sample]
     value = mutate(chance, seed.sample, fellows)
+    # Some mutations lose, repeat or reorder whole events: those have paths of length one.
     if seed.framing != "json" and chance.random() < 0.4:
         value = mutate(
             chance,
             Sample(value, ((), *[(index,) for index in range(len(seed.sample.value))])),
             fellows,
         )
-    headers = seed.headers
-    if seed.door == "error" and chance.random() < 0.5:
-        odd = chance.choice((*_ODD_HEADERS, *[value for value in ODD if isinstance(value, str)]))
-        headers = {**headers, chance.choice(_RETRY_HEADERS): odd}
-    status = (
-        chance.choice((seed.status, seed.status, 200, 400, 404, 429, 500, 503, 599))
-        if seed.door == "error"
-        else 200
-    )
+    headers, status = seed.headers, 200
+    if seed.door == "error":
+        if chance.random() < 0.5:
+            texts = [value for value in ODD if isinstance(value, str)]
+            odd = chance.choice((*_ODD_HEADERS, *texts))
+            headers = {**headers, chance.choice(_RETRY_HEADERS): odd}
+        status = chance.choice((seed.status, seed.status, 200, 400, 404, 429, 500, 503, 599))
     case = Case(
         seed.door,
         wire,
@@ -113,7 +114,9 @@ def draw_case(chance: Random, wire: Wire, other: Wire, seeds: Mapping[str, Seque
         status,
         headers,
     )
-    return case._replace(value=mutate_bytes(chance, case.data)) if chance.random() < 0.12 else case
+    if chance.random() < 0.12:
+        return case._replace(value=mutate_bytes(chance, case.data))
+    return case
 
 
 _RETRY_HEADERS = (
@@ -137,8 +140,8 @@ _ODD_HEADERS = (
 
 
 def run_case(case: Case) -> bool:
-    """Puts a case through its door and returns True if it was accepted. What it raises is a
-    fault."""
+    """Returns True if the wire accepted the input, False if it refused it with a `DragomanError`.
+    Any other exception is a bug of the wire."""
     try:
         DOORS[case.door](case)
     except DragomanError:
@@ -150,11 +153,11 @@ Door = Callable[[Case], None]
 
 
 class _RaisedByDecoderError(AssertionError):
-    """A decoder raised an error of ours, which it must tell as an event."""
+    """A decoder raised a `DragomanError`, which it must return as an event."""
 
 
-def _decode_value(case: Case) -> Any:
-    """Returns the JSON of a case; bytes that hold none are refused as a server would."""
+def _decode_value(case: Case) -> JsonValue:
+    """Returns the JSON of a case, and refuses bytes that are not JSON as a server does."""
     if not isinstance(case.value, bytes):
         return case.value
     try:
@@ -197,7 +200,10 @@ def _try_response(case: Case) -> None:
 
 
 def _try_stream(case: Case) -> None:
-    pieces = split_randomly(Random(case.chance), case.data) if case.as_bytes else [case.data]  # noqa: S311
+    pieces = [case.data]
+    if case.as_bytes:
+        # The case's own seed, so that a finding can be repeated alone.
+        pieces = split_randomly(Random(case.chance), case.data)  # noqa: S311
     decoder = case.wire.decoder()
     try:
         events = [event for piece in pieces for event in decoder.feed(piece)]
@@ -208,9 +214,10 @@ def _try_stream(case: Case) -> None:
 
 
 def _use_events(case: Case, events: list[Event]) -> None:
-    """Does all that is done with the events of an answer."""
+    """Folds, writes and stores the events of an answer."""
     _use_messages(case, fold(events))
     _dump_response(case, events)
+    # Some eight events are enough: each stored event is read alone.
     for event in events[:: max(1, len(events) // 8)]:
         with suppress(DragomanError):
             event_from_json(event_to_json(event))
@@ -228,7 +235,7 @@ def _dump_response(case: Case, events: list[Event]) -> None:
 
 
 def _use_messages(case: Case, messages: Sequence[Message]) -> None:
-    """Does all that is done with messages: writes them on another wire, and stores them."""
+    """Writes messages on the other wire and stores them."""
     with suppress(DragomanError):
         _encode(case.other.dump_messages(messages, losses=[]))
     for message in messages:
@@ -246,8 +253,8 @@ def _store_message(message: Message) -> None:
         raise AssertionError(f"what was stored cannot be read again: {error}") from error
 
 
-def _encode(value: Any) -> None:
-    """Writes what a wire gives as JSON, as a transport does."""
+def _encode(value: JsonValue) -> None:
+    """Encodes what a wire dumped as a transport does, which must not fail."""
     json_bytes.encode(value)
 
 
@@ -320,7 +327,7 @@ DOORS: dict[str, Door] = {
     "stored_event": _try_stored_event,
     "stored_error": _try_stored_error,
 }
-"""Where input goes in."""
+"""The functions that input goes into, by name."""
 _WEIGHTS = dict.fromkeys(DOORS, 1) | {
     "stream": 5,
     "request": 5,

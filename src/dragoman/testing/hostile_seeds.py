@@ -1,5 +1,5 @@
-"""Input as it should be, for changes to begin from: what a wire itself writes of the kit's samples,
-and what is recorded."""
+"""Well-formed inputs that mutations start from: what a wire writes of the kit's samples, and
+recordings."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _KINDS = ("type", "role", "event")
 
 
 def make_seeds(wire: Wire) -> list[Seed]:
-    """Returns what a wire writes of the kit's samples, as far as it has the operations."""
+    """Returns seeds from what a wire writes of the kit's samples, for the functions that it has."""
     has = {
         group
         for group, names in OPERATIONS.items()
@@ -81,7 +81,7 @@ def make_seeds(wire: Wire) -> list[Seed]:
 
 
 def group_by_door(seeds: Iterable[Seed]) -> dict[str, list[Seed]]:
-    """Returns the seeds by where they go in; of those that are of one shape the first."""
+    """Returns the seeds by door, with one seed for each shape."""
     seeds_by_door: dict[str, dict[Any, Seed]] = {}
     for seed in seeds:
         seeds_by_door.setdefault(seed.door, {}).setdefault(
@@ -115,8 +115,8 @@ def _make_error_seeds() -> list[Seed]:
 
 
 def make_request_seeds(wire: Wire, body: JsonMap, path: str = "") -> list[Seed]:
-    """Returns the seeds of a request's body: the request, its conversation, the messages as they
-    are stored."""
+    """Returns seeds of a request body: the request, its conversation, and its messages as
+    stored."""
     try:
         loaded = wire.load_request(body, path=path)
         losses: list[Loss] = []
@@ -131,8 +131,8 @@ def make_request_seeds(wire: Wire, body: JsonMap, path: str = "") -> list[Seed]:
 
 
 def make_answer_seeds(wire: Wire, body: bytes) -> list[Seed]:
-    """Returns the seeds of a response, whole or streamed: itself, its message and its events as
-    they are stored."""
+    """Returns seeds of a response, whole or streamed: the response, its messages and its events as
+    stored."""
     if body.lstrip()[:1] == b"{" and _is_json(body):
         seeds = [make_seed("response", msgspec.json.decode(body))]
     else:
@@ -148,16 +148,14 @@ def make_answer_seeds(wire: Wire, body: bytes) -> list[Seed]:
 
 
 def make_error_seed(status: int, headers: Mapping[str, str], body: bytes) -> Seed:
-    """Returns the seed of an error's response; a body that is no JSON is a text of JSON."""
+    """Returns the seed of an error response. A body that is not JSON becomes a JSON text."""
     waits = {
         name: value for name, value in headers.items() if "retry" in name or "ratelimit" in name
     }
-    return make_seed(
-        "error",
-        msgspec.json.decode(body) if _is_json(body) else body.decode(),
-        status=status,
-        headers=waits,
-    )
+    value = body.decode()
+    if _is_json(body):
+        value = msgspec.json.decode(body)
+    return make_seed("error", value, status=status, headers=waits)
 
 
 def _is_json(body: bytes) -> bool:
@@ -182,13 +180,13 @@ def _make_event_seeds(messages: Sequence[Message]) -> list[Seed]:
 
 
 def make_seed(door: str, value: Any, **what: Any) -> Seed:
-    """Returns the seed of a value, made small."""
+    """Returns a seed with a shrunken value."""
     return Seed(door, Sample.from_value(shrink(msgspec.json.decode(encode_json(value)))), **what)
 
 
 def shrink(value: Any) -> Any:
-    """Returns a value of the same shape with less in it: texts are cut, and of neighbours in a list
-    that are alike two are left."""
+    """Returns a smaller value of the same shape: texts are cut, and of equal neighbours in a list
+    two remain."""
     match value:
         case str():
             return value[:_LONGEST]
@@ -202,16 +200,15 @@ def shrink(value: Any) -> Any:
                 if shapes[-2:] != [shape, shape]:
                     shapes.append(shape)
                     items.append(item)
-            middle = len(items) - _MOST
-            return [
-                shrink(item)
-                for item in (items if middle <= 0 else items[: _MOST // 2] + items[-_MOST // 2 :])
-            ]
+            if len(items) > _MOST:
+                items = items[: _MOST // 2] + items[-_MOST // 2 :]
+            return [shrink(item) for item in items]
         case _:
             return value
 
 
 def _get_shape(value: Any) -> Any:
+    """Returns the types in a value by key, with the values of fields that name a type."""
     match value:
         case dict():
             fields = cast("Json", value)

@@ -1,15 +1,16 @@
-"""Input as nobody means it: JSON, streams and bytes of which most is as it should be, and a little
-is not.
+"""Random mutations of JSON, streams and bytes, for tests with malformed input.
 
-A change is drawn from a `random.Random`, so that a seed makes it again. What is changed is copied
-along the way to the change; the rest is shared, and nothing that was given is altered.
+All choices come from a `random.Random`, so the same seed makes the same mutation. A `Sample` knows
+all paths into its value; `mutate` picks some and edits what is there. Values are never changed in
+place: `edit_at` copies the containers along the path and shares the rest. `encode_json` and
+`write_frames` write the result, also where it is too deep or too odd for an ordinary encoder.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeAlias, cast
 
 import msgspec
 
@@ -19,6 +20,7 @@ from dragoman.json_bytes import Json
 __all__ = [
     "ODD",
     "RESERVED",
+    "JsonValue",
     "Path",
     "Sample",
     "split_randomly",
@@ -30,12 +32,15 @@ __all__ = [
     "write_frames",
 ]
 
+JsonValue: TypeAlias = Any
+"""A JSON value. Mutations may put any type anywhere, so no narrower type holds."""
 Path = tuple[str | int, ...]
-"""Where a value stands within another: keys and places."""
+"""The keys and indexes that lead to a value within another."""
 
 
-def _nest(depth: int) -> Any:
-    value: Any = "deep"
+def _nest(depth: int) -> JsonValue:
+    """Returns objects and lists nested to a depth, in turn."""
+    value: JsonValue = "deep"
     for level in range(depth):
         value = [value] if level % 2 else {"text": value}
     return value
@@ -46,30 +51,32 @@ RESERVED = (
     "index", "name", "arguments", "args", "input", "output", "error", "usage", "v", "kind", "state", "raw", "thinking", "text",
     "model", "status", "finish_reason", "tool_calls", "function", "message", "delta", "dragoman", "self", "mark", "",
 )  # fmt: skip
-"""Names of fields that mean something somewhere."""
-ODD: tuple[Any, ...] = (
+"""Field names that have a meaning in some format, or that a reader may reserve for itself."""
+# The numbers are at the limits of 64 bits, of doubles and of decimal parsing; the texts are lone
+# surrogates and JSON within JSON; the depths are around the limits of msgspec and of the stack.
+ODD: tuple[JsonValue, ...] = (
     None, True, False, 0, -1, 7, 1.5, -0.0, 2**63, 10**30, 10**400, 1e308, float("inf"),
     "", "x", "\ud800", "a\udc00b", "\x00", "9" * 400, "1e999", "null", "{}", "[]", '{"a":', '"', "[" * 3000, "data:;base64,", "é" * 3000,
     [], {}, [None], [[]], [{}], [0], ["x"], {"": None}, {"type": []}, {"type": "x"}, {"type": "text"}, {"x": {"x": []}},
     {"type": "text", "text": 5}, {"\ud800": "x"}, [["user"]], [{"type": {}}], _nest(100), _nest(126), _nest(300), _nest(1200),
 )  # fmt: skip
-"""Values that stand where others should: of every kind, empty, huge, halved, and nested up to a
-depth that no stack holds."""
+"""Values to put in place of others: every type, empty, huge, truncated, deeply nested."""
 
 
 class Sample(NamedTuple):
-    """A value of JSON that is as it should be, and all paths into it."""
+    """A well-formed JSON value and all paths into it."""
 
-    value: Any
+    value: JsonValue
     """The value."""
     paths: tuple[Path, ...]
-    """Each leads to one place in it."""
+    """The path of each value in it; the empty path is the value itself."""
 
     @classmethod
-    def from_value(cls, value: Any) -> Sample:
-        """The sample of a value."""
+    def from_value(cls, value: JsonValue) -> Sample:
+        """Makes a sample with all paths into the value."""
         paths: list[Path] = []
-        todo: list[tuple[Path, Any]] = [((), value)]
+        # A stack instead of recursion: samples may be deeper than Python's own stack.
+        todo: list[tuple[Path, JsonValue]] = [((), value)]
         while todo:
             path, inner = todo.pop()
             paths.append(path)
@@ -78,40 +85,48 @@ class Sample(NamedTuple):
         return cls(value, tuple(paths))
 
 
-def _list_entries(value: object) -> list[tuple[Any, Any]]:
+def _list_entries(value: object) -> list[tuple[Any, JsonValue]]:
+    """Returns the keys or indexes of a container with their values; none for other values."""
     if isinstance(value, dict):
-        return list(cast("dict[Any, Any]", value).items())
-    return list(enumerate(cast("list[Any]", value))) if isinstance(value, list) else []
+        return list(cast("dict[Any, JsonValue]", value).items())
+    if isinstance(value, list):
+        return list(enumerate(cast("list[JsonValue]", value)))
+    return []
 
 
-def edit_at(value: Any, path: Path, edit: Callable[[Any], Any]) -> Any:
-    """Returns the value with what stands at `path` edited; the value as it is if there is no
-    such place."""
+def edit_at(value: JsonValue, path: Path, edit: Callable[[JsonValue], JsonValue]) -> JsonValue:
+    """Returns a copy with the value at `path` edited, or the same value if the path leads nowhere."""
     if not path:
         return edit(value)
     key, *further = path
     if isinstance(value, dict):
-        fields = cast("dict[Any, Any]", value)
-        return (
-            {**fields, key: edit_at(fields[key], tuple(further), edit)} if key in fields else fields
-        )
-    if isinstance(value, list) and isinstance(key, int) and key < len(cast("list[Any]", value)):
-        items = cast("list[Any]", value)
-        return [*items[:key], edit_at(items[key], tuple(further), edit), *items[key + 1 :]]
-    return cast("Any", value)
+        fields = cast("dict[Any, JsonValue]", value)
+        if key not in fields:
+            return fields
+        return {**fields, key: edit_at(fields[key], tuple(further), edit)}
+    if isinstance(value, list) and isinstance(key, int):
+        items = cast("list[JsonValue]", value)
+        if key < len(items):
+            return [*items[:key], edit_at(items[key], tuple(further), edit), *items[key + 1 :]]
+    # An earlier edit of the same mutation may have removed what the path led to.
+    return cast("JsonValue", value)
 
 
-def mutate(chance: Random, sample: Sample, donors: Sequence[Sample] = ()) -> Any:
-    """Returns the sample's value with one to three changes. `donors`: samples of the same kind, to
-    take pieces from."""
+def mutate(chance: Random, sample: Sample, donors: Sequence[Sample] = ()) -> JsonValue:
+    """Returns the sample's value with one to three edits.
+
+    `donors`: similar samples, from which an edit may take a piece.
+    """
     value = sample.value
     for _ in range(chance.choice((1, 1, 1, 2, 3))):
         value = edit_at(value, chance.choice(sample.paths), lambda old: _edit(chance, old, donors))
     return value
 
 
-def _edit(chance: Random, old: Any, donors: Sequence[Sample]) -> Any:
+def _edit(chance: Random, old: JsonValue, donors: Sequence[Sample]) -> JsonValue:
+    """Returns another value: an edit of the old one's type, a donor's piece, or an odd value."""
     edits = _EDITS.get(type(cast("object", old)))
+    # Slightly more than half keep the type, so that input gets past the first type check.
     if edits and chance.random() < 0.55:
         return chance.choice(edits)(chance, old)
     match chance.randrange(8):
@@ -125,10 +140,12 @@ def _edit(chance: Random, old: Any, donors: Sequence[Sample]) -> Any:
             return chance.choice(ODD)
 
 
-def _take_piece(chance: Random, sample: Sample) -> Any:
-    pieces: list[Any] = []
-    edit_at(sample.value, chance.choice(sample.paths), lambda old: pieces.append(old) or old)
-    return pieces[0]
+def _take_piece(chance: Random, sample: Sample) -> JsonValue:
+    """Returns the value at a random path of a sample."""
+    value: JsonValue = sample.value
+    for key in chance.choice(sample.paths):
+        value = value[key]
+    return value
 
 
 def _drop_key(chance: Random, old: Json) -> Any:
@@ -138,7 +155,10 @@ def _drop_key(chance: Random, old: Json) -> Any:
 
 def _rename_key(chance: Random, old: Json) -> Any:
     key, new = chance.choice([*old, ""]), chance.choice(RESERVED)
-    return {new if name == key else name: value for name, value in old.items()}
+    renamed: Json = {}
+    for name, value in old.items():
+        renamed[new if name == key else name] = value
+    return renamed
 
 
 def _add_key(chance: Random, old: Json) -> Any:
@@ -217,19 +237,22 @@ _EDITS: dict[type, tuple[Callable[[Random, Any], Any], ...]] = {
 
 
 def mutate_bytes(chance: Random, data: bytes) -> bytes:
-    """Returns the bytes with one to three changes: some lost, doubled, replaced, or cut off."""
+    """Returns the bytes with one to three edits: bytes removed, repeated, replaced, or cut off."""
     for _ in range(chance.choice((1, 1, 2, 3))):
-        start, more = chance.randrange(len(data) + 1), chance.choice((0, 1, 1, 2, 7, 40))
-        before, within, after = data[:start], data[start : start + more], data[start + more :]
-        wrong = (
+        start, length = chance.randrange(len(data) + 1), chance.choice((0, 1, 1, 2, 7, 40))
+        end = start + length
+        edits = (
             b"",
-            within * 2,
+            data[start:end] * 2,
             chance.choice(_WRONG_BYTES),
-            bytes([chance.randrange(256)]) + within,
+            bytes([chance.randrange(256)]) + data[start:end],
             b"",
         )
-        middle = chance.choice(wrong)
-        data = before + middle + (after if chance.random() < 0.85 else b"")
+        edited = data[:start] + chance.choice(edits)
+        # Now and then nothing follows, as if the connection broke there.
+        if chance.random() < 0.85:
+            edited += data[end:]
+        data = edited
     return data
 
 
@@ -241,72 +264,82 @@ _WRONG_BYTES = (
 
 
 def split_randomly(chance: Random, data: bytes) -> list[bytes]:
-    """Returns the same bytes in a few pieces."""
+    """Returns the same bytes in up to five pieces."""
     cuts = sorted(chance.randrange(len(data) + 1) for _ in range(chance.randrange(5)))
     return [data[start:end] for start, end in zip([0, *cuts], [*cuts, len(data)], strict=True)]
 
 
-def encode_json(value: Any) -> bytes:
-    """Returns a value as JSON, however deep it is nested, and with halves of surrogate pairs."""
+def encode_json(value: JsonValue) -> bytes:
+    """Returns a value as JSON, however deep it is nested, and with lone surrogates."""
     try:
         return json_bytes.encode(value)
     except RecursionError:
         return b"".join(_encode_pieces(value))
 
 
-def _encode_pieces(value: Any) -> list[bytes]:
-    done: list[bytes] = []
-    todo: list[Any] = [value]
+def _encode_pieces(value: JsonValue) -> list[bytes]:
+    """Returns the JSON of a value in pieces, without recursion."""
+    pieces: list[bytes] = []
+    # The stack holds values and, as bytes, finished JSON between them; the last entry comes first.
+    todo: list[JsonValue] = [value]
     while todo:
         item = todo.pop()
         if isinstance(item, bytes):
-            done.append(item)
-        elif isinstance(item, dict | list):
-            opened, closed = (b"{", b"}") if isinstance(item, dict) else (b"[", b"]")
-            inner: list[Any] = []
-            for key, value in _list_entries(cast("object", item)):
-                inner += (
-                    [b",", json_bytes.encode(key) + b":", value]
-                    if isinstance(item, dict)
-                    else [b",", value]
-                )
-            todo += [closed, *reversed(inner[1:]), opened]
+            pieces.append(item)
+        elif isinstance(item, dict):
+            inner: list[JsonValue] = []
+            for key, field in _list_entries(cast("object", item)):
+                inner += [b",", json_bytes.encode(key) + b":", field]
+            todo += [b"}", *reversed(inner[1:]), b"{"]
+        elif isinstance(item, list):
+            inner = []
+            for element in cast("list[JsonValue]", item):
+                inner += [b",", element]
+            todo += [b"]", *reversed(inner[1:]), b"["]
         else:
-            done.append(json_bytes.encode(item))
-    return done
+            pieces.append(json_bytes.encode(item))
+    return pieces
 
 
-def read_frames(stream: bytes) -> tuple[str, list[Any]]:
-    """Returns how a streamed response is framed (`sse`, `ndjson`) and its events as JSON:
-    `{"event": …, "data": …}`, or `{"raw": …}` where it holds no JSON."""
+_FRAME_ENDS = {"sse": b"\n\n", "ndjson": b"\n"}
+"""What separates the events of a stream, by framing."""
+
+
+def read_frames(stream: bytes) -> tuple[str, list[JsonValue]]:
+    """Returns the framing of a streamed response (`sse` or `ndjson`) and its events as JSON.
+
+    An event is `{"event": …, "data": …}`, or `{"raw": …}` if its data is not JSON.
+    """
     framing = "ndjson" if stream.lstrip()[:1] == b"{" else "sse"
-    blocks = stream.replace(b"\r\n", b"\n").split(b"\n" if framing == "ndjson" else b"\n\n")
+    blocks = stream.replace(b"\r\n", b"\n").split(_FRAME_ENDS[framing])
     return framing, [_read_frame(framing, block) for block in blocks if block.strip()]
 
 
-def _read_frame(framing: str, block: bytes) -> Any:
-    pairs = [line.partition(b":") for line in block.split(b"\n")]
-    lines = (
-        {b"data": block} if framing == "ndjson" else {name: text.strip() for name, _, text in pairs}
-    )
+def _read_frame(framing: str, block: bytes) -> Json:
+    """Returns one event of a stream as `read_frames` does."""
+    lines = {b"data": block}
+    if framing == "sse":
+        pairs = [line.partition(b":") for line in block.split(b"\n")]
+        lines = {name: text.strip() for name, _, text in pairs}
     try:
         frame: Json = {"data": msgspec.json.decode(lines.get(b"data", b""))}
     except (msgspec.DecodeError, UnicodeDecodeError):
         return {"raw": block.decode(errors="replace")}
-    return (
-        {"event": lines[b"event"].decode(errors="replace"), **frame} if b"event" in lines else frame
-    )
+    if b"event" in lines:
+        frame = {"event": lines[b"event"].decode(errors="replace"), **frame}
+    return frame
 
 
-def write_frames(framing: str, frames: Any) -> bytes:
-    """Returns the streamed response of events as `frames_of` gives them, or of what became of
+def write_frames(framing: str, frames: JsonValue) -> bytes:
+    """Returns the streamed response of events as `read_frames` gives them, or as a mutation left
     them."""
-    end = b"\n" if framing == "ndjson" else b"\n\n"
-    frame_list = cast("list[Any]", frames) if isinstance(frames, list) else [frames]
-    return b"".join([_write_frame(framing, frame) + end for frame in frame_list])
+    events = cast("list[JsonValue]", frames) if isinstance(frames, list) else [frames]
+    end = _FRAME_ENDS[framing]
+    return b"".join([_write_frame(framing, event) + end for event in events])
 
 
-def _write_frame(framing: str, frame: Any) -> bytes:
+def _write_frame(framing: str, frame: JsonValue) -> bytes:
+    """Returns one event without the end of its frame."""
     fields = cast("Json", frame) if isinstance(frame, dict) else {"data": frame}
     if isinstance(raw := fields.get("raw"), str):
         return raw.encode(errors="replace")

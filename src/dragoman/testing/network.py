@@ -1,8 +1,9 @@
-"""What a test may send over the network: nothing, unless it is asked for, recorded, or answered by
-a scripted model.
+"""The network of a test: requests are refused unless the test allows, records or scripts them.
 
-`Network` decides where each request of a test goes. `Recordings` are the exchanges of one test,
-made once with a real provider, then answered from, beside the test.
+`Network` decides what happens to each request of a test: a scripted model answers, a recording
+answers, the real transport sends it, or `RequestRefusedError` is raised. `Recordings` are the
+exchanges of one test with a real provider, in files beside the test. A request gets the recording
+with the same method, URL and body; each recording answers once.
 """
 
 from __future__ import annotations
@@ -43,10 +44,10 @@ __all__ = [
 ]
 
 Send: TypeAlias = Callable[[HttpRequest], Awaitable[Response]]
-"""How a request really goes."""
+"""Sends a request to its real address."""
 
 _DIFFERENCES = 40
-"""Lines of a difference that are shown."""
+"""Most lines of a diff that are shown."""
 _LONGEST = 80
 
 ANY = "*"
@@ -57,21 +58,21 @@ _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class RequestRefusedError(DragomanError, AssertionError):
-    """A test sent a request that it may not send, or that nothing recorded answers."""
+    """A test sent a request that is neither allowed nor recorded."""
 
     def __str__(self) -> str:
         return self.message
 
 
 class Recordings:
-    """The exchanges of a folder, each given once to the request that it was recorded for; or, with
-    `record`, the making of them.
+    """The recorded exchanges in a folder, each of which answers one request, or a new recording of
+    them.
 
     Args:
-        folder: of one test, most often; files are `0001.json` and on.
-        record: whether requests go to the provider, and are written down.
-        fresh: whether those that are kept replace what the folder holds.
-        normalize: a request's body as JSON → what is compared of it, where some of it differs each time.
+        folder: usually one per test. Files are named `0001.json` and so on.
+        record: send requests to the provider and record them.
+        fresh: new recordings replace the folder's.
+        normalize: maps a request's JSON body to what is compared of it, if parts of it vary.
     """
 
     def __init__(
@@ -87,16 +88,16 @@ class Recordings:
         self._new_folder = folder.with_name(f"{folder.name}.new") if record else None
         self._fresh = fresh
         self._normalize = normalize
-        self._all = (
-            [] if record else [load_exchange(file) for file in sorted(folder.glob("*.json"))]
-        )
+        self._all: list[Exchange] = []
+        if not record:
+            self._all = [load_exchange(file) for file in sorted(folder.glob("*.json"))]
         self._remaining = list(self._all)
 
     async def send(self, request: HttpRequest, real: Send) -> Response:
-        """Answers a request.
+        """Answers a request from the recordings, or sends and records it.
 
         Raises:
-            RequestRefusedError: nothing that was recorded is left for it.
+            RequestRefusedError: no unused recording matches it.
         """
         if self._new_folder is not None:
             return await Recorder(_Sender(real), self._new_folder).send(request)
@@ -112,9 +113,11 @@ class Recordings:
         raise RequestRefusedError(self._explain_unanswered(request, wanted))
 
     def save(self) -> bool:
-        """Puts what was recorded into the folder, without attempts that were made again. Returns
-        False if there was nothing."""
-        files = [] if self._new_folder is None else sorted(self._new_folder.glob("*.json"))
+        """Moves the new recordings to the folder, without attempts that were retried. Returns False
+        if there are none."""
+        if self._new_folder is None:
+            return False
+        files = sorted(self._new_folder.glob("*.json"))
         if not files:
             return False
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -125,6 +128,7 @@ class Recordings:
         keys = [self._key_of(exchange) for exchange in exchanges]
         number = len(list(self.folder.glob("*.json")))
         for index, (file, exchange) in enumerate(zip(files, exchanges, strict=True)):
+            # A refusal that was retried is not kept: a replay must not wait and try again.
             if exchange.status not in RETRIED_STATUSES or keys[index] not in keys[index + 1 :]:
                 number += 1
                 file.rename(self.folder / f"{number:04d}.json")
@@ -132,7 +136,7 @@ class Recordings:
         return True
 
     def discard(self) -> None:
-        """Forgets what was recorded and not kept."""
+        """Deletes new recordings that were not saved."""
         if self._new_folder is not None:
             shutil.rmtree(self._new_folder, ignore_errors=True)
 
@@ -140,16 +144,16 @@ class Recordings:
         return self._key(exchange.method, exchange.url or "", exchange.request_body)
 
     def _key(self, method: str, url: str, body: Any) -> tuple[str, str, Any]:
+        # Recordings have no keys in them, so those of a request are removed before a comparison.
         compared = public_body(body)
-        return (
-            method,
-            public_url(url),
-            self._normalize(compared) if self._normalize is not None else compared,
-        )
+        if self._normalize is not None:
+            compared = self._normalize(compared)
+        return method, public_url(url), compared
 
     def _explain_unanswered(self, request: HttpRequest, wanted: tuple[str, str, Any]) -> str:
+        """Returns why no recording matches a request, with a diff to the nearest one."""
         what = f"{request.method} {public_url(request.path)}"
-        again = "--dragoman-record=all records it anew"
+        again = "--dragoman-record=all records it again"
         if not self._all:
             return f"nothing is recorded for {what} in {self.folder}: run with --dragoman-record=once, with a key"
         if any(self._key_of(exchange) == wanted for exchange in self._all):
@@ -167,18 +171,16 @@ class Recordings:
         difference = list(
             difflib.unified_diff(nearest, lines, "recorded", "sent", n=2, lineterm="")
         )
-        more = (
-            [f"… {len(difference) - _DIFFERENCES} lines more"]
-            if len(difference) > _DIFFERENCES
-            else []
-        )
-        shown = "\n".join([*difference[:_DIFFERENCES], *more])
-        return f"{what} is not what was recorded in {self.folder}; {again}. The nearest that is left differs so:\n{shown}"
+        if len(difference) > _DIFFERENCES:
+            hidden = len(difference) - _DIFFERENCES
+            difference = [*difference[:_DIFFERENCES], f"… {hidden} lines more"]
+        lines_shown = "\n".join(difference)
+        return f"{what} is not what was recorded in {self.folder}; {again}. The nearest unused recording differs:\n{lines_shown}"
 
 
 def folder_name(name: str) -> str:
-    """Returns a test's name as the name of a folder, on every system; what has to be changed leaves
-    a digest."""
+    """Returns a test's name as a folder name for every system. Names that have to be changed get a
+    digest, so that they stay distinct."""
     fit = re.sub(r"[^\w.=\[\]-]+", "_", name)
     if fit == name and len(name) <= _LONGEST:
         return name
@@ -186,7 +188,7 @@ def folder_name(name: str) -> str:
 
 
 class _Sender:
-    """The real way, as a `Transport`."""
+    """The real transport of a request, as a `Transport`."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -196,16 +198,16 @@ class _Sender:
         return await self._send(request)
 
     async def close(self) -> None:
-        """It is another's."""
+        """Does nothing: the transport belongs to its agent."""
 
 
 def _format_key(key: tuple[str, str, Any]) -> list[str]:
+    """Returns the lines of a request that a diff shows."""
     method, url, body = key
-    text = (
-        repr(body)
-        if isinstance(body, bytes)
-        else msgspec.json.format(msgspec.json.encode(body)).decode()
-    )
+    if isinstance(body, bytes):
+        text = repr(body)
+    else:
+        text = msgspec.json.format(msgspec.json.encode(body)).decode()
     return [f"{method} {url}", *text.splitlines()]
 
 
@@ -213,21 +215,23 @@ class Network:
     """Decides where each request of a test goes.
 
     Args:
-        hosts: where requests may go; see `ANY` and `LOOPBACK`.
-        recordings: answer all of them, in place of their hosts.
+        hosts: hosts that requests may reach; see `ANY` and `LOOPBACK`.
+        recordings: answer all requests in place of their hosts.
     """
 
     def __init__(self, hosts: Collection[str] = (), recordings: Recordings | None = None) -> None:
         self.scripted: list[ScriptedModel] = []
         self.recordings = recordings
-        self._hosts = {*hosts, *(_LOCAL if LOOPBACK in hosts else ())}
+        self._hosts = set(hosts)
+        if LOOPBACK in hosts:
+            self._hosts |= _LOCAL
         self._refused: list[RequestRefusedError] = []
 
     async def send(self, request: HttpRequest, real: Send) -> Response:
-        """Sends a request on its way, `real` or another.
+        """Answers a request by a scripted model or a recording, or sends it with `real`.
 
         Raises:
-            RequestRefusedError: it has none.
+            RequestRefusedError: the test allows none of these.
         """
         if (server := self._find_scripted(request)) is not None:
             return await server.send(request)
@@ -241,8 +245,8 @@ class Network:
         return await real(request)
 
     def _find_scripted(self, request: HttpRequest) -> ScriptedServer | None:
-        """Returns the scripted server that a request goes to; of several the one with its wire
-        and its model."""
+        """Returns the scripted server for a request, or None. Of several at one address it is the
+        one with the same API and model."""
         candidates = [
             model for model in self.scripted if request.path.startswith(str(model.base_url))
         ]
@@ -257,19 +261,20 @@ class Network:
         return max(candidates, key=fits).server
 
     def _check_host(self, request: HttpRequest) -> None:
+        """Raises `RequestRefusedError` if the test does not allow the request's host."""
         host = urlsplit(request.path).hostname or ""
         if self._hosts.isdisjoint({ANY, host}):
             raise RequestRefusedError(_explain_refusal(request, host))
 
     def check(self) -> None:
-        """Raises the first refusal, which what was tested may have passed over."""
+        """Raises the first refusal, in case the tested code swallowed it."""
         if self._refused:
             raise self._refused[0]
 
 
 def placeholder_keys(environment: Mapping[str, str]) -> dict[str, str]:
-    """Returns a variable for each provider that has no key there: where nothing is sent, none is
-    needed."""
+    """Returns a placeholder variable for each provider whose key is missing: recordings need no
+    key."""
     return {
         provider.key_names[-1]: "no-key-is-needed"
         for provider in providers.REGISTRY.providers()
@@ -278,9 +283,9 @@ def placeholder_keys(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _explain_refusal(request: HttpRequest, host: str) -> str:
-    allow = f'"{LOOPBACK}"' if host in _LOCAL else f'"{host}"'
+    allow = LOOPBACK if host in _LOCAL else host
     return (
         f"a test may not send {request.method} {public_url(request.path)}. Give the agent a ScriptedModel "
         "(dragoman.testing, or the fixture scripted_model), mark the test with @pytest.mark.dragoman_record to record the "
-        f"exchange once and replay it, or let it through with @pytest.mark.dragoman_network({allow})"
+        f'exchange once and replay it, or allow it with @pytest.mark.dragoman_network("{allow}")'
     )

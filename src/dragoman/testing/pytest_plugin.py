@@ -1,10 +1,11 @@
-"""The pytest plugin: no request leaves a test unless it is asked for; exchanges are recorded once
-and replayed; scripted models.
+"""The pytest plugin: it refuses requests unless the test allows them, records and replays
+exchanges, and makes scripted models.
 
-It is loaded where a project asks for it, in its `conftest.py` or on the command line, and not
-wherever dragoman is installed:
+A project loads it in its `conftest.py` or on the command line. It is not active merely because
+dragoman is installed:
 
-    pytest_plugins = ["dragoman.testing.pytest_plugin"]        # or: pytest -p dragoman.testing.pytest_plugin
+    pytest_plugins = ["dragoman.testing.pytest_plugin"]        # or: pytest -p
+        dragoman.testing.pytest_plugin
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ _MARKERS = (
 
 
 class _Session:
-    """Which network the current test has. One a pytest session; models may be asked in any thread
-    of it."""
+    """The settings of a pytest session and the network of its current test, which models in any
+    thread use."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.record: str = (
@@ -51,7 +52,7 @@ _PASSED = pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds the options of the command line and of the configuration file."""
+    """Adds the options of the command line and the configuration file."""
     text = "requests of tests that are marked with dragoman_record: none: replay; once: record where nothing is; all: record anew"
     parser.getgroup("dragoman").addoption(
         "--dragoman-record", choices=("none", "once", "all"), help=text
@@ -79,14 +80,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Takes it away."""
+    """Restores the transport's own `send`."""
     if (session := config.stash.get(_SESSION, None)) is not None:
         session.patch.undo()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Gives a test its network, from its first fixture to its last."""
+    """Sets the network of a test, from its first fixture to its last."""
     session = item.config.stash[_SESSION]
     hosts, recordings = session.hosts, _find_recordings(item, session)
     if (marker := item.get_closest_marker("dragoman_network")) is not None:
@@ -105,8 +106,8 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
-    """Fails a test whose requests were refused, also where what it tests passed over that; keeps
-    what one that passed recorded."""
+    """Fails a test whose requests were refused, even if the tested code swallowed the error, and
+    saves the recordings of a test that passed."""
     result = yield
     session = item.config.stash[_SESSION]
     network = session.network
@@ -118,8 +119,8 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
 
 
 class ScriptedModels:
-    """Makes scripted models for a test, and looks after it that all they had to say was asked
-    for."""
+    """Makes scripted models for a test and remembers them, so that the fixture can check that all
+    answers were used."""
 
     def __init__(self, network: Network, patch: pytest.MonkeyPatch) -> None:
         self.models: list[ScriptedModel] = []
@@ -129,15 +130,16 @@ class ScriptedModels:
     def __call__(
         self, answers: Answers | Mapping[Any, Answers] = (), **fields: Any
     ) -> ScriptedModel:
-        """A scripted model for `Agent(…)` or `send(model=…)`; arguments as for `ScriptedModel`."""
+        """Makes a scripted model for `Agent(…)` or `send(model=…)`, with the arguments of
+        `ScriptedModel`."""
         self.models.append(model := ScriptedModel(answers, **fields))
         return model
 
     def replace(
         self, model: str | Provider, answers: Answers | Mapping[Any, Answers], **fields: Any
     ) -> ScriptedModel:
-        """Makes a scripted model that answers all requests to a provider, whatever agent sends
-        them, in the code under test too. No key is needed.
+        """Makes a scripted model that answers all requests to a provider, of any agent, also in the
+        tested code. No key is needed.
 
         Raises:
             SettingsError: the model string is malformed, or no provider has that name.
@@ -152,7 +154,7 @@ class ScriptedModels:
 def scripted_model(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> Generator[ScriptedModels]:
-    """Makes scripted models, and fails a test that did not ask for all that they had to say."""
+    """Makes scripted models, and fails a passing test that leaves answers unused."""
     models = ScriptedModels(request.config.stash[_SESSION].network, monkeypatch)
     yield models
     if request.node.stash.get(_PASSED, False):
@@ -161,6 +163,7 @@ def scripted_model(
 
 
 def _find_recordings(item: pytest.Item, session: _Session) -> Recordings | None:
+    """Returns the recordings of a test marked with `dragoman_record`, or None."""
     marker = item.get_closest_marker("dragoman_record")
     if marker is None:
         return None

@@ -1,4 +1,4 @@
-"""Runs checks one after the other and says what came of each; and lists what there is to check."""
+"""Runs checks and reports their outcomes, and lists checks as a table."""
 
 from __future__ import annotations
 
@@ -22,27 +22,29 @@ __all__ = ["Finding", "format_lines", "run_checks", "format_table"]
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """What came of one check, or of all that need one capability."""
+    """The outcome of one check, or of all checks of one capability."""
 
     subject: str
-    """Name of the wire or the provider."""
+    """The name of the wire, provider or store."""
     check: str
-    """Its name; that of a capability, where nothing of it could be seen."""
+    """The name of the check, or of the capability that no check could prove."""
     outcome: Literal["passed", "failed", "skipped", "inconclusive"]
     """`inconclusive`: a real model may have erred, not the provider."""
     details: str = ""
-    """What is wrong, or why it was skipped."""
+    """What is wrong, or why the check was skipped."""
     rule: str = ""
-    """What the check demands."""
+    """The behaviour that the check requires."""
     shows: tuple[str, ...] = ()
-    """The declared capabilities that are seen when it passes."""
+    """The declared capabilities that a passing check proves."""
 
 
 def run_checks(checks: Iterable[BoundCheck], *, whole: bool = True) -> Iterator[Finding]:
-    """Runs checks in their order → their findings, as they come; then, where they are the `whole`
-    of what could show it, a failure for each capability that is declared while all that needs it is
-    inconclusive. Live it ends with the first check whose key is missing or refused: so would all
-    others."""
+    """Runs checks in order and yields their findings.
+
+    Afterwards, unless `whole` is False because only some checks are run, it yields a failure for
+    each declared capability whose checks were all inconclusive. With `live`, it stops at the first
+    check whose key is missing or refused, since all others would fail too.
+    """
     remaining = list(checks)
     seen: list[Finding] = []
     while remaining:
@@ -58,12 +60,13 @@ def run_checks(checks: Iterable[BoundCheck], *, whole: bool = True) -> Iterator[
         yield from _find_unproven_capabilities(seen)
 
 
-def _run_check(check: BoundCheck) -> tuple[Finding, BaseException | None]:
-    """Returns what comes of a check, and what made it fail."""
+_Outcome = Literal["passed", "failed", "skipped", "inconclusive"]
 
-    def found(
-        outcome: Literal["passed", "failed", "skipped", "inconclusive"], details: str = ""
-    ) -> Finding:
+
+def _run_check(check: BoundCheck) -> tuple[Finding, BaseException | None]:
+    """Returns the finding of a check, and the exception that made it fail."""
+
+    def make_finding(outcome: _Outcome, details: str = "") -> Finding:
         return Finding(
             check.subject_name,
             check.name,
@@ -76,25 +79,28 @@ def _run_check(check: BoundCheck) -> tuple[Finding, BaseException | None]:
     try:
         check()
     except CheckFailed as wrong:
-        return found("failed", str(wrong)), unwrap_error(
-            wrong.__cause__
-        ) if wrong.__cause__ else None
+        cause = wrong.__cause__
+        return make_finding("failed", str(wrong)), cause and unwrap_error(cause)
     except Inconclusive as why:
-        return found("inconclusive", str(why)), None
+        return make_finding("inconclusive", str(why)), None
     except Skipped as why:
-        return found("skipped", str(why)), None
-    return found("passed"), None
+        return make_finding("skipped", str(why)), None
+    return make_finding("passed"), None
 
 
 def _find_unproven_capabilities(findings: Sequence[Finding]) -> Iterator[Finding]:
-    """Yields a failure for each capability of which all checks that ran are inconclusive."""
+    """Yields a failure for each capability whose checks, capability_findings that ran, were all inconclusive."""
     by_capability: dict[tuple[str, str], list[Finding]] = {}
     for finding in findings:
-        for capability in finding.shows if finding.outcome != "skipped" else ():
+        if finding.outcome == "skipped":
+            continue
+        for capability in finding.shows:
             by_capability.setdefault((finding.subject, capability), []).append(finding)
-    for (subject, capability), those in by_capability.items():
-        if all(finding.outcome == "inconclusive" for finding in those):
-            why = "".join(f"\n  {finding.check}: {finding.details}" for finding in those)
+    for (subject, capability), capability_findings in by_capability.items():
+        if all(finding.outcome == "inconclusive" for finding in capability_findings):
+            why = "".join(
+                f"\n  {finding.check}: {finding.details}" for finding in capability_findings
+            )
             details = f"{subject}: {capability} is declared, and nothing that needs it could be seen:{why}"
             yield Finding(
                 subject,
@@ -107,8 +113,8 @@ def _find_unproven_capabilities(findings: Sequence[Finding]) -> Iterator[Finding
 
 
 def format_lines(findings: Iterable[Finding]) -> Iterator[str]:
-    """Yields findings as lines for a terminal, each as it comes; failures again, whole, at the end,
-    and how many there are of each."""
+    """Yields findings as lines for a terminal as they come, then the failures in full and a count
+    of each outcome."""
     seen: list[Finding] = []
     for finding in findings:
         seen.append(finding)
@@ -127,8 +133,8 @@ def format_lines(findings: Iterable[Finding]) -> Iterator[str]:
 
 
 def format_table(checks: Iterable[Check[Any]]) -> str:
-    """Returns checks as a table in Markdown: what each demands, what it needs, and whether it also
-    runs on a real server."""
+    """Returns checks as a Markdown table: rule, needs, and whether they also run on a real
+    server."""
     rows = [
         f"| `{check.name}` | {' '.join(check.rule.split())} | {', '.join(check.needs) or '–'} | {'✓' if check.live else '–'} |"
         for check in checks

@@ -1,5 +1,5 @@
-"""What the checks send: conversations, one part of every kind, an answer that holds all that an
-answer may."""
+"""Sample messages of the checks: a conversation, one part of each type, and an answer with every
+type of content."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ __all__ = [
 ]
 
 TEXT = 'Grüße aus Åbo 🌍, "quoted",\nсловом 言葉 \\ and\ttab'
-"""Text that breaks what does not take care: signs of two, three and four bytes, quotes, line
+"""Text that exposes careless encoding: characters of two, three and four bytes, quotes, line
 breaks."""
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000080000000808020000004b6d29dc000000114944415478da63f8cfc08015310c2d0900"
     "28ff3fc1ce77c84f0000000049454e44ae426082"
 )
-"""A whole image, eight by eight points, all red."""
+"""A complete image of eight by eight red pixels."""
 SCHEMA = {
     "type": "object",
     "properties": {"city": {"type": "string", "description": "A town."}},
@@ -96,7 +96,7 @@ ANSWER = Message.model(
     ToolCallPart("call_one", "get_weather", {"city": "Åbo", "n": [1, {"a": None}]}),
     ToolCallPart("call_two", "get_time", {}),
 ).replace(finish_reason=FinishReason.tool_calls, usage=USAGE)
-"""An answer that thinks, speaks and calls."""
+"""An answer with thinking, text and calls."""
 PARTS: tuple[Content, ...] = (
     TextPart(TEXT),
     DataPart(PNG, "image/png", "red.png"),
@@ -108,11 +108,11 @@ PARTS: tuple[Content, ...] = (
     ThinkingPart("A thought of the kit."),
     ProviderPart("kit_block", {"another_wire": {"type": "kit_block"}}),
 )
-"""One of every kind that may stand in a message without a tool."""
+"""One part of each type that a message may have outside of a tool call."""
 
 
 def extract_content(part: Content) -> Any:
-    """Returns what of a part must not be lost: its text, its bytes, its address."""
+    """Returns what must survive of a part: its text, bytes, address, or value."""
     match part:
         case TextPart(text=text) | ThinkingPart(text=text):
             return text
@@ -131,8 +131,8 @@ def extract_content(part: Content) -> Any:
 
 
 def parse_result(result: Any) -> Any:
-    """Returns a tool's result without the difference between a JSON value and its text, which most
-    formats do not make."""
+    """Returns a tool result without the difference between a JSON value and its text, which most
+    formats do not keep."""
     if isinstance(result, str):
         try:
             return msgspec.json.decode(result)
@@ -144,8 +144,8 @@ def parse_result(result: Any) -> Any:
 
 
 def simplify_messages(messages: Iterable[Message]) -> list[Any]:
-    """Returns what messages say, for a comparison: who, and the essence of each part; ids of calls
-    as numbers in order."""
+    """Returns what must survive of messages: role and content of each, with call ids as numbers in
+    order."""
     numbers: dict[str, int] = {}
     return [
         (

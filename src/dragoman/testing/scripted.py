@@ -1,15 +1,17 @@
-"""A model for tests of one's own: it says what the test says, by any provider's wire, and notes
-what it was asked.
+"""`ScriptedModel`: a model for tests that answers what the test says, by any provider's wire, and
+remembers its requests.
 
-A `Script` finds the answer that a request gets: the next of a list, the next of its conversation,
-or what a function says. `ScriptedModel` is a provider's record whose transport is a
-`ScriptedServer` that asks the script.
+A `Script` finds the answer to a request: the next of a list, the next of its conversation, or the
+result of a function. `ScriptedModel` is a provider's record whose transport is a `ScriptedServer`
+that asks the script. So a request passes through the wire's own encoder and decoder as with a real
+provider.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
+from itertools import islice
 from threading import Lock
 from typing import Any, Self, TypeAlias, cast, get_args
 
@@ -35,7 +37,7 @@ from dragoman.transport.exchange import Exchange, request_body
 __all__ = ["Answers", "Script", "ScriptError", "ScriptedModel", "ScriptedRecord", "first_prompt"]
 
 Answers: TypeAlias = Answerable | AnswerFunction | Iterable[Answerable | AnswerFunction]
-"""One answer, several in order, or a function that gives them."""
+"""One answer, several in order, or a function that returns them."""
 
 _SINGLE_ANSWERS: tuple[type, ...] = (
     str,
@@ -48,7 +50,7 @@ _SINGLE_ANSWERS: tuple[type, ...] = (
     *get_args(Event),
 )
 _MESSAGES_SHOWN = 3
-"""How many messages of a request are shown."""
+"""Number of messages of a request that an error shows."""
 
 _URL = "http://scripted.invalid/v1"
 _NETWORK_FIELDS = frozenset(
@@ -66,11 +68,12 @@ _NETWORK_FIELDS = frozenset(
         "discovery",
     }
 )
-"""What of a real provider's record says how it is reached."""
+"""Fields of a real provider's record that say how it is reached. `ScriptedModel.like` does not copy
+them."""
 
 
 class ScriptError(DragomanError, AssertionError):
-    """The test's script is wrong: it has no answer left, or answers that nobody asked for."""
+    """A request has no answer in the test's script, or an answer was not used."""
 
     def __str__(self) -> str:
         return self.message
@@ -82,11 +85,11 @@ def first_prompt(request: ModelRequest) -> str:
 
 
 class Script:
-    """Gives each request its answer. May be called from several threads.
+    """Finds the answer to each request. Threads may share it.
 
     Args:
         answers: for all requests, or by the key of a conversation.
-        by: a request → the key of its conversation, where `answers` is a mapping.
+        by: returns the key of a request's conversation, for a mapping of answers.
     """
 
     def __init__(
@@ -112,9 +115,11 @@ class Script:
         Raises:
             ScriptError: there is none.
         """
-        key = None if self._scripts is None else self._by(request)
+        key, script = None, self._script
+        if self._scripts is not None:
+            key = self._by(request)
+            script = self._scripts.get(key)
         with self._lock:
-            script = self._script if self._scripts is None else self._scripts.get(key)
             if script is not None and script.has_next():
                 return script.next()
             self._unanswered.append(request)
@@ -129,14 +134,13 @@ class Script:
         )
 
     def check(self) -> None:
-        """Raises `ScriptError` where a request got no answer, or an answer is left."""
+        """Raises `ScriptError` if a request got no answer or an answer was not used."""
         if self._unanswered:
             raise _make_error(
                 f"{len(self._unanswered)} requests got no answer from the script",
                 self._unanswered[-1],
             )
-        scripts = {"": self._script} if self._scripts is None else self._scripts
-        for key, script in scripts.items():
+        for key, script in (self._scripts or {"": self._script}).items():
             if unused := script.list_unused():
                 where = f" of the conversation {key!r}" if key else ""
                 raise ScriptError(
@@ -145,15 +149,18 @@ class Script:
 
 
 class _Answers:
-    """Answers in order, pulled when they are needed: they may be without end."""
+    """Answers in order, taken from their iterable when needed: it may be endless."""
 
     def __init__(self, answers: Answers) -> None:
         self.used_count = 0
-        self._function: Any = answers if callable(answers) else None
+        self._function: Any = None
         every: Iterable[Any] = ()
+        # A text is iterable too, so single answers come first.
         if isinstance(answers, _SINGLE_ANSWERS):
             every = (answers,)
-        elif not callable(answers):
+        elif callable(answers):
+            self._function = answers
+        else:
             every = cast("Iterable[Any]", answers)
         if not isinstance(cast(object, every), Iterable):
             raise wrong_type_error("answers", every, "an answer, a sequence of them, or a function")
@@ -167,15 +174,17 @@ class _Answers:
     def has_next(self) -> bool:
         if self._function is not None or self._next:
             return True
-        self._next = [upcoming for _, upcoming in zip(range(1), self._rest, strict=False)]
+        self._next = list(islice(self._rest, 1))
         return bool(self._next)
 
     def next(self) -> Any:
         self.used_count += 1
-        return self._next.pop(0) if self._function is None else self._function
+        if self._function is not None:
+            return self._function
+        return self._next.pop(0)
 
     def list_unused(self) -> list[Any]:
-        """Returns the answers that nobody asked for; of an iterator they are not known."""
+        """Returns the unused answers; none of an iterator, which may be endless."""
         if not self._counted or self._function is not None:
             return []
         self._next += self._rest
@@ -183,6 +192,7 @@ class _Answers:
 
 
 def _make_error(problem: str, request: ModelRequest) -> ScriptError:
+    """Returns a `ScriptError` that shows the end of the request."""
     lines = "\n".join(
         f"  {line}" for line in format_transcript(request.messages[-_MESSAGES_SHOWN:])
     )
@@ -190,58 +200,54 @@ def _make_error(problem: str, request: ModelRequest) -> ScriptError:
 
 
 class ScriptedRecord(Provider, frozen=True, kw_only=True, eq=False):
-    """What the record of a `ScriptedModel` says beside its answers. All fields of a `Provider` may
-    be given too."""
+    """The fields of a `ScriptedModel` beside its answers. It takes all fields of a `Provider`
+    too."""
 
     name: str = "scripted"
     """See `Provider.name`."""
     display_name: str = "Scripted"
     """See `Provider.display_name`."""
     wire: str = "openai_chat"
-    """Name of the wire that it speaks."""
+    """The name of the wire that it speaks."""
     base_url: str = _URL
-    """Where requests seem to go."""
+    """The URL of its requests, which are never sent."""
     chat_model: str | None = "scripted-1"
     """See `Provider.chat_model`."""
     embeddings_model: str | None = "scripted-embeddings-1"
     """See `Provider.embeddings_model`."""
     capabilities: frozenset[Capability] = frozenset(Capability)
-    """See `Provider.capabilities`: fewer of them make it answer as providers do that can less."""
+    """See `Provider.capabilities`. With fewer, agents use the methods of less capable providers."""
     stream: bool = True
-    """`False`: answers come whole, not as streams."""
+    """False: answers are sent whole and not streamed."""
     chunks: int = 256
-    """Bytes that arrive at a time."""
+    """Bytes per chunk of a response."""
     by: Callable[[ModelRequest], Hashable] = first_prompt
-    """A request → the key of its conversation, where the answers are a mapping; usually the text of
+    """Returns the key of a request's conversation, for a mapping of answers; by default the text of
     its first user message."""
     vectors: Callable[[str], Vector] | None = None
-    """A text → its vector; `None`: eight numbers that depend on the text alone."""
+    """Returns the vector of a text; by default eight numbers that depend only on the text."""
     script: Script | None = None
-    """Finds the answers; made by the model itself."""
+    """Finds the answers. The model makes it."""
     server: ScriptedServer | None = None
-    """What answers; made by the model itself. A copy by `msgspec.structs.replace` shares it."""
+    """Answers requests. The model makes it, and copies by `msgspec.structs.replace` share it."""
 
 
 class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
-    """A provider's record whose model is the test: `Agent(ScriptedModel(["Hello."]))`. No key and
-    no network.
+    """A model for tests, as a provider's record: `Agent(ScriptedModel(["Hello."]))`. It needs no
+    key and no network.
 
-    ```python
-    model = ScriptedModel([call("get_weather", city="Oslo"), "It rains."], wire="anthropic")
-    result = await Agent(model, tools=[get_weather]).send("How is it in Oslo?")
-    assert model.requests[1].messages[-1].tool_results[0].result == "rain"
-    model.assert_exhausted()
+    ```python model = ScriptedModel([call("get_weather", city="Oslo"), "It rains."],
+    wire="anthropic") result = await Agent(model, tools=[get_weather]).send("How is it in Oslo?")
+    assert model.requests[1].messages[-1].tool_results[0].result == "rain" model.assert_exhausted()
     ```
 
-    Requests are written by the wire as they are for a provider, and what is answered is written in
-    the provider's own format and read again, so that all that lies between is tested. Tasks,
-    threads and event loops may share one.
+    Requests and answers go through the provider's wire format, so a test covers everything in
+    between. Tasks, threads and event loops may share a model.
     """
 
     answers: Answers | Mapping[Any, Answers] = ()
-    """What it says to one request after the other: see `Answerable`. Or a function of the request,
-    plain, async or a generator; or a mapping from the key of a conversation (see `by`) to
-    either."""
+    """The answers to successive requests, see `Answerable`. Also a function of the request (plain,
+    async or a generator), or a mapping from the key of a conversation (`by`) to either."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -261,6 +267,7 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
             stream=self.stream,
             remembers=True,
         )
+        # The record is frozen for its users; it makes these fields from the others.
         msgspec.structs.force_setattr(self, "script", script)
         msgspec.structs.force_setattr(self, "server", server)
         msgspec.structs.force_setattr(self, "transport", self.transport or server)
@@ -272,9 +279,8 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
     def like(
         cls, model: str | Provider, answers: Answers | Mapping[Any, Answers], **fields: Any
     ) -> Self:
-        """Makes a scripted model in place of a real one: with its name, wire, capabilities and
-        quirks. In place of an agent that is asked by a protocol it is a model that speaks Chat
-        Completions.
+        """Makes a scripted model with the name, wire, capabilities and quirks of a real one. In
+        place of an agent of another server it is a model that speaks Chat Completions.
 
         Raises:
             SettingsError: the model string is malformed, or no provider has that name.
@@ -296,19 +302,19 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
 
     @classmethod
     def from_run(cls, run: Source, **fields: Any) -> Self:
-        """Makes a scripted model that says again what the model said in a run: in its result, its
-        events or its history. Left out is what was retracted, and what agents within its tools
-        said: of events that is `fold(events, run_id=…)`."""
+        """Makes a scripted model that repeats the model messages of a run, from its result, events
+        or history. Retracted messages and those of agents within tools are left out; of events,
+        `fold(events, run_id=…)` has one run's."""
         answers = [message for message in list_messages(run) if message.role is Role.MODEL]
         return cls([message.replace(id=None, origin=None) for message in answers], **fields)
 
     @classmethod
     async def from_log(cls, log: RunLog, run_id: str, **fields: Any) -> Self:
-        """Makes a scripted model that says again what the model said in a run that a log holds, as
-        far as it is stored.
+        """Makes a scripted model that repeats the model messages of a run in a log, as far as they
+        are stored.
 
         Raises:
-            RunLogError: the store cannot be reached, or answers with an error.
+            RunLogError: the store cannot be reached, or returns an error.
         """
         events: list[Event] = []
         while more := await log.read(run_id, len(events)):
@@ -317,27 +323,26 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
 
     @property
     def requests(self) -> list[ModelRequest]:
-        """What it was asked, as its wire reads the requests, in order."""
+        """The requests that it received, in order, as its wire reads them."""
         return self._server.requests
 
     @property
     def sent(self) -> list[HttpRequest]:
-        """All requests as HTTP has them: URL, headers and body."""
+        """All HTTP requests that it received: URL, headers and body."""
         return self._server.sent
 
     @property
     def bodies(self) -> list[Any]:
-        """Their bodies, as parsed JSON."""
+        """The JSON bodies of all requests."""
         return [request_body(request) for request in self._server.sent]
 
     @property
     def embedded(self) -> list[EmbeddingsRequest]:
-        """The requests for embeddings."""
+        """The embeddings requests that it received."""
         return self._server.embedded
 
     def assert_exhausted(self) -> None:
-        """Raises `ScriptError` where an answer is left that nobody asked for, or a request got
-        none."""
+        """Raises `ScriptError` if an answer was not used or a request got none."""
         if self.script is not None:
             self.script.check()
 
@@ -352,5 +357,5 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
 
 
 def _make_vector(text: str) -> Vector:
-    """Returns eight numbers from -1 to 1."""
+    """Returns eight numbers from -1 to 1 that depend only on the text."""
     return [byte / 127.5 - 1 for byte in sha256(text.encode()).digest()[:8]]

@@ -1,9 +1,8 @@
-"""What a scripted model answers to one request: all the ways in which a test may write it, and how
-its bytes arrive.
+"""Answers of a scripted model: the forms in which a test may write one, and how its bytes arrive.
 
-`as_answer` makes an `Answer` of what the test wrote. `written_events` and `live_events` are the
-events of its content, whole or piece by piece; `delivered` gives the bytes of a body in pieces, up
-to where the connection breaks or waits.
+`as_answer` turns what the test wrote into an `Answer`. `make_events` returns the events of a
+complete answer, `live_events` yields those of a generator's pieces. `deliver` yields the bytes of a
+body, up to where the connection breaks or waits.
 """
 
 from __future__ import annotations
@@ -61,22 +60,22 @@ __all__ = [
 ]
 
 Piece: TypeAlias = str | Content | Event
-"""Some of an answer: text, a part (a call, thinking, …), or an event."""
+"""A piece of an answer: text, a part (a call, thinking, …), or an event."""
 
 _EVENTS: tuple[type, ...] = get_args(Event)
 _PIECES: tuple[type, ...] = (str, *get_args(Content), *_EVENTS)
 
 
 class Gate(Protocol):
-    """What an answer waits at, such as an `anyio.Event` or an `asyncio.Event`."""
+    """Something to wait for, such as an `anyio.Event` or an `asyncio.Event`."""
 
     async def wait(self) -> Any:
-        """Returns when the answer may go on."""
+        """Returns when the answer may continue."""
         ...
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer to one request, and how it goes wrong."""
+    """An answer to one request, and how its delivery fails."""
 
     content: (
         Message
@@ -87,43 +86,43 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
         | Iterator[Piece]
         | None
     ) = None
-    """What the model says, or the error that it is refused with; `None`: `body` is all. Of an
-    iterator each piece is sent when it comes, whatever the fields below say; a
-    `ProviderConnectionError` that it raises breaks the connection, another error is told within the
+    """What the model says, or the error that refuses the request; `None` if `body` is everything.
+    Pieces of an iterator are sent as they come, whatever the fields below say. A
+    `ProviderConnectionError` that it raises breaks the connection; another error is sent within the
     stream."""
     status: int | None = None
-    """HTTP status; `None`: 200, or what the wire has for the error."""
+    """HTTP status; by default 200, or the wire's status for an error."""
     headers: Mapping[str, str] = {}
-    """Sent with it."""
+    """HTTP headers of the response."""
     body: bytes | None = None
-    """In place of what the wire would write."""
+    """The response body, in place of what the wire writes."""
     garbage: bytes = b""
-    """Stands behind the first `share` of what the wire writes, and nothing after it."""
+    """Bytes that follow the first `share` of the body and end it."""
     cut: bool = False
-    """The connection breaks after the first `share`."""
+    """The connection breaks after the first `share` of the body."""
     gate: Gate | None = None
-    """What follows the first `share` waits for it. One that never opens: nothing more comes, and
-    the connection stands."""
+    """The rest of the body after the first `share` waits for it. If it never opens, nothing more
+    comes and the connection stays open."""
     share: float = 0.5
-    """Of the body's bytes, from 0 to 1."""
+    """A share of the body's bytes, from 0 to 1."""
     stream: bool | None = None
-    """Whether it comes as a stream; `None`: as the model does it."""
+    """Whether the response is streamed; by default as the model is set."""
 
 
 Answerable: TypeAlias = Message | Piece | Sequence[Piece] | Exception | bytes | Exchange | Answer
-"""What may stand for an answer: text, a message, a part, several of these; an error, which refuses
-the request (one of the connection breaks it off); bytes, which are the body; a recorded exchange;
-an `Answer`."""
+"""What a test may write for an answer: text, a message, a part, or several of these; an error,
+which refuses the request or breaks the connection; bytes as the body; a recorded exchange; an
+`Answer`."""
 
 AnswerFunction: TypeAlias = Callable[
     [ModelRequest], Answerable | Awaitable[Answerable] | AsyncIterator[Piece] | Iterator[Piece]
 ]
-"""A function that answers a request, plain or async; or a generator, whose pieces are sent when
-they come."""
+"""A function that answers a request, plain or async, or a generator whose pieces are sent as they
+come."""
 
 
 def as_answer(given: Answerable | AsyncIterator[Piece] | Iterator[Piece]) -> Answer:
-    """Returns what a test wrote as an `Answer`. An `Exchange` is its status, headers and body."""
+    """Returns what a test wrote as an `Answer`."""
     if isinstance(given, Answer):
         return given
     if isinstance(given, bytes):
@@ -132,8 +131,8 @@ def as_answer(given: Answerable | AsyncIterator[Piece] | Iterator[Piece]) -> Ans
 
 
 def check_answer(given: Any) -> None:
-    """Raises `TypeError` where something is no answer. What a function or an iterator gives is not
-    known yet."""
+    """Raises `TypeError` if a value cannot be an answer. The results of functions and iterators are
+    checked later."""
     if isinstance(given, type) or not (
         isinstance(given, _WHOLE) or callable(given) or isinstance(given, AsyncIterator | Iterator)
     ):
@@ -141,16 +140,16 @@ def check_answer(given: Any) -> None:
 
 
 def as_message(content: Any) -> Message | None:
-    """Returns texts and parts as a model's message, or None if there are events among them.
+    """Returns texts and parts as a model message, or None if there are events among them.
 
     Raises:
-        TypeError: it is nothing that a model can say.
+        TypeError: a model cannot say it.
     """
     if isinstance(content, Message):
         return content
-    pieces: list[Any] = (
-        [*cast("Sequence[Any]", content)] if isinstance(content, list | tuple) else [content]
-    )
+    pieces: list[Any] = [content]
+    if isinstance(content, list | tuple):
+        pieces = [*cast("Sequence[Any]", content)]
     for piece in pieces:
         if not isinstance(piece, _PIECES):
             raise TypeError(
@@ -162,8 +161,8 @@ def as_message(content: Any) -> Message | None:
 
 
 def finish_message(message: Message, request: ModelRequest, number: int) -> Message:
-    """Returns a message as the model ends it: with ids for calls that have none, a reason, and
-    counts by the length of what was said. `number`: which request it answers, from 1."""
+    """Returns a message as a model finishes it: with ids for calls that have none, a finish reason,
+    and estimated usage. `number`: the number of the request, from 1."""
     calls = 0
     content: list[Content] = []
     for piece in message.content:
@@ -179,16 +178,14 @@ def finish_message(message: Message, request: ModelRequest, number: int) -> Mess
 
 
 def with_id(piece: Content, id: str) -> Content:  # noqa: A002
-    """Returns a call that has no id with this one; everything else as it is."""
-    return (
-        msgspec.structs.replace(piece, id=id)
-        if isinstance(piece, ToolCallPart) and not piece.id
-        else piece
-    )
+    """Returns a call without an id with this one, and any other part unchanged."""
+    if isinstance(piece, ToolCallPart) and not piece.id:
+        return msgspec.structs.replace(piece, id=id)
+    return piece
 
 
 def count_usage(request: ModelRequest, content: Sequence[Content]) -> Usage:
-    """Returns the tokens of a request and its answer, four bytes each."""
+    """Returns the estimated tokens of a request and its answer, at four bytes per token."""
     input_tokens = _estimate_tokens(
         [message.content for message in request.messages]
     ) + _estimate_tokens(request.tools)
@@ -199,17 +196,17 @@ def count_usage(request: ModelRequest, content: Sequence[Content]) -> Usage:
 
 
 def call(name: str, /, **arguments: Any) -> ToolCallPart:
-    """Returns a call of a tool, whose id the scripted model makes: `call_2_1` is the first of its
+    """Returns a tool call. The scripted model gives it an id: `call_2_1` is the first call of its
     second answer."""
     return ToolCallPart("", name, arguments)
 
 
 def answer_with(value: Any) -> Callable[[ModelRequest], Message]:
-    """Returns an answer to `send_for`: it gives a value as the request wants it, by its schema or
-    by a tool.
+    """Returns an answer to `send_for` that gives a value in the form that the request asks for, by
+    a schema or a tool.
 
-    `value` is anything that pydantic can write as JSON: a number, a model, a dataclass, a list of
-    these.
+    `value`: anything that pydantic can write as JSON, such as a number, a model, a dataclass, or a
+    list of these.
     """
 
     def answer(request: ModelRequest) -> Message:
@@ -225,11 +222,9 @@ def answer_with(value: Any) -> Callable[[ModelRequest], Message]:
             value_as_json
         ):
             value_as_json = {"result": value_as_json}
-        return Message.model(
-            call(RETURN_RESULT, **value_as_json)
-            if by_tool
-            else msgspec.json.encode(value_as_json).decode()
-        )
+        if by_tool:
+            return Message.model(call(RETURN_RESULT, **value_as_json))
+        return Message.model(msgspec.json.encode(value_as_json).decode())
 
     return answer
 
@@ -242,7 +237,7 @@ def _estimate_tokens(value: Any) -> int:
 
 
 class ScriptedResponse:
-    """A `Response` that is made up. `ended` is called with it when it is over."""
+    """A `Response` of a scripted server. It calls `ended` with itself when it is read or closed."""
 
     def __init__(
         self,
@@ -275,16 +270,14 @@ class ScriptedResponse:
 
 
 async def deliver(answer: Answer, data: bytes, size: int) -> AsyncGenerator[bytes]:
-    """Yields the bytes of an answer, `size` at a time, as far as it lets them through.
+    """Yields the bytes of an answer, `size` at a time, as far as the answer says.
 
     Raises:
-        StreamCutError: the connection breaks.
+        StreamCutError: the answer is cut.
     """
-    first = (
-        int(len(data) * answer.share)
-        if answer.cut or answer.garbage or answer.gate is not None
-        else len(data)
-    )
+    first = len(data)
+    if answer.cut or answer.garbage or answer.gate is not None:
+        first = int(len(data) * answer.share)
     for piece in split_bytes(data[:first] + answer.garbage, size):
         yield piece
     if answer.gate is not None:
@@ -297,25 +290,22 @@ async def deliver(answer: Answer, data: bytes, size: int) -> AsyncGenerator[byte
 
 
 def make_events(content: Any, request: ModelRequest, number: int) -> list[Event]:
-    """Returns the events of an answer: those that were given, or those of the message that the
+    """Returns the events of an answer: the test's own events, or those of the message that its
     texts and parts make."""
     message = as_message(content)
-    return (
-        list(content)
-        if message is None
-        else make_stream_events(finish_message(message, request, number))
-    )
+    if message is None:
+        return list(content)
+    return make_stream_events(finish_message(message, request, number))
 
 
 async def live_events(
     pieces: AsyncIterator[Piece] | Iterator[Piece], request: ModelRequest, number: int
 ) -> AsyncGenerator[list[Event]]:
-    """Yields the events of pieces that come one by one, each as soon as it is there; an error that
-    stops them is the last event. Texts that follow one another are one part.
+    """Yields the events of each piece as it comes. An error that ends the pieces is the last event.
+    Adjacent texts are one part.
 
     Raises:
-        ProviderConnectionError: the pieces broke the connection off.
-        ProviderTimeoutError: likewise.
+        ProviderConnectionError, ProviderTimeoutError: the pieces broke the connection.
     """
     emitter, calls = Emitter(lambda: f"m{number}"), 0
     events_so_far: list[Event] = []
@@ -337,6 +327,7 @@ async def live_events(
     except DragomanError as error:
         yield [RunError(error)]
         return
+    # Pieces of text and parts have no end of their own; a test's own events may.
     if not any(isinstance(event, MessageFinished) for event in events_so_far):
         emitter.close_all()
         emitter.start()
@@ -346,7 +337,7 @@ async def live_events(
 
 
 async def _iterate_pieces(pieces: AsyncIterator[Piece] | Iterator[Piece]) -> AsyncGenerator[Piece]:
-    """Yields the pieces of an iterator of either kind, which is closed with it."""
+    """Yields the pieces of a plain or async iterator, and closes it."""
     if isinstance(pieces, AsyncIterator):
         try:
             async for piece in pieces:

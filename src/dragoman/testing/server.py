@@ -1,5 +1,5 @@
-"""A scripted server in place of the network: it reads requests and writes answers by the wire's own
-other half."""
+"""`ScriptedServer`: a transport that reads requests and writes answers with the wire's own server
+side, in place of the network."""
 
 from __future__ import annotations
 
@@ -45,34 +45,33 @@ from dragoman.wires import Wire
 __all__ = ["ScriptedServer", "Vectors"]
 
 _BROKEN = (ProviderConnectionError, ProviderTimeoutError)
-"""Errors that are no answer: nothing came."""
+"""Errors of a connection without a response."""
 
 Vectors: TypeAlias = Callable[[EmbeddingsRequest], "list[Vector] | DragomanError"]
-"""A request for embeddings → the vectors of its texts, or the error that it is refused with."""
+"""Returns the vectors of an embeddings request, or the error that refuses it."""
 
 
 class ScriptedServer:
-    """A `Transport` that answers as it is told, for any wire.
+    """A `Transport` that answers as a test says, for any wire.
 
-    ```python
-    server = ScriptedServer(wires.get("openai_chat"), lambda request: Message.model("Hello."))
-    agent = Agent(acme, transport=server, api_key="none")
-    ```
+    ```python server = ScriptedServer(wires.get("openai_chat"), lambda request:
+    Message.model("Hello.")) agent = Agent(acme, transport=server, api_key="none") ```
 
     Args:
-        wire: what it speaks; it must be able to do requests, streams and errors.
-        reply: a request → the answer: text, a message, an error, an `Answer`, …; plain or async; a generator's pieces are sent as
-            they come.
-        base_url: what URLs begin with; a request to elsewhere is a fault of the caller's.
-        models: the names of its models, which it tells to every GET.
-        vectors: texts → their vectors, or the error that the request is refused with. Without it there are no embeddings.
-        piece: how many bytes arrive at a time.
-        stream: `False`: whole answers, also where a stream is asked for.
-        remembers: puts what it stored before a request that goes on from there; else that request is noted as it came.
+        wire: a wire with requests, streams and errors.
+        reply: returns the answer to a request: text, a message, an error, an `Answer`, …; plain
+            or async. A generator's pieces are sent as they come.
+        base_url: the start of all URLs; a request to another URL is an error.
+        models: names of models, returned for every GET.
+        vectors: returns the vectors of texts, or an error; without it there are no embeddings.
+        piece: bytes per chunk of a response.
+        stream: False to answer whole even if a stream is requested.
+        remembers: keep answers, and put their conversation before a request that continues one
+            by `previous_response_id`.
 
     Attributes:
         requests: the requests as the wire read them.
-        embedded: those for embeddings.
+        embedded: the embeddings requests.
         sent: all requests as HTTP had them.
     """
 
@@ -105,14 +104,15 @@ class ScriptedServer:
 
     @property
     def open(self) -> int:
-        """Answers that are neither read to their end nor closed."""
+        """The number of responses that are neither read to their end nor closed."""
         return len(self._open)
 
     async def send(self, request: HttpRequest) -> Response:
         """See `Transport.send`.
 
         Raises:
-            ProviderConnectionError: the request goes to another base URL, or the answer is this error.
+            ProviderConnectionError: the request goes to another base URL, or this error is the
+                answer.
         """
         self.sent.append(request)
         # Lists of models may stand beside the path with the API's version.
@@ -124,9 +124,10 @@ class ScriptedServer:
         await anyio.lowlevel.checkpoint()
         if request.method == "GET":
             return self._send_json({"data": [{"id": name} for name in self._models]})
-        body = msgspec.json.decode(
-            request.body if isinstance(request.body, bytes) else msgspec.json.encode(request.body)
-        )
+        data = request.body
+        if not isinstance(data, bytes):
+            data = msgspec.json.encode(data)
+        body = msgspec.json.decode(data)
         path = request.path[len(self._base_url) :]
         if self._vectors is not None and not self.is_chat(path):
             return self._answer_embeddings(body, path, self._vectors)
@@ -150,11 +151,11 @@ class ScriptedServer:
         return self._answer(wanted, as_answer(reply), number)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing: a scripted server holds no connections."""
 
     async def _make_reply(self, wanted: ModelRequest) -> Any:
-        """Returns the answer, whatever function gives it. A provider's error that one raises is
-        the answer."""
+        """Returns the answer, calling and awaiting functions until there is one. A `ProviderError`
+        that one raises is the answer."""
         reply: Any = self._reply
         try:
             while inspect.isawaitable(reply) or (callable(reply) and not isinstance(reply, type)):
@@ -164,14 +165,14 @@ class ScriptedServer:
         return reply
 
     def _store_answer(self, wanted: ModelRequest, events: Sequence[Event], number: int) -> None:
+        """Keeps a conversation for requests that continue it by its id."""
         if not self._remembers:
             return
         conversation = [message for message in wanted.messages if message.role is not Role.SYSTEM]
         self._stored[_make_envelope(wanted, number)["id"]] = (*conversation, *fold(events))
 
     def is_chat(self, path: str) -> bool:
-        """True if a path, or a URL, is one of those at which the API answers a chat: their last
-        words tell."""
+        """True if a path or URL is one of the API's chat endpoints, by its last word."""
         chats = {
             _get_last_word(route.path)
             for route in getattr(self._wire, "routes", ())
@@ -249,18 +250,22 @@ class ScriptedServer:
                 if self._is_streamed(wanted, answer):
                     for piece in split_bytes(b"".join(map(encoder.feed, events)), self._piece):
                         yield piece
-        whole = self._write_answer(wanted, all_events, answer, number)
-        for piece in split_bytes(
-            encoder.close() if self._is_streamed(wanted, answer) else whole, self._piece
-        ):
+        # Also stores the answer, so it is called for streams too.
+        data = self._write_answer(wanted, all_events, answer, number)
+        if self._is_streamed(wanted, answer):
+            data = encoder.close()
+        for piece in split_bytes(data, self._piece):
             yield piece
 
     def _is_streamed(self, wanted: ModelRequest, answer: Answer) -> bool:
-        return wanted.stream and (self._stream if answer.stream is None else answer.stream)
+        if answer.stream is not None:
+            return wanted.stream and answer.stream
+        return wanted.stream and self._stream
 
     def _write_answer(
         self, wanted: ModelRequest, events: Sequence[Event], answer: Answer, number: int
     ) -> bytes:
+        """Returns the body of an answer, streamed or whole."""
         self._store_answer(wanted, events, number)
         envelope = _make_envelope(wanted, number, events)
         if not self._is_streamed(wanted, answer):
@@ -270,14 +275,14 @@ class ScriptedServer:
 
 
 def _add_stored_messages(wanted: ModelRequest, stored: tuple[Message, ...]) -> ModelRequest:
-    """Returns a request that goes on from a stored response, with the conversation up to there, as
-    the provider has it."""
+    """Returns a request that continues a stored response, with the stored conversation before its
+    new messages, as the provider has it."""
     instructions = tuple(takewhile(lambda message: message.role is Role.SYSTEM, wanted.messages))
     return wanted.replace(messages=(*instructions, *stored, *wanted.messages[len(instructions) :]))
 
 
 def _make_envelope(wanted: ModelRequest, number: int, events: Sequence[Event] = ()) -> Json:
-    """Returns the id and model of an answer: the model that the message says served it, else the
+    """Returns id and model of an answer: the model that the message names as its origin, else the
     requested one."""
     origins = (
         event.origin
@@ -291,7 +296,7 @@ def _make_envelope(wanted: ModelRequest, number: int, events: Sequence[Event] = 
 
 
 def _get_last_word(path: str) -> str:
-    """Returns what a path asks for: `completions`, `generateContent`."""
+    """Returns the operation that a path names: `completions`, `generateContent`."""
     return path.partition("?")[0].rpartition("/")[2].rpartition(":")[2]
 
 

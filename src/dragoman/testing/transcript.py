@@ -1,5 +1,5 @@
-"""Messages as lines to read and to compare, one for each thing that was said; the events of a run,
-and its calls of tools."""
+"""`format_transcript` turns messages into lines that a test can compare; `assert_calls` compares
+the tool calls, and `collect_events` returns the events of a run."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from dragoman.run import Run
 __all__ = ["Source", "assert_calls", "collect_events", "list_messages", "format_transcript"]
 
 Source: TypeAlias = ChatResult[Any] | ModelRequest | Message | Iterable[Message] | Iterable[Event]
-"""What has messages: the result of a run, a request, a history, events."""
+"""Anything with messages: the result of a run, a request, a history, or events."""
 
 
 def list_messages(source: Source) -> list[Message]:
-    """Returns the messages of a result, of a request, of events, or those that are given."""
+    """Returns the messages of a source."""
     if isinstance(source, Message):
         return [source]
     if isinstance(source, ChatResult | ModelRequest):
@@ -45,11 +45,11 @@ def list_messages(source: Source) -> list[Message]:
 
 
 def format_transcript(source: Source) -> list[str]:
-    """Returns what was said, line by line, to compare with a list in a test: without ids, times and
-    counts.
+    """Returns one line for each part of the messages, without ids, times and token counts, to
+    compare with a list in a test.
 
-    `user: How is it in Oslo?`, `model thinks: …`, `model calls get_weather {"city":"Oslo"}`,
-    `get_weather gives "rain"`, `model: It rains.`
+    Examples: `user: How is it in Oslo?`, `model thinks: …`, `model calls get_weather
+    {"city":"Oslo"}`, `get_weather gives "rain"`, `model: It rains.`
     """
     names: dict[str, str] = {}
     return [
@@ -61,8 +61,8 @@ def format_transcript(source: Source) -> list[str]:
 
 
 def _describe_part(message: Message, piece: Content, names: dict[str, str]) -> Iterator[str]:
-    """Yields what a piece says. `names`: id of a call → its tool, for results that a format gives
-    without."""
+    """Yields the line of a part. `names`: the tool of each call id, for results of formats that
+    give no name."""
     who = message.role.value
     match piece:
         case TextPart():
@@ -71,10 +71,17 @@ def _describe_part(message: Message, piece: Content, names: dict[str, str]) -> I
             yield f"{who} thinks: {piece.text}"
         case ToolCallPart():
             names[piece.id] = piece.name
-            yield f"{who} calls {piece.name} {_json(piece.arguments) if piece.state == 'complete' else piece.raw}"
+            arguments = piece.raw
+            if piece.state == "complete":
+                arguments = _json(piece.arguments)
+            yield f"{who} calls {piece.name} {arguments}"
         case ToolResultPart():
-            result = _describe_content(piece.result) if piece.is_content else _json(piece.result)
-            yield f"{piece.name or names.get(piece.id, '')} {'fails' if piece.is_error else 'gives'} {result}"
+            if piece.is_content:
+                result = _describe_content(piece.result)
+            else:
+                result = _json(piece.result)
+            verb = "fails" if piece.is_error else "gives"
+            yield f"{piece.name or names.get(piece.id, '')} {verb} {result}"
         case DataPart() | LinkPart() | FilePart():
             yield f"{who}: {_describe_media(piece)}"
         case _:
@@ -86,13 +93,15 @@ def _json(value: Any) -> str:
 
 
 def _describe_content(parts: Sequence[ResultPart]) -> str:
-    return " ".join(
-        part.text if isinstance(part, TextPart) else _describe_media(part) for part in parts
-    )
+    """Returns the parts of a tool result in one line."""
+    texts: list[str] = []
+    for part in parts:
+        texts.append(part.text if isinstance(part, TextPart) else _describe_media(part))
+    return " ".join(texts)
 
 
 def _describe_media(part: DataPart | LinkPart | FilePart) -> str:
-    """Returns a file in words: by what it is and not by its bytes."""
+    """Returns a file in words: its type, and its name or address, but not its bytes."""
     if isinstance(part, LinkPart):
         where = part.url
     elif isinstance(part, FilePart):
@@ -103,18 +112,18 @@ def _describe_media(part: DataPart | LinkPart | FilePart) -> str:
 
 
 async def collect_events(run: Run[Any]) -> list[Event]:
-    """Returns all events of a run that has not begun: `await collect_events(agent.run("Hi"))`. One that
-    fails ends with a `RunError`."""
+    """Returns all events of a run that has not started: `await collect_events(agent.run("Hi"))`. A
+    failed run ends with a `RunError`."""
     async with run:
         return [event async for event in run]
 
 
 def assert_calls(source: Source, *calls: ToolCallPart, any_order: bool = False) -> None:
-    """Asserts which tools the model called, by name and arguments: `assert_calls(result,
+    """Asserts the model's tool calls by name and arguments: `assert_calls(result,
     call("get_weather", city="Oslo"))`.
 
     Raises:
-        AssertionError: it called others, or in another order, where `any_order` does not allow that.
+        AssertionError: the calls differ, or are in another order without `any_order`.
     """
     __tracebackhide__ = True
     calls_made = [
@@ -132,8 +141,10 @@ def assert_calls(source: Source, *calls: ToolCallPart, any_order: bool = False) 
 
 
 def _describe_call(call: ToolCallPart) -> str:
-    arguments = msgspec.json.encode(call.arguments, order="sorted").decode()
-    return f"{call.name} {arguments if call.state == 'complete' else f'{call.state}: {call.raw}'}"
+    """Returns a call as one line, with its raw text if its arguments are incomplete."""
+    if call.state == "complete":
+        return f"{call.name} {_json(call.arguments)}"
+    return f"{call.name} {call.state}: {call.raw}"
 
 
 def _join_calls(calls: list[str]) -> str:

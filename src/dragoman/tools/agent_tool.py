@@ -80,11 +80,11 @@ def agent_tool(
     description: str | None = None,
     *,
     prompt: Callable[..., Any] | None = None,
-    output_type: Any = str,
+    output_type: object = str,
     **options: Unpack[AgentToolOptions],
 ) -> Tool:
-    """The agent as a tool for another one, which asks it and goes on with its answer. Its run is a
-    part of the other's: see `ToolContext.send`.
+    """Returns the agent as a tool for another one, which asks it and goes on with its answer. Its
+    run is a part of the other's: see `ToolContext.send`.
 
     `name`: left out, the agent's `display_name`, as models may write it. `prompt`: a function,
     plain or async, whose parameters are the tool's arguments and which gives the prompt, or a
@@ -128,12 +128,12 @@ def agent_tool(
 
 
 def name_for_models(display_name: str) -> str:
-    """A name for people as every provider takes it for a tool."""
+    """Returns a name for people as every provider takes it for a tool."""
     return re.sub(r"[^a-z0-9]+", "_", display_name.lower()).strip("_")
 
 
 def _arguments(prompt: Callable[..., Any] | None) -> tuple[JsonMap, Callable[..., Any]]:
-    """The schema of the arguments, and what makes a prompt of them."""
+    """Returns the schema of the arguments, and what makes a prompt of them."""
     if prompt is None:
         return _PROMPT, _text
     expect_callable("prompt", prompt, "a function, or a pydantic model")
@@ -163,8 +163,8 @@ async def _text(_: ToolContext[Any], arguments: JsonMap) -> str:
     return arguments["prompt"]
 
 
-def _answer(output: Any, messages: tuple[Message, ...]) -> Any:
-    """What the other agent is given: the output, and the files beside it."""
+def _answer(output: object, messages: tuple[Message, ...]) -> Any:
+    """Returns what the other agent is given: the output, and the files beside it."""
     parts = [part for message in messages if message.role is Role.MODEL for part in message.parts]
     files = [part for part in parts if isinstance(part, _FILES)]
     if not files:
@@ -244,9 +244,9 @@ def handoff(
     description: str | None = None,
     **options: Unpack[HandoffOptions],
 ) -> Handoff:
-    """A tool for `Agent(tools=…)` by which its model hands the conversation over to another agent,
-    which gives the answer in its place: what that one says is the output of the run. The model
-    calls it `transfer_to_NAME`.
+    """Returns a tool for `Agent(tools=…)` by which its model hands the conversation over to another
+    agent, which gives the answer in its place: what that one says is the output of the run. The
+    model calls it `transfer_to_NAME`.
 
     `agent` may be a function that gives it, for agents that hand over to each other. `name`: left
     out, the agent's `display_name`. The other agent has the conversation so far, with its own

@@ -77,8 +77,9 @@ def check(schema: JsonMap, arguments: JsonMap) -> None:
         raise ToolError("invalid arguments: " + "; ".join(problems))
 
 
-def find_faults(schema: JsonMap, value: Any) -> list[str]:
-    """What is wrong with a value, each with its place; keywords that are not known are passed over.
+def find_faults(schema: JsonMap, value: object) -> list[str]:
+    """Returns what is wrong with a value, each with its place; keywords that are not known are
+    passed over.
 
     Each value is held against each part of the schema once, however often a `$ref` leads there.
     """
@@ -93,7 +94,9 @@ def find_faults(schema: JsonMap, value: Any) -> list[str]:
         ]
 
 
-def _check_value(schema: Any, value: Any, where: str, depth: int, check: _Check) -> Sequence[str]:
+def _check_value(
+    schema: object, value: object, where: str, depth: int, check: _Check
+) -> Sequence[str]:
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
         return ()
     rule = cast("JsonMap", schema)
@@ -107,7 +110,9 @@ def _check_value(schema: Any, value: Any, where: str, depth: int, check: _Check)
     return check.faults[key]
 
 
-def _check_rule(rule: JsonMap, value: Any, where: str, depth: int, check: _Check) -> Iterator[str]:
+def _check_rule(
+    rule: JsonMap, value: object, where: str, depth: int, check: _Check
+) -> Iterator[str]:
     label = where or "the value"
     if isinstance(reference := rule.get("$ref"), str):
         yield from _check_value(
@@ -135,9 +140,9 @@ def _check_rule(rule: JsonMap, value: Any, where: str, depth: int, check: _Check
 
 
 def _check_options(
-    options: Sequence[Any], value: Any, where: str, depth: int, check: _Check
+    options: Sequence[Any], value: object, where: str, depth: int, check: _Check
 ) -> Iterator[str]:
-    """The fault of the option that fits best; nothing if one fits."""
+    """Yields the fault of the option that fits best; nothing if one fits."""
     best: Sequence[str] | None = None
     for option in options:
         option_faults = _check_value(option, value, where, depth + 1, check)
@@ -149,9 +154,9 @@ def _check_options(
         yield best[0]
 
 
-def _weight(value: Any) -> int:
-    """What it costs to compare a value with another, in small values; counted up to what no check
-    can pay."""
+def _weight(value: object) -> int:
+    """Returns what it costs to compare a value with another, in small values; counted up to what no
+    check can pay."""
     weight, level = 0, [value]
     while level and weight < MOST_STEPS * _COMPARED_A_STEP:
         item = level.pop()
@@ -186,7 +191,7 @@ def _check_object(
 
 
 def _resolve_reference(reference: str, root: JsonMap) -> Any:
-    """What a `$ref` within the schema means; `None`: nothing that is there."""
+    """Returns what a `$ref` within the schema means; `None`: nothing that is there."""
     target: Any = root
     for step in reference.removeprefix("#").strip("/").split("/") if reference != "#" else ():
         if isinstance(target, Mapping):
@@ -196,7 +201,7 @@ def _resolve_reference(reference: str, root: JsonMap) -> Any:
     return target
 
 
-def _as_list(value: Any) -> Sequence[Any]:
+def _as_list(value: object) -> Sequence[Any]:
     if isinstance(value, (list, tuple)):
         return cast("list[Any]", value)
     if isinstance(value, str):
@@ -204,7 +209,7 @@ def _as_list(value: Any) -> Sequence[Any]:
     return []
 
 
-def _is(value: Any, name: Any) -> bool:
+def _is(value: object, name: object) -> bool:
     if not isinstance(name, str) or name not in _TYPES:
         return True
     if isinstance(value, bool):

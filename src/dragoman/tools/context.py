@@ -93,7 +93,7 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
         """Id of the call that is answered."""
         return self.call.id
 
-    def emit(self, event: Event | str, value: Any = None) -> Emission:
+    def emit(self, event: Event | str, value: object = None) -> Emission:
         """Makes something an event of the run: a `Custom` by its name and any JSON value, a
         `StateSnapshot` or a `StateDelta`, which change `state` too.
 
@@ -153,7 +153,7 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
             raise AskUser(message, schema)
         return record.answers[record.questions - 1]
 
-    async def send(self, agent: Sender, prompt: Any, **options: Any) -> ChatResult[str]:
+    async def send(self, agent: Sender, prompt: object, **options: Any) -> ChatResult[str]:
         """Sends a prompt to another agent, as a part of this run; `options` as with `Agent.send`.
         Its `deps`, `context`, `metadata`, `thread_id` and `resource_id` are this run's unless they
         are given, its events stand in this run's stream, and what it takes counts here too, also
@@ -194,7 +194,7 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
 def begin_inner_run(
     context: ToolContext[Any],
     agent: Sender,
-    prompt: Any,
+    prompt: object,
     *,
     share_state: bool = False,
     **options: Any,

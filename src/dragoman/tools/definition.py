@@ -105,7 +105,7 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
             msgspec.structs.force_setattr(self, "input_schema", schema)
 
     async def needs_approval(self, call: ToolCallPart, context: ToolContext[Any]) -> bool:
-        """Whether somebody must allow this call.
+        """True if somebody must allow this call.
 
         Raises:
             Exception: whatever a function in `requires_approval` raises.
@@ -116,7 +116,7 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
         return bool(await verdict if inspect.isawaitable(verdict) else verdict)
 
     def convert_arguments(self, arguments: JsonMap) -> Any:
-        """Arguments, checked and converted, as the handler takes them.
+        """Returns the arguments, checked and converted, as the handler takes them.
 
         Raises:
             ToolError: they do not fit; the text says what is wrong.
@@ -130,7 +130,7 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
 
     @cached_property
     def spec(self) -> ToolSpec:
-        """The tool as a request tells it.
+        """The tool's entry in a request.
 
         Raises:
             ToolError: the signature has a type without JSON Schema.
@@ -161,8 +161,8 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
         raise TimeoutError(f"{self.name} did not finish within {self.timeout:g} seconds")
 
     async def invoke(self, arguments: JsonMap, context: ToolContext[Any] | None = None) -> Any:
-        """Runs the tool outside of a run, such as in a test → what the handler returns. `context`:
-        left out, one without `deps`.
+        """Runs the tool outside of a run, such as in a test, and returns what the handler returns.
+        `context`: default: one without `deps`.
 
         Raises:
             ToolError: there is no handler, or the arguments do not fit.
@@ -206,8 +206,8 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
         return any(map(predicate, (self.handler, getattr(self.handler, "__call__", None))))  # noqa: B004 - an object's own __call__ may be the coroutine function
 
 
-def _preliminary(call: ToolCallPart, context: ToolContext[Any], value: Any) -> Emission:
-    """Tells a value that a generator gave before its last."""
+def _preliminary(call: ToolCallPart, context: ToolContext[Any], value: object) -> Emission:
+    """Emits a preliminary result: a value that a generator yields before its last."""
     result = msgspec.to_builtins(success_result(call, value).part.result)
     return context.emit(PRELIMINARY, {"call_id": call.id, "name": call.name, "result": result})
 
@@ -239,7 +239,7 @@ class FunctionTool(Tool[DepsContra], Generic[P, R, DepsContra], frozen=True, eq=
         """Calls the function as it is: no check, no thread, no time limit."""
         return cast("Callable[P, R]", self.handler)(*args, **kwargs)
 
-    def __get__(self, instance: Any, owner: Any = None) -> FunctionTool[..., R, DepsContra]:
+    def __get__(self, instance: object, owner: object = None) -> FunctionTool[..., R, DepsContra]:
         bind = getattr(self.handler, "__get__", None)
         bound = bind(instance, owner) if bind else self.handler
         if bound is self.handler:
@@ -251,8 +251,8 @@ class FunctionTool(Tool[DepsContra], Generic[P, R, DepsContra], frozen=True, eq=
 
 
 class PlainFunction(Protocol):
-    """A function or a method, which can be made a tool, but no tool: a tool's type says which
-    `deps` it needs."""
+    """A function or method that can become a tool. Tools are excluded, since the type of a tool
+    says which `deps` it needs."""
 
     @property
     def __code__(self) -> CodeType:
@@ -265,7 +265,7 @@ class PlainFunction(Protocol):
 
 
 class ToolDecorator(Protocol):
-    """What `tool(name=…)` gives: makes a tool of a function."""
+    """The decorator that `tool(name=…)` returns: makes a tool of a function."""
 
     @overload
     def __call__(
@@ -361,7 +361,8 @@ class SignatureSchema(JsonMap):
         return build(self._handler)
 
     def convert(self, arguments: JsonMap) -> Json:
-        """What the model gave → what the handler takes, without the defaults of the signature.
+        """Returns what the model gave → what the handler takes, without the defaults of the
+        signature.
 
         Raises:
             ToolError: it does not fit; the text says which argument and what was expected.

@@ -72,8 +72,8 @@ class ToolExecutor:
     async def execute_reporting(
         self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], report: Report | None = None
     ) -> list[ToolExecutionResult]:
-        """What `execute_batch` does, and `report` is called with each result as soon as it is
-        there."""
+        """Returns what `execute_batch` does, and `report` is called with each result as soon as it
+        is there."""
         return await self._in_turn(range(len(calls)), calls, tools, report)
 
     async def execute_single(
@@ -229,7 +229,7 @@ class BoundExecutor:
 
 @contextmanager
 def _knowing(context: ToolContext[Any] | None) -> Generator[None]:
-    """What tools may know that are run within; `None`: as it is."""
+    """Yields what tools may know that are run within; `None`: as it is."""
     if context is None:
         yield
         return

@@ -45,12 +45,12 @@ class ToolIdCoordinator:
         return waits
 
     def name(self, call_id: str) -> str | None:
-        """The name of the tool that a call with this id asked for; `None`: there was no such
-        call."""
+        """Returns the name of the tool that a call with this id asked for; `None`: there was no
+        such call."""
         return self._names.get(call_id)
 
     def unmatched(self) -> list[str]:
-        """Ids of the calls that have no result yet, in the order in which they were first
+        """Returns ids of the calls that have no result yet, in the order in which they were first
         registered."""
         return list(self._open.elements())
 
@@ -61,19 +61,19 @@ class ToolIdCoordinator:
 
 
 def generate_tool_call_id() -> str:
-    """A new id (a random UUID), for a call that its provider gave none."""
+    """Returns a new id (a random UUID), for a call that its provider gave none."""
     return str(uuid.uuid4())
 
 
 def is_valid_tool_call_id(call_id: str | None) -> bool:
-    """Whether it is an id at all: not empty."""
+    """True if it is an id at all: not empty."""
     return bool(call_id)
 
 
 def assign_tool_call_ids(
     content: Iterable[Piece], new_id: Callable[[], str] = generate_tool_call_id
 ) -> tuple[Piece, ...]:
-    """A message's content with an id in every call; calls that have one keep it."""
+    """Returns a message's content with an id in every call; calls that have one keep it."""
     return tuple(
         msgspec.structs.replace(piece, id=new_id())
         if isinstance(piece, ToolCallPart) and not piece.id

@@ -1,5 +1,5 @@
-"""What a run and the runs in its tools have in common: what they take together (`Account`), and one
-stream of events (`Relay`)."""
+"""What a run shares with the runs in its tools: limits (`Account`), and one stream of events
+(`Relay`)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = [
 
 
 class _Calls(list[ModelCall]):
-    """Calls of models, of which each is one of the run around, too."""
+    """A list of model calls whose every call is also added to the list of the run around it."""
 
     outer: _Calls | None = None
 
@@ -43,29 +43,28 @@ class _Calls(list[ModelCall]):
 
 
 class Account:
-    """What a run and the runs in its tools have taken, held against the limits of the run and of
-    those around it."""
+    """Counts the calls and tokens of a run and the runs in its tools, and checks them against the
+    limits of the run and of those around it."""
 
     def __init__(self) -> None:
         self.calls = _Calls()
         """The calls of models that have ended."""
         self.model_calls = 0
-        """How many calls of models have begun."""
+        """Number of model calls that have begun."""
         self.tool_calls = 0
-        """How many calls of tools have."""
+        """Number of tool calls that have begun."""
         self.reached: Callable[[int, int], str | None] = lambda model_calls, tool_calls: None  # noqa: ARG005
-        """Says which limit of the run leaves no room for so many more calls of models and of tools;
-        `None`: there is room."""
+        """Returns the limit of the run that leaves no room for so many more model and tool calls;
+        `None` if there is room."""
         self.full: str | None = None
-        """The limit of this run, or of one around it, that a run in its tools has met: then this
-        one cannot go on either."""
+        """The limit of this run, or of one around it, that a run in its tools has reached. This run
+        cannot continue then either."""
         self.owners: dict[str, str] = {}
-        """By the id of each message that was told of the runs in the tools, the run in whose stream
-        it came."""
+        """Id of a message from a run in a tool → id of the run in whose stream it came."""
         self._outer: Account | None = None
 
     def join(self, outer: Account) -> None:
-        """What is taken here is taken there, too. Before anything is."""
+        """Makes everything count for the run around, too. Call it before the run begins."""
         self._outer, self.calls.outer = outer, outer.calls
 
     def begin(self, *, model_calls: int = 0, tool_calls: int = 0) -> None:
@@ -93,7 +92,7 @@ class Account:
             raise LimitReachedError(self.full)
 
     def _fill(self, last: Account, why: str) -> None:
-        """None of the runs up to and with the last can go on."""
+        """Stops this run and those around it, up to and with `last`."""
         account: Account | None = self
         while account is not None:
             account.full = account.full or why

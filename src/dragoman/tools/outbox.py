@@ -18,8 +18,8 @@ BOUND = 1000
 
 
 class Emission:
-    """An event that was emitted. It is on its way whether this is awaited or not; awaiting it waits
-    while too many are."""
+    """An event that was emitted. It is sent whether you await this or not; awaiting it waits while
+    too many events are unread."""
 
     __slots__ = ("_is_excess", "_outbox")
 
@@ -35,10 +35,10 @@ class Emission:
 
 
 class Outbox:
-    """Events that were emitted and not read yet, in order. Any thread may put some in; the run's
-    loop takes them.
+    """Emitted events that are not read yet, in order. Any thread may add some; the run's event loop
+    takes them.
 
-    Nothing is ever dropped while the run goes on: who does not await what he emits may pass the
+    Nothing is dropped while the run goes on. Tools that do not await their emissions may exceed the
     bound, which is counted, and logged once. A closed outbox takes nothing.
     """
 
@@ -78,7 +78,7 @@ class Outbox:
         _wake(self._writers)
 
     def close(self) -> list[Event]:
-        """The run is over: what is emitted from now on goes nowhere. Gives what is left."""
+        """Returns the run is over: what is emitted from now on goes nowhere. Gives what is left."""
         self.is_closed = True
         self.pause()
         return self.take()
@@ -103,7 +103,7 @@ class Outbox:
             loop.call_soon_threadsafe(_wake, self._readers)
 
     def take(self) -> list[Event]:
-        """All that is there, oldest first."""
+        """Returns all that is there, oldest first."""
         events = [self.events.popleft() for _ in range(len(self.events))]
         _wake(self._writers)
         if self.excess and not self._logged:

@@ -54,9 +54,9 @@ class ToolExecutionResult(msgspec.Struct, frozen=True):
         return _encodable(self.exception)
 
 
-def success_result(call: ToolCallPart, value: Any) -> ToolExecutionResult:
-    """The answer that holds a returned value: a string unchanged, parts as parts, anything else as
-    a JSON value.
+def success_result(call: ToolCallPart, value: object) -> ToolExecutionResult:
+    """Returns the answer that holds a returned value: a string unchanged, parts as parts, anything
+    else as a JSON value.
 
     Raises:
         Exception: the value is no JSON; of the type that its encoder raises.
@@ -66,7 +66,7 @@ def success_result(call: ToolCallPart, value: Any) -> ToolExecutionResult:
 
 
 def error_result(call: ToolCallPart, error: Exception) -> ToolExecutionResult:
-    """The answer that tells the model of an error: `{"error": "…"}`, or the content of a
+    """Returns the answer that tells the model of an error: `{"error": "…"}`, or the content of a
     `ToolError`."""
     if isinstance(error, ToolError):
         content = error.content
@@ -82,7 +82,7 @@ def error_result(call: ToolCallPart, error: Exception) -> ToolExecutionResult:
 
 
 def describe_error(error: Exception) -> str:
-    """What an exception says; its type's name where it says nothing, or fails at that."""
+    """Returns what an exception says; its type's name where it says nothing, or fails at that."""
     try:
         return str(error) or type(error).__name__
     except Exception:  # noqa: BLE001 - code of the user's, which may raise anything
@@ -94,7 +94,7 @@ def _encodable(error: Exception) -> str:
 
 
 def to_json_value(value: Any) -> Any:
-    """A value as JSON has it, and a copy of it.
+    """Returns a value as JSON has it, and a copy of it.
 
     Raises:
         ToolError: it holds a number or a key that JSON has not.
@@ -119,8 +119,8 @@ def _content(value: Any) -> Any:
     return to_json_value(value)
 
 
-def _is_finite(value: Any) -> bool:
-    """Whether no number in a value is NaN or infinite; the encoder writes those as null."""
+def _is_finite(value: object) -> bool:
+    """True if no number in a value is NaN or infinite; the encoder writes those as null."""
     if isinstance(value, float):
         return math.isfinite(value)
     if isinstance(value, dict):
@@ -138,7 +138,7 @@ def _parts(items: tuple[Any, ...]) -> tuple[Any, ...]:
     return parts
 
 
-def _jsonable(value: Any) -> Any:
+def _jsonable(value: object) -> Any:
     # Anywhere else it would not have to be asked for.
     if isinstance(value, (list, tuple)):
         raise ToolError(

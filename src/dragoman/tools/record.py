@@ -113,7 +113,7 @@ class CallRecords:
         self._records: dict[int, tuple[ToolCallPart, CallRecord]] = {}
 
     def of(self, call: ToolCallPart) -> CallRecord:
-        """The record of a call; a new one where there is none."""
+        """Returns the record of a call; a new one where there is none."""
         # By identity, since two calls of a round may have one id; the call is held, so that no
         # other gets its identity.
         return self._records.setdefault(id(call), (call, CallRecord()))[1]

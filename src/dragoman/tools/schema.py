@@ -125,7 +125,7 @@ def _annotate(
                 property_schema["default"] = to_jsonable_python(parameter.default)
 
 
-def _without_titles(schema: Any) -> Any:
+def _without_titles(schema: object) -> Any:
     """Drops the titles that pydantic makes of names, but no property that is called title."""
     if isinstance(schema, list):
         return [_without_titles(item) for item in cast("list[Any]", schema)]

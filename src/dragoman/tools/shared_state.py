@@ -20,7 +20,7 @@ class SharedState:
     """Any JSON value that changes while tools work; each change is an event at once. Safe in
     threads."""
 
-    def __init__(self, value: Any = None, outbox: Outbox | None = None) -> None:
+    def __init__(self, value: object = None, outbox: Outbox | None = None) -> None:
         """`outbox`: where changes are told; `None`: nowhere.
 
         Raises:
@@ -36,7 +36,7 @@ class SharedState:
         return copy_value(self._state.value)
 
     def snapshot(self) -> tuple[StateSnapshot, ...]:
-        """The event that tells the whole of it; none where there is no state."""
+        """Returns the event that tells the whole of it; none where there is no state."""
         if self._state.value is None:
             return ()
         return (StateSnapshot(self.value),)
@@ -65,7 +65,7 @@ class SharedState:
                 StateSnapshot(self.value) if is_new else StateDelta(tuple(changes))
             )
 
-    def replace(self, value: Any) -> Emission:
+    def replace(self, value: object) -> Emission:
         """Makes it another value, and tells so. May be awaited, see `ToolContext.emit`.
 
         Raises:
@@ -105,7 +105,7 @@ class SharedState:
         return f"SharedState({self._state.value!r})"
 
 
-def _own(value: Any) -> PatchedValue:
+def _own(value: object) -> PatchedValue:
     try:
         return PatchedValue(value)
     except PatchTooLargeError as error:

@@ -25,12 +25,12 @@ _CONTEXT = re.compile(rf"\b{ToolContext.__name__}\b")
 
 
 def name_of(handler: Callable[..., Any]) -> str:
-    """A handler's qualified name, for messages."""
+    """Returns a handler's qualified name, for messages."""
     return getattr(handler, "__qualname__", None) or repr(handler)
 
 
 def arguments(handler: Callable[..., Any]) -> list[inspect.Parameter]:
-    """The parameters that the model fills, annotations as they are written.
+    """Returns the parameters that the model fills, annotations as they are written.
 
     Raises:
         ToolError: there is no signature, or a parameter that cannot be given by name.
@@ -51,7 +51,8 @@ def arguments(handler: Callable[..., Any]) -> list[inspect.Parameter]:
 
 
 def context_name(handler: Callable[..., Any]) -> str | None:
-    """The name of the parameter that takes the `ToolContext`; `None`: the handler has none."""
+    """Returns the name of the parameter that takes the `ToolContext`; `None`: the handler has
+    none."""
     try:
         parameters = inspect.signature(handler).parameters.values()
     except (TypeError, ValueError):
@@ -62,7 +63,7 @@ def context_name(handler: Callable[..., Any]) -> str | None:
 
 
 def resolve(handler: Callable[..., Any], parameter: inspect.Parameter) -> Any:
-    """The type that a parameter's annotation means; `Any` where there is none.
+    """Returns the type that a parameter's annotation means; `Any` where there is none.
 
     Raises:
         ToolError: a name in it is not known in the handler's module.
@@ -98,15 +99,15 @@ def _is_context(handler: Callable[..., Any], parameter: inspect.Parameter) -> bo
     return _mentions_context(annotation)
 
 
-def _mentions_context(annotation: Any) -> bool:
+def _mentions_context(annotation: object) -> bool:
     return ToolContext in (annotation, get_origin(annotation)) or any(
         map(_mentions_context, get_args(annotation))
     )
 
 
 def describe(handler: Callable[..., Any]) -> tuple[str, dict[str, str]]:
-    """The text before the sections, and the text of each parameter by name. Both empty without a
-    docstring."""
+    """Returns the text before the sections, and the text of each parameter by name. Both empty
+    without a docstring."""
     doc = inspect.getdoc(handler.func if isinstance(handler, partial) else handler)
     if not doc:
         return "", {}

@@ -54,8 +54,8 @@ class Toolset:
     """What errors call it; empty: the name of its class."""
 
     async def list_tools(self, context: ToolContext[Any]) -> Sequence[Tool]:
-        """The tools that the model may call next. Where one has not changed, it is best the same
-        object as before. `context`: what tools may know of the run; its `call` is empty.
+        """Returns the tools that the model may call next. Where one has not changed, it is best the
+        same object as before. `context`: what tools may know of the run; its `call` is empty.
 
         Raises:
             ToolError: they cannot be told.
@@ -85,8 +85,8 @@ class Toolset:
         return _Prepared(self, keep_tool)
 
     def prepare(self, change: Prepare) -> Toolset:
-        """The tools as the function, plain or async, gives them back, in this step; where that is
-        `None`, not at all."""
+        """Returns the tools as the function, plain or async, gives them back, in this step; where
+        that is `None`, not at all."""
         expect_callable("prepare()", change, "a function of a tool and a context")
         return _Prepared(self, change)
 
@@ -97,13 +97,13 @@ class Toolset:
         return _Changed(self, lambda tool: _with_name(tool, names.get(tool.name, tool.name)))
 
     def prefix(self, text: str) -> Toolset:
-        """All tools with this before their names, such as `github_`."""
+        """Returns all tools with this before their names, such as `github_`."""
         expect("prefix()", text, str)
         return _Changed(self, lambda tool: _with_name(tool, text + tool.name))
 
     def defer(self) -> Toolset:
-        """The same tools, run by the client: their calls are in `result.pending`, and nobody runs
-        them here."""
+        """Returns the same tools, run by the client: their calls are in `result.pending`, and
+        nobody runs them here."""
         return _Changed(
             self, lambda tool: msgspec.structs.replace(tool, handler=None, requires_approval=False)
         )
@@ -111,7 +111,7 @@ class Toolset:
     def require_approval(
         self, needed: bool | Approval = True, *, editable: bool | None = None
     ) -> Toolset:
-        """The same tools, whose calls somebody must allow. `needed` and `editable` as
+        """Returns the same tools, whose calls somebody must allow. `needed` and `editable` as
         `Tool.requires_approval` and `Tool.editable`, in place of the tools' own; a function is
         given the call as the model made it, by the tool's last name."""
 
@@ -298,7 +298,8 @@ def toolset(tools: Any = None, /, *, name: str = "") -> Any:
 
 
 def split_tools(tools: Iterable[Tool | Toolset]) -> tuple[dict[str, Tool], CombinedToolset | None]:
-    """The tools that are always there, by name, and all in one set, where some come from sets.
+    """Returns the tools that are always there, by name, and all in one set, where some come from
+    sets.
 
     Raises:
         ToolError: two have one name.
@@ -321,8 +322,8 @@ async def _leave(sets: Sequence[Toolset]) -> None:
 
 
 async def _each_listed(sets: Sequence[Toolset], context: ToolContext[Any]) -> list[Sequence[Tool]]:
-    """The tools of each set. They are asked side by side: a set that must connect first keeps no
-    other waiting."""
+    """Returns the tools of each set. They are asked side by side: a set that must connect first
+    keeps no other waiting."""
     if len(sets) == 1:
         return [await _list_one(sets[0], context)]
     try:

@@ -171,7 +171,7 @@ def test_one_delta_alone_is_the_first_and_the_last() -> None:
 @pytest.mark.parametrize("events", [RUN, RUN[:-1], RUN[:9], RUN[3:12]])
 def test_the_stream_put_together_is_the_whole_task(events: list[Event]) -> None:
     whole = a2a.dump_response(events, task_id="task-1", context_id="t", extras=False)
-    assert whole == a2a.aggregated(objects(events, extras=False))
+    assert whole == a2a.aggregate_task(objects(events, extras=False))
 
 
 def test_the_official_library_puts_it_together_likewise() -> None:
@@ -278,7 +278,7 @@ def test_what_is_retracted_is_replaced_by_nothing() -> None:
         extras=False,
     )
     assert ("m", {"text": ""}, False, True) in artifacts(listed)
-    task = a2a.aggregated(listed)
+    task = a2a.aggregate_task(listed)
     said = [message.text for message in a2a.load_messages(task) if message.content]
     assert said == ["Yes."]
 
@@ -388,7 +388,7 @@ def test_a_run_that_waits_by_what_it_waits_for_is_one_that_waits() -> None:
 def test_a_whole_task_is_read_as_the_messages_of_its_run(extras: bool) -> None:
     from dragoman.fold import fold
 
-    task = a2a.aggregated(objects(RUN, extras=extras))
+    task = a2a.aggregate_task(objects(RUN, extras=extras))
     said = [TextPart("It is clear."), DataPart(b"\x89PNG", "image/png", "sky.png")]
     content = [list(message.content) for message in a2a.load_task(task) if message.content]
     given = [

@@ -62,12 +62,12 @@ def test_bytes_are_those_of_the_objects(framed: dict[str, Any]) -> None:
         )
         for event in stream(Random(seed)):
             objects = [shown_object(each, framed) for each in shown.objects(event)]
-            assert fed.feed(event) == b"".join([a2a.framed(each) for each in objects]), (
+            assert fed.feed(event) == b"".join([a2a.frame_object(each) for each in objects]), (
                 seed,
                 event,
             )
         assert fed.close() == b"".join(
-            [a2a.framed(shown_object(each, framed)) for each in shown.close_objects()]
+            [a2a.frame_object(shown_object(each, framed)) for each in shown.close_objects()]
         )
 
 

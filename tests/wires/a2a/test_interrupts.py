@@ -121,14 +121,14 @@ def test_words_beside_results_files_and_answers_answer_nothing() -> None:
         Message.user(),
     ):
         request = RunRequest((message,))
-        assert a2a.answered(request, asked) is request
+        assert a2a.answer_from_words(request, asked) is request
     answers = RunRequest((Message.user("x"),), resume=(Resume("q"),))
-    assert a2a.answered(answers, asked) is answers
+    assert a2a.answer_from_words(answers, asked) is answers
     nothing = RunRequest()
-    assert a2a.answered(nothing, asked) is nothing
+    assert a2a.answer_from_words(nothing, asked) is nothing
 
 
 def test_a_clients_tool_that_waits_beside_a_question_is_no_second_question() -> None:
     pending = [Interrupt("q", "input"), Interrupt("c", "tool", ToolCallPart("c", "f"))]
-    read = a2a.answered(RunRequest((Message.user("Rome"),)), pending)
+    read = a2a.answer_from_words(RunRequest((Message.user("Rome"),)), pending)
     assert [each.interrupt_id for each in read.resume] == ["q"]

@@ -147,7 +147,7 @@ QUESTION = Interrupt("q", "input", message="Which?")
     ],
 )
 def test_words_answer_the_one_question(pending: Interrupt, words: str, payload: Json) -> None:
-    read = a2a.answered(a2a.load_run({"message": user({"text": words})}), [pending])
+    read = a2a.answer_from_words(a2a.load_run({"message": user({"text": words})}), [pending])
     assert read.messages == () and [(each.interrupt_id, each.payload) for each in read.resume] == [
         (pending.id, payload)
     ]
@@ -159,7 +159,7 @@ def test_words_answer_the_one_question(pending: Interrupt, words: str, payload: 
 )
 def test_words_that_answer_nothing_stay_words(pending: list[Interrupt]) -> None:
     request = a2a.load_run({"message": user({"text": "Perhaps."})})
-    assert a2a.answered(request, pending) is request
+    assert a2a.answer_from_words(request, pending) is request
 
 
 def test_the_canonical_type_tells_calls_and_results() -> None:

@@ -41,7 +41,7 @@ MALFORMED: list[tuple[tuple[str, ...], Any, str]] = [
     (
         BOTH,
         {"message": {"tool_calls": [{"function": {"arguments": "{}"}}]}},
-        "a piece of a tool call that nobody began",
+        "a piece of a tool call that has not begun",
     ),
     (CHAT, {"message": {"content": [5]}}, "a content block that is no object"),
     (("mistral",), {"message": {"content": [5]}}, "a content chunk that is no object"),
@@ -52,7 +52,7 @@ MALFORMED: list[tuple[tuple[str, ...], Any, str]] = [
     (
         CHAT,
         {"message": {"function_call": {"arguments": "{}"}}},
-        "a piece of a tool call that nobody began",
+        "a piece of a tool call that has not begun",
     ),
     (CHAT, {"message": {"reasoning_details": 5}}, "reasoning details that are no list"),
     (CHAT, {"message": {"reasoning_details": [5]}}, "a reasoning detail that is no object"),

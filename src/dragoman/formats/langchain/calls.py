@@ -23,60 +23,68 @@ _CUT = "the arguments were cut off"
 
 
 def load_calls(data: JsonMap, content: Sequence[Content], where: str) -> list[Content]:
-    """Returns the content of a model's message, with the calls that its blocks do not have; the
-    lists say what their arguments are."""
+    """Returns the content of a model's message with the calls of its lists: those that its blocks
+    do not have are added, and the lists say what the arguments of all of them are.
+
+    Args:
+        data: the fields of the message.
+        content: the pieces of its blocks.
+        where: the message; a call without an id is named by its place there.
+    """
     pieces = list(content)
     call_indexes = {
         piece.id: index for index, piece in enumerate(pieces) if isinstance(piece, ToolCallPart)
     }
-    whole = [
-        entry
-        for entry in if_list(data.get("tool_calls"))
-        if isinstance(if_object(entry).get("args"), dict)
-    ]
-    broken = [
-        entry
-        for entry in if_list(data.get("invalid_tool_calls"))
-        if isinstance(if_object(entry).get("args"), str | None)
-    ]
+    whole = _entries(data.get("tool_calls"), dict)
+    broken = _entries(data.get("invalid_tool_calls"), str | None)
     cut = _cut(data.get("tool_call_chunks"))
-    for number, entry in enumerate([*whole, *broken]):
-        fields = if_object(entry)
-        name, id_ = if_text(fields.get("name")), fields.get("id")
+    for number, fields in enumerate([*whole, *broken]):
+        id_ = fields.get("id")
         form: Json = {}
         if not isinstance(id_, str):
             id_, form = f"{where}.tool_calls[{number}]", {"id": "absent"}
-        extra_fields = read_extra_fields(fields, "name", "args", "id", "type")
-        arguments = fields.get("args")
-        if isinstance(arguments, dict):
-            changes: Json = {
-                "arguments": cast("Json", arguments),
-                "raw": None,
-                "state": "complete",
-            }
-        else:
-            changes = {"arguments": {}, "raw": arguments or "", "state": "invalid"}
-            extra_fields = read_extra_fields(
-                extra_fields, *(("error",) if extra_fields.get("error") in (None, _CUT) else ())
-            )
-            changes["state"] = "cut" if fields.get("error") == _CUT else "invalid"
+        changes = _read_arguments(fields)
         if id_ in cut:
-            changes = {"arguments": {}, "raw": cut[id_], "state": "cut"}
-        if id_ in call_indexes:
-            index = call_indexes[id_]
-            before = cast("ToolCallPart", pieces[index])
-            same = (
-                before.state == changes["state"] == "complete"
-                and before.arguments == changes["arguments"]
-            )
-            pieces[index] = before if same else msgspec.structs.replace(before, **changes)
-        else:
-            pieces.append(ToolCallPart(id_, name, **changes, native=OWN.note(extra_fields, form)))
+            changes |= {"arguments": {}, "raw": cut[id_], "state": "cut"}
+        if id_ not in call_indexes:
+            native = OWN.note(_extra_fields(fields), form)
+            pieces.append(ToolCallPart(id_, if_text(fields.get("name")), **changes, native=native))
+            continue
+        index = call_indexes[id_]
+        before = cast("ToolCallPart", pieces[index])
+        # The block's own spelling of the same arguments is kept.
+        is_complete = before.state == changes["state"] == "complete"
+        if not is_complete or before.arguments != changes["arguments"]:
+            pieces[index] = msgspec.structs.replace(before, **changes)
     return pieces
 
 
+def _entries(value: Any, arguments_type: Any) -> list[Json]:
+    """Returns the calls of a list whose arguments are of a type."""
+    entries = [if_object(entry) for entry in if_list(value)]
+    return [entry for entry in entries if isinstance(entry.get("args"), arguments_type)]
+
+
+def _read_arguments(fields: JsonMap) -> Json:
+    """Returns the arguments of a call in a list, as fields of a `ToolCallPart`."""
+    arguments = fields.get("args")
+    if isinstance(arguments, dict):
+        return {"arguments": cast("Json", arguments), "raw": None, "state": "complete"}
+    state = "cut" if fields.get("error") == _CUT else "invalid"
+    return {"arguments": {}, "raw": arguments or "", "state": state}
+
+
+def _extra_fields(fields: JsonMap) -> Json:
+    """Returns the fields of a call in a list that a `ToolCallPart` has no field for."""
+    extra_fields = read_extra_fields(fields, "name", "args", "id", "type")
+    is_whole = isinstance(fields.get("args"), dict)
+    if not is_whole and extra_fields.get("error") in (None, _CUT):
+        return read_extra_fields(extra_fields, "error")
+    return extra_fields
+
+
 def dump_calls(calls: Iterable[ToolCallPart]) -> dict[str, list[Json]]:
-    """Calls → the two lists, where they have any."""
+    """Returns the fields `tool_calls` and `invalid_tool_calls` of calls, each only if it has any."""
     out: dict[str, list[Json]] = {}
     for call in calls:
         extra_fields, form = OWN.fields(call.native), OWN.form(call.native)
@@ -110,7 +118,7 @@ def load_function_call(value: Any, where: str) -> ToolCallPart | None:
 
 
 def dump_function_call(call: ToolCallPart) -> Json:
-    """The inverse."""
+    """Returns the inverse."""
     if call.raw is not None:
         raw = call.raw
     else:
@@ -118,7 +126,7 @@ def dump_function_call(call: ToolCallPart) -> Json:
     return {"name": call.name, "arguments": raw}
 
 
-def _cut(chunks: Any) -> dict[str, str]:
+def _cut(chunks: object) -> dict[str, str]:
     """Ids of calls of a chunk whose arguments are not whole → their text."""
     texts: dict[str, str] = {}
     for chunk in if_list(chunks):

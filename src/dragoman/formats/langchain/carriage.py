@@ -130,7 +130,7 @@ def load_response(
 
 
 def dump_response(origin: Origin | None, reason: FinishReason | None) -> Json:
-    """The inverse, of a message that has no `response_metadata`."""
+    """Returns an origin and a finish reason as `response_metadata`."""
     out: Json = {}
     if origin is not None:
         written = {
@@ -176,7 +176,7 @@ def foreign(native: Native) -> dict[str, Json]:
     return {key: value for key, value in by_format.items() if value}
 
 
-def load_extra(extra: Any) -> Extra | None:
+def load_extra(extra: object) -> Extra | None:
     """Returns what `dump_extra` wrote; `None` where it is not that."""
     try:
         read = msgspec.convert(extra, Extra)
@@ -193,7 +193,7 @@ def dump_extra(extra: Extra) -> Json:
     return msgspec.to_builtins(extra)
 
 
-def load_usage(value: Any) -> tuple[Usage | None, Json]:
+def load_usage(value: object) -> tuple[Usage | None, Json]:
     """`usage_metadata` → tokens, and what else it says. No tokens where it is of another shape."""
     fields = if_object(value)
     counts = {key: fields.get(key) for key in _COUNTS}
@@ -215,7 +215,8 @@ def load_usage(value: Any) -> tuple[Usage | None, Json]:
 
 
 def dump_usage(usage: Usage, more: JsonMap) -> Json:
-    """The inverse. LangChain wants the three counts in any case."""
+    """Returns token counts as `usage_metadata`. LangChain demands the three main counts, so unknown
+    ones are 0."""
     out: Json = {key: getattr(usage, key) or 0 for key in _COUNTS}
     if usage.total_tokens is None:
         out["total_tokens"] = out["input_tokens"] + out["output_tokens"]
@@ -235,59 +236,52 @@ _MISSING = object()
 
 
 def is_usual(opened_message: OpenedMessage, role: Role) -> bool:
-    """Returns whether the fields of a message are known to come back as they are, but for
-    `response_metadata`; any other is written to see."""
-    data, usual = (
-        opened_message.data,
-        defaults(opened_message.type, opened_message.form.get("wrap", "dict")),
-    )
+    """True if a message is surely written again as it was read, except `response_metadata`. If it
+    may not be, the caller writes it once to find out what to note."""
+    data = opened_message.data
     kwargs = data.get("additional_kwargs", {})
-    if (
-        not isinstance(data.get("content"), str)
-        or not isinstance(kwargs, dict)
-        or not _is_usual_extra(kwargs, "turn")
+    if not isinstance(data.get("content"), str) or not isinstance(kwargs, dict):
+        return False
+    if not _is_usual_extra(kwargs, "turn"):
+        return False
+    return role is not Role.MODEL or _is_usual_answer(opened_message)
+
+
+def _is_usual_answer(opened_message: OpenedMessage) -> bool:
+    """True if the fields that only a model's message has are surely written as they were."""
+    data, kwargs = opened_message.data, if_object(opened_message.data.get("additional_kwargs"))
+    if base_type(opened_message.type) != "ai" or not kwargs.keys().isdisjoint(
+        (THINKING, "function_call")
     ):
         return False
-    if role is not Role.MODEL:
-        return True
     calls, usage = data.get("tool_calls"), data.get("usage_metadata")
-    return (
-        base_type(opened_message.type) == "ai"
-        and isinstance(calls, list)
-        and all(map(_is_usual_call, cast("list[Any]", calls)))
-        and data.get("invalid_tool_calls") == []
-        and not data.get("tool_call_chunks")
-        and THINKING not in kwargs
-        and "function_call" not in kwargs
-        and all(
-            data.get(key) != {} or key in usual
-            for key in ("additional_kwargs", "response_metadata")
-        )
-        and (usage is None or _is_usual_usage(usage))
-    )
+    if not isinstance(calls, list) or not all(map(_is_usual_call, cast("list[Any]", calls))):
+        return False
+    if data.get("invalid_tool_calls") != [] or data.get("tool_call_chunks"):
+        return False
+    usual = defaults(opened_message.type, opened_message.form.get("wrap", "dict"))
+    for name in ("additional_kwargs", "response_metadata"):
+        if data.get(name) == {} and name not in usual:
+            return False
+    return usage is None or _is_usual_usage(usage)
 
 
 def is_usual_result(opened_message: OpenedMessage) -> bool:
-    """The same of a result."""
-    data, usual = (
-        opened_message.data,
-        defaults(opened_message.type, opened_message.form.get("wrap", "dict")),
-    )
+    """True if a result's message is surely written again as it was read."""
+    data = opened_message.data
+    usual = defaults(opened_message.type, opened_message.form.get("wrap", "dict"))
     name, kwargs = data.get("name"), data.get("additional_kwargs", {})
-    return (
-        base_type(opened_message.type) == "tool"
-        and isinstance(data.get("content"), str)
-        and isinstance(kwargs, dict)
-        and _is_usual_extra(kwargs, "turn", "id")
-        and (
-            (isinstance(name, str) and bool(name))
-            or (name is None and ("name" in usual or "name" not in data))
-        )
-    )
+    if base_type(opened_message.type) != "tool" or not isinstance(data.get("content"), str):
+        return False
+    if not isinstance(kwargs, dict) or not _is_usual_extra(kwargs, "turn", "id"):
+        return False
+    if name is None:
+        return "name" in usual or "name" not in data
+    return isinstance(name, str) and bool(name)
 
 
 def _is_usual_extra(kwargs: Any, *names: str) -> bool:
-    """Returns whether what LangChain has no field for is nothing, or texts under these names."""
+    """True if what LangChain has no field for is nothing, or texts under these names."""
     if OURS not in kwargs:
         return True
     own_fields = if_object(kwargs[OURS])
@@ -296,7 +290,7 @@ def _is_usual_extra(kwargs: Any, *names: str) -> bool:
     )
 
 
-def _is_usual_call(call: Any) -> bool:
+def _is_usual_call(call: object) -> bool:
     fields = if_object(call)
     return (
         fields.get("type") == "tool_call"
@@ -306,7 +300,7 @@ def _is_usual_call(call: Any) -> bool:
     )
 
 
-def _is_usual_usage(usage: Any) -> bool:
+def _is_usual_usage(usage: object) -> bool:
     usage_read, more = load_usage(usage)
     return usage_read is not None and dump_usage(usage_read, more) == usage
 

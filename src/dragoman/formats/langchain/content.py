@@ -50,28 +50,23 @@ _SIGNED = {"anthropic": "signature", "google": "thoughtSignature"}
 
 
 def load_content(
-    content: Any, role: Role, signer: str | None, form: Json, where: str
+    content: object, role: Role, signer: str | None, form: Json, where: str
 ) -> tuple[Content, ...]:
-    """The `content` of a message → its pieces. `signer`: the provider that answered; `form`: to
-    which is added what is not of the usual form; `where`: the message, for an error.
+    """Returns the pieces of the `content` of a message.
+
+    Args:
+        content: a text, or a list of texts and blocks.
+        role: whose message it is.
+        signer: the provider that answered.
+        form: gets a note of whatever is not in the usual form.
+        where: the message, for errors.
 
     Raises:
         HistoryError: it is neither a text nor a list of texts and blocks.
     """
     if isinstance(content, str):
-        if content:
-            return (TextPart(content),)
-        return ()
-    if not isinstance(content, list):
-        raise HistoryError(
-            f"{where}.content must be a string or a list of strings and content blocks"
-        )
-    blocks = cast("list[Any]", content)
-    for index, block in enumerate(blocks):
-        if not isinstance(block, str | dict):
-            raise HistoryError(
-                f"{where}.content[{index}] must be a string or an object, a content block"
-            )
+        return (TextPart(content),) if content else ()
+    blocks = _check_blocks(content, where)
     if not blocks or (len(blocks) == 1 and _is_plain(blocks[0])):
         form["content"] = "list"
     noise: Json = {}
@@ -89,11 +84,30 @@ def load_content(
     return tuple(pieces)
 
 
+def _check_blocks(content: object, where: str) -> list[Any]:
+    """Returns the list of texts and blocks that a content is.
+
+    Raises:
+        HistoryError: it is no such list.
+    """
+    if not isinstance(content, list):
+        raise HistoryError(
+            f"{where}.content must be a string or a list of strings and content blocks"
+        )
+    blocks = cast("list[Any]", content)
+    for index, block in enumerate(blocks):
+        if not isinstance(block, str | dict):
+            raise HistoryError(
+                f"{where}.content[{index}] must be a string or an object, a content block"
+            )
+    return blocks
+
+
 def dump_content(
     pieces: Sequence[tuple[int, Content]], role: Role, form: JsonMap, losses: list[Loss]
 ) -> Any:
-    """Pieces, each with its place in the message → the field `content`. Losses have that place, and
-    no message."""
+    """Returns the field `content` of a message. `pieces`: each with its place in the message, which
+    the losses name; they name no message."""
     blocks: list[Any] = []
     for wire, group in groupby(pieces, lambda piece: _wire(piece[1])):
         run = list(group)
@@ -106,29 +120,28 @@ def dump_content(
             msgspec.structs.replace(loss, part=None if loss.part is None else run[loss.part][0])
             for loss in lost
         ]
-    if not blocks:
-        if form.get("content") == "list":
-            return []
-        return ""
-    if len(blocks) == 1 and _is_plain(blocks[0]) and form.get("content") != "list":
-        return blocks[0]["text"]
-    for index, more in if_object(form.get("noise")).items():
-        if index.isdecimal():
-            block_index = int(index)
-        else:
-            block_index = len(blocks)
-        if (
-            block_index < len(blocks)
-            and isinstance(blocks[block_index], dict)
-            and blocks[block_index].get("type") == more.get("type")
-        ):
-            blocks[block_index] = {**more, **blocks[block_index]}
+    if form.get("content") != "list":
+        if not blocks:
+            return ""
+        if len(blocks) == 1 and _is_plain(blocks[0]):
+            return blocks[0]["text"]
+    _add_noise(blocks, if_object(form.get("noise")))
     return blocks
 
 
+def _add_noise(blocks: list[Any], noise: JsonMap) -> None:
+    """Gives blocks back the meaningless fields that `_quiet` took off. `noise`: fields by the
+    block's position as text, for JSON; another type of block stands there if it was edited."""
+    for position, fields in noise.items():
+        index = int(position) if position.isdecimal() else len(blocks)
+        block = blocks[index] if index < len(blocks) else None
+        if isinstance(block, dict) and cast("Block", block).get("type") == fields.get("type"):
+            blocks[index] = {**fields, **cast("Block", block)}
+
+
 def in_content(piece: ToolCallPart | ToolResultPart) -> bool:
-    """Returns whether a call or result must stand in `content`, since a list of calls or a message
-    of the tool's cannot hold all of it."""
+    """True if a call or result must stand in `content`, since a list of calls or a message of the
+    tool's cannot hold all of it."""
     stood = OWN.form(piece.native).keys() & {"as", "wire"}
     if piece.run_by == "provider" or stood or isinstance(piece, ToolResultPart):
         return piece.run_by == "provider" or bool(stood)
@@ -137,7 +150,7 @@ def in_content(piece: ToolCallPart | ToolResultPart) -> bool:
     return _wire(piece) is not None or bool(_foreign_fields(piece.native))
 
 
-def _family(block: Any, role: Role, signer: str | None) -> str | None:
+def _family(block: object, role: Role, signer: str | None) -> str | None:
     """As `family`; for one of the standard blocks of a reasoning item that OpenAI signed what they
     all have in common."""
     if not isinstance(block, dict):
@@ -218,7 +231,7 @@ def _wire(piece: Content) -> str | None:
 
 
 def _takes(wire: str, piece: Content) -> bool:
-    """Returns whether the wire writes such a piece as a block that is known as its own."""
+    """True if the wire writes such a piece as a block that is known as its own."""
     fields = if_object((piece.native or {}).get(wire))
     if isinstance(piece, ProviderPart):
         return wire in (family(fields, Role.MODEL), family(fields, Role.USER))
@@ -229,7 +242,7 @@ def _takes(wire: str, piece: Content) -> bool:
     return True
 
 
-def _quiet(block: Any, index: int, noise: Json) -> Any:
+def _quiet(block: object, index: int, noise: Json) -> Any:
     """Returns a block without the numbers by which a stream was put together and without fields
     that say nothing, which are noted."""
     if not isinstance(block, dict):
@@ -473,7 +486,7 @@ def _native(extra_fields: Block, form: Json, foreign: JsonMap) -> Native:
     return {**foreign, **(OWN.note(extra_fields, form) or {})} or None
 
 
-def _is_plain(block: Any) -> bool:
+def _is_plain(block: object) -> bool:
     if not isinstance(block, dict):
         return False
     fields = cast("Block", block)

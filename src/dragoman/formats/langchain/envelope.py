@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from copy import copy
 from functools import cache
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 from dragoman.codec.json_values import if_list, if_object, if_text, read_extra_fields
 from dragoman.codec.native import WireNative
@@ -94,7 +94,7 @@ def base_type(type_: str) -> str:
     return _BASE.get(type_, type_)
 
 
-def open_message(entry: Any, where: str) -> OpenedMessage:
+def open_message(entry: object, where: str) -> OpenedMessage:
     """A message → its type and fields.
 
     Raises:
@@ -173,7 +173,7 @@ def _constructor(type_: str) -> Json:
     return {"lc": 1, "type": "constructor", "id": [*_SPACE, CLASSES.get(type_, "")]}
 
 
-def votes(message: Any) -> int:
+def votes(message: object) -> int:
     """Returns how surely a message is of this format: 0 = cannot be, 1 = could be, 2 = likely, 3 =
     hardly anything else."""
     fields = if_object(message)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from dragoman.codec.json_values import if_object, if_text, read_extra_fields
 from dragoman.codec.media import Media, decode_base64, dump_data_url, load_url
@@ -54,7 +53,7 @@ def dump_media(part: Media) -> Block:
     return dump(part, OWN.fields(part.native), form)
 
 
-def _name(extras: Any) -> str | None:
+def _name(extras: object) -> str | None:
     return if_text(if_object(extras).get("filename")) or None
 
 

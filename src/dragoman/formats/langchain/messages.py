@@ -7,7 +7,7 @@ once while it is read, and where that is not what came the difference is noted (
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, cast
 
 import msgspec
@@ -77,59 +77,69 @@ __all__ = ["dump_message", "dump_messages", "dump_result", "load_messages"]
 
 
 def dump_message(message: Message, losses: list[Loss], version: str | None) -> list[Json]:
-    """A message → LangChain's: one for each result, and one for all else."""
+    """Returns LangChain's messages for one message: one for each result, and one for all else."""
     content: list[tuple[int, Content]] = []
+    results: list[tuple[int, ToolResultPart]] = []
+    marks: list[MarkPart] = []
+    for index, piece in enumerate(message.content):
+        if isinstance(piece, MarkPart):
+            marks.append(piece)
+        elif isinstance(piece, ToolResultPart) and not in_content(piece):
+            results.append((index, piece))
+        else:
+            content.append((index, piece))
     extra = Extra(
         message.created_at, message.own_metadata, message.turn, native=foreign(message.native)
     )
-    results = [
-        index
-        for index, piece in enumerate(message.content)
-        if isinstance(piece, ToolResultPart) and not in_content(piece)
-    ]
-    for index, piece in enumerate(message.content):
-        if not isinstance(piece, MarkPart) and index not in results:
-            content.append((index, piece))
-    marks = [piece for piece in message.content if isinstance(piece, MarkPart)]
-    out = [
+    removals = [
         dump_remove(mark, version)
         for mark in marks
         if mark.kind == REMOVE and OWN.is_ours(mark.native)
     ]
-    alone = (
-        bool(marks)
-        and len(marks) == len(message.content)
-        and (not out or "alone" in OWN.form(marks[0].native))
-    )
-    tools: list[Json] = []
-    for index in results:
-        if any(part_index < index for part_index, _ in content):
-            losses.append(
-                Loss(
-                    None,
-                    index,
-                    Lost.order,
-                    "LangChain's results are messages of their own, before what follows",
-                )
-            )
-        if not content and index == results[0]:
-            about = msgspec.structs.replace(extra, id=message.id, native={})
-        else:
-            about = Extra()
-        lost: list[Loss] = []
-        tools.append(
-            dump_result(cast("ToolResultPart", message.content[index]), about, lost, version)
-        )
-        losses += [msgspec.structs.replace(loss, part=index) for loss in lost]
-    if not content and (tools or alone):
-        return [*tools, *out]
+    # Without a message of its own for the rest, the first result carries what concerns them all.
+    carried = None if content else msgspec.structs.replace(extra, id=message.id, native={})
+    tools = _dump_results(results, content, carried, losses, version)
+    if not content and (tools or _holds_marks_alone(message, marks, removals)):
+        return [*tools, *removals]
     main = _dump_main(message, content, extra, losses, version)
     if message.role is Role.MODEL:
-        return [main, *tools, *out]
-    return [*tools, main, *out]
+        return [main, *tools, *removals]
+    return [*tools, main, *removals]
+
+
+def _dump_results(
+    results: Sequence[tuple[int, ToolResultPart]],
+    content: Sequence[tuple[int, Content]],
+    carried: Extra | None,
+    losses: list[Loss],
+    version: str | None,
+) -> list[Json]:
+    """Returns a message for each result. `content`: the other pieces; `carried`: what the first
+    result says of the whole message."""
+    tools: list[Json] = []
+    for index, result in results:
+        if any(part_index < index for part_index, _ in content):
+            why = "LangChain's results are messages of their own, before what follows"
+            losses.append(Loss(None, index, Lost.order, why))
+        result_losses: list[Loss] = []
+        tools.append(dump_result(result, carried or Extra(), result_losses, version))
+        losses += [msgspec.structs.replace(loss, part=index) for loss in result_losses]
+        carried = None
+    return tools
+
+
+def _holds_marks_alone(
+    message: Message, marks: Sequence[MarkPart], removals: Sequence[Json]
+) -> bool:
+    """True if a message is nothing but marks, so that none is written for it. A removal that was
+    read by itself is noted as alone."""
+    if not marks or len(marks) != len(message.content):
+        return False
+    return not removals or "alone" in OWN.form(marks[0].native)
 
 
 def dump_remove(mark: MarkPart, version: str | None) -> Json:
+    """Returns LangChain's message that removes another one."""
     return close_message(REMOVE, OWN.fields(mark.native), OWN.form(mark.native), version)
 
 
@@ -140,7 +150,7 @@ def _dump_main(
     losses: list[Loss],
     version: str | None,
 ) -> Json:
-    """All of a message but results."""
+    """Returns all of a message but results."""
     form = OWN.form(message.native)
     fields = OWN.fields(message.native)
     type_ = if_text(form.get("type")) or TYPES[message.role]
@@ -244,7 +254,7 @@ _MISSING = object()
 
 
 def load_messages(
-    payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+    payload: object, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
     """A list of LangChain's messages as JSON → messages. `origin` is given to the model's where
     they do not say whose they are. With `problems`, a message that cannot be read is left out and
@@ -299,7 +309,7 @@ class _Reader:
             str, str
         ] = {}  # name of a call without an id → the id that it was given
 
-    def read(self, entry: Any, where: str) -> None:
+    def read(self, entry: object, where: str) -> None:
         """A message."""
         opened_message = open_message(entry, where)
         if base_type(opened_message.type) in ("tool", "function"):
@@ -326,7 +336,7 @@ class _Reader:
                     self._functions[piece.name] = piece.id
 
     def end(self) -> list[Message]:
-        """All messages."""
+        """Returns all messages."""
         self._end_results()
         return self._out
 
@@ -345,6 +355,12 @@ class _Reader:
     def _result(
         self, opened_message: OpenedMessage, where: str
     ) -> tuple[ToolResultPart, Extra | None]:
+        """Returns the result that a message of a tool is, and what this library noted on it.
+        `where`: the message, for errors.
+
+        Raises:
+            HistoryError: it does not say which call it answers, or its content is of no form.
+        """
         form, extra_fields = _own(opened_message)
         name = extra_fields.pop("name", None)
         if base_type(opened_message.type) == "function":
@@ -362,21 +378,7 @@ class _Reader:
         if is_error := extra_fields.get("status") == "error":
             del extra_fields["status"]
         extra = pop_extra(extra_fields)
-        content = opened_message.data.get("content", "")
-        result: Any = content
-        if isinstance(content, list):
-            parts = load_content(cast("Any", content), Role.USER, None, form, where)
-            if parts and all(_is_result(part) for part in parts):
-                result = parts
-            else:
-                result = cast("Any", content)
-            form.pop("content", None)
-        elif not isinstance(content, str):
-            raise HistoryError(
-                f"{where}.content must be a string or a list of strings and content blocks"
-            )
-        if isinstance(result, list):
-            form["content"] = "raw"
+        result = _load_result_content(opened_message.data.get("content", ""), form, where)
         native = OWN.note(extra_fields, form)
         native = {**({} if extra is None else extra.native), **(native or {})} or None
         part = ToolResultPart(
@@ -401,6 +403,26 @@ class _Reader:
             about = {key: about[key] for key in about if key not in ("denied", "native")}
             self._out.append(Message(Role.USER, tuple(self._results), **about))
         self._results, self._about = [], None
+
+
+def _load_result_content(content: object, form: Json, where: str) -> Any:
+    """Returns the value of a result: a text, parts, or the list as it is, which `form` notes.
+
+    Raises:
+        HistoryError: it is neither a text nor a list.
+    """
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        raise HistoryError(
+            f"{where}.content must be a string or a list of strings and content blocks"
+        )
+    parts = load_content(cast("Any", content), Role.USER, None, form, where)
+    form.pop("content", None)
+    if parts and all(_is_result(part) for part in parts):
+        return parts
+    form["content"] = "raw"
+    return cast("Any", content)
 
 
 class _NoCall(HistoryError):

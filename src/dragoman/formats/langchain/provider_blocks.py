@@ -41,62 +41,64 @@ _OF_ITEM = ("id", "phase")
 """Fields of a message item that LangChain keeps with each of its texts."""
 
 
-def family(block: JsonMap, role: Role) -> str | None:
-    """Returns the wire whose block it is; `None`: LangChain's own, or nobody's."""
-    block_type = if_text(block.get("type"))
-    if block_type in (
+_ANTHROPIC_TYPES = frozenset(
+    [
         "thinking",
         "redacted_thinking",
         "tool_use",
         "server_tool_use",
         "mcp_tool_use",
         "document",
-    ):
-        return ANTHROPIC
-    if block_type == "compaction":
-        if "content" in block:
-            return ANTHROPIC
-        return RESPONSES
-    if block_type in (
         "container_upload",
         "search_result",
         "tool_addition",
         "tool_removal",
-    ) or block_type.endswith("tool_result"):
-        if block_type == "server_tool_result":
-            return None
+    ]
+)
+"""Types of blocks that only Anthropic has."""
+_USER_TYPES = ("input_text", "input_image", "input_file")
+"""Types of the blocks of a user in Responses."""
+
+
+def family(block: JsonMap, role: Role) -> str | None:
+    """Returns the wire whose block it is; `None` if it is LangChain's own, or of no known wire."""
+    block_type = if_text(block.get("type"))
+    if block_type == "compaction":
+        return ANTHROPIC if "content" in block else RESPONSES
+    if _is_anthropic(block, block_type):
         return ANTHROPIC
-    if block_type == "image":
-        if isinstance(block.get("source"), dict):
-            return ANTHROPIC
-        return None
-    if block_type == "text" and ("citations" in block or "cache_control" in block):
-        return ANTHROPIC
-    if role is not Role.MODEL:
-        if block_type in ("input_text", "input_image", "input_file"):
-            return RESPONSES
-        return None
-    if block_type in _TEXTS:
-        if if_text(block.get("id")) and set(block) <= {
-            "type",
-            block_type,
-            "annotations",
-            "logprobs",
-            *_OF_ITEM,
-        }:
-            return RESPONSES
-        return None
-    if block_type == "reasoning":
-        if "summary" in block or ("content" in block and "reasoning" not in block):
-            return RESPONSES
-        return None
-    if block_type in _ITEMS:
+    if _is_responses(block, block_type, role):
         return RESPONSES
     return None
 
 
+def _is_anthropic(block: JsonMap, block_type: str) -> bool:
+    """True if only Anthropic writes such a block, by its type or its fields."""
+    if block_type in _ANTHROPIC_TYPES:
+        return True
+    if block_type == "image":
+        return isinstance(block.get("source"), dict)
+    if block_type == "text":
+        return "citations" in block or "cache_control" in block
+    # `web_search_tool_result` and its like; `server_tool_result` is LangChain's standard block.
+    return block_type.endswith("tool_result") and block_type != "server_tool_result"
+
+
+def _is_responses(block: JsonMap, block_type: str, role: Role) -> bool:
+    """True if only Responses writes such a block, by its type or its fields."""
+    if role is not Role.MODEL:
+        return block_type in _USER_TYPES
+    if block_type in _TEXTS:
+        fields = {"type", block_type, "annotations", "logprobs", *_OF_ITEM}
+        return bool(if_text(block.get("id"))) and set(block) <= fields
+    if block_type == "reasoning":
+        # LangChain's standard block of reasoning holds its text in `reasoning`.
+        return "summary" in block or ("content" in block and "reasoning" not in block)
+    return block_type in _ITEMS
+
+
 def load_blocks(wire: str, blocks: Sequence[Block], role: Role) -> tuple[Content, ...]:
-    """Blocks of a wire, beside each other in one message → pieces.
+    """Returns the pieces that blocks of one wire, beside each other in a message, stand for.
 
     Raises:
         HistoryError: they cannot be read.
@@ -115,8 +117,8 @@ def load_blocks(wire: str, blocks: Sequence[Block], role: Role) -> tuple[Content
 
 
 def dump_blocks(wire: str, pieces: Sequence[Content], role: Role, losses: list[Loss]) -> list[Any]:
-    """The inverse. What the wire cannot hold is added to `losses`, with the places of the pieces
-    given."""
+    """Returns pieces as blocks of a wire. What the wire cannot hold is added to `losses`, with the
+    place of the piece among `pieces`."""
     message = Message(Role.MODEL if role is Role.MODEL else Role.USER, tuple(pieces))
     if wire == ANTHROPIC:
         entries = anthropic.dump_messages([message], losses=losses)["messages"]
@@ -158,7 +160,7 @@ def load_exploded(blocks: Sequence[Block]) -> tuple[Content, ...]:
 
 
 def dump_exploded(piece: Content) -> list[Block]:
-    """The inverse."""
+    """Returns the inverse."""
     item = if_object(next(iter(dump_blocks(RESPONSES, [piece], Role.MODEL, [])), None))
     common, more = (
         {key: item[key] for key in ("type", "id") if key in item},

@@ -58,7 +58,7 @@ _STANDARD = "standard"
 """Wire form: base64 of the usual alphabet; the library writes that of URLs."""
 
 
-def load_item(item: Any) -> Content:
+def load_item(item: object) -> Content:
     """An item of a user's content → its piece. What is not known is kept whole."""
     if isinstance(item, str):
         if item:

@@ -20,7 +20,7 @@ __all__ = ["dump_messages", "load_messages", "votes"]
 _KINDS = ("request", "response")
 
 
-def votes(message: Any) -> int:
+def votes(message: object) -> int:
     """Returns how surely an object is a message of pydantic-ai: 0 = cannot be, 3 = hardly anything
     else."""
     fields = if_object(message)
@@ -30,7 +30,7 @@ def votes(message: Any) -> int:
 
 
 def load_messages(
-    payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+    payload: object, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
     """A history → messages. `origin` is given to responses that do not name their provider. With
     `problems`, an element that cannot be read is left out and noted there.
@@ -118,7 +118,7 @@ def _fault(fields: Json) -> str | None:
     return None
 
 
-def _check(entry: Any, index: int) -> None:
+def _check(entry: object, index: int) -> None:
     """Raises `HistoryError` where an element is no message."""
     fault = _fault(if_object(entry))
     if fault is None:
@@ -133,7 +133,7 @@ def _check(entry: Any, index: int) -> None:
 
 
 def _is_bounded(payload: list[Any]) -> bool:
-    """Returns whether no element nests too deep, seen at once; else each is looked at."""
+    """True if no element nests too deep, seen at once; else each is looked at."""
     try:
         check_value_depth(payload, MOST_DEPTH + 1)
     except ValueError:

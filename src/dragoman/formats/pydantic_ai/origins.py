@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.json_bytes import Json, JsonMap
@@ -80,36 +79,31 @@ _TOLD = ("input_tokens", "output_tokens")
 def load_origin(
     response: JsonMap, parts: Sequence[JsonMap], origin: Origin | None
 ) -> Origin | None:
-    """Returns where a response came from; `origin` where it does not name its provider."""
-    name, served = (
-        if_text(response.get("provider_name")),
-        if_text(response.get("model_name")) or None,
-    )
-    id_, model_id = (
-        if_text(response.get("provider_response_id")) or None,
-        if_text(response.get("model_id")),
-    )
-    model = model_id.partition(":")[2] or None
+    """Returns where a response came from. `origin`: returned if the response does not name its
+    provider."""
+    name = if_text(response.get("provider_name"))
+    served = if_text(response.get("model_name")) or None
+    id_ = if_text(response.get("provider_response_id")) or None
+    model = if_text(response.get("model_id")).partition(":")[2] or None
     if not name:
         names = [if_text(part.get("provider_name")) for part in parts]
         name = next(filter(None, names), "")
     if not name:
-        return origin or (
-            Origin("", model=model, served_model=served, response_id=id_) if served or id_ else None
-        )
+        if origin or not (served or id_):
+            return origin
+        return Origin("", model=model, served_model=served, response_id=id_)
     provider = _PROVIDERS.get(name, name)
     if provider in _RESPONSES and _is_of_items(id_ or "", parts):
         provider = _RESPONSES[provider]
     url = if_text(response.get("provider_url"))
-    if any(host in url for host in _HOSTS):
-        endpoint = None
-    else:
-        endpoint = url.rstrip("/") or None
+    # The provider's usual address says nothing.
+    is_usual = any(host in url for host in _HOSTS)
+    endpoint = None if is_usual else url.rstrip("/") or None
     return Origin(provider, endpoint, model, served, id_)
 
 
 def dump_origin(origin: Origin | None) -> Json:
-    """The inverse."""
+    """Returns an origin as fields of a response."""
     if origin is None:
         return {}
     fields = {
@@ -129,8 +123,8 @@ def wire_of(origin: Origin | None) -> str | None:
 
 
 def reader_of(origin: Origin | None) -> str | None:
-    """Returns the wire as whose the signatures of a response will be read; empty: nobody's; `None`:
-    that of who signed its parts."""
+    """Returns the wire as which a reader takes the signatures of a response. Empty if it takes
+    none; `None` if each part names who signed it."""
     if origin is None or not origin.provider:
         return None
     return WIRES.get(_RESPONSES.get(origin.provider, origin.provider), "")
@@ -147,7 +141,7 @@ def load_finish(response: JsonMap) -> FinishReason | None:
 
 
 def dump_finish(message: Message) -> Json:
-    """The inverse, with the state that it is in."""
+    """Returns a finish reason as fields of a response, with the state that the response is in."""
     reason = message.finish_reason
     if reason is None:
         return {}
@@ -158,7 +152,7 @@ def dump_finish(message: Message) -> Json:
     return {}
 
 
-def load_usage(value: Any) -> Usage | None:
+def load_usage(value: object) -> Usage | None:
     """Returns what a response used; `None` where all counts are 0, as they are where nothing was
     told."""
     fields = if_object(value)
@@ -175,7 +169,7 @@ def load_usage(value: Any) -> Usage | None:
 
 
 def dump_usage(usage: Usage | None) -> Json:
-    """The inverse."""
+    """Returns token counts as the field `usage` of a response."""
     if usage is None:
         return {}
     counts = {theirs: getattr(usage, field) for field, theirs in _COUNTS.items()}

@@ -50,7 +50,7 @@ def note_as_read(piece: P, read: JsonMap, written: JsonMap, **form: Any) -> P:
 
 
 def note_difference(native: Native, read: JsonMap, written: JsonMap, **form: Any) -> Native:
-    """The same of a native mapping, to which it is added."""
+    """Returns the same of a native mapping, to which it is added."""
     fields, absent = dict(read), list[str]()
     for key, was in written.items():
         value = fields.get(key, _MISSING)
@@ -81,7 +81,7 @@ def with_form(native: Native, **form: Any) -> Native:
 
 
 def apply_notes(native: Native, written: JsonMap) -> Json:
-    """The inverse: what would be written for a piece alone → the object as it was read."""
+    """Returns an object as it was read, from what is written for a piece and the notes on it."""
     if not native:
         return dict(written)
     absent = if_list(OWN.form(native).get("absent"))
@@ -101,7 +101,7 @@ def whole(native: Native) -> Any:
     return None
 
 
-def read_time(text: Any) -> datetime | None:
+def read_time(text: object) -> datetime | None:
     """A time as it is stored → the time; `None` where it is none, or none that is known to the
     zone."""
     if isinstance(text, str):
@@ -122,7 +122,7 @@ def _time(text: str) -> datetime | None:  # the parts of a message have the same
 
 @lru_cache(maxsize=16)
 def format_time(time: datetime) -> str:
-    """The inverse, as the library writes it."""
+    """Returns a time as pydantic-ai writes it."""
     return convert_to_utc(time).isoformat().replace("+00:00", "Z")
 
 
@@ -159,7 +159,7 @@ def usual_text(piece: Content) -> Json | None:
 
 
 def usual_result(piece: ToolResultPart, part: JsonMap) -> Json | None:
-    """The same of a value that a tool of the agent's returned."""
+    """Returns a value that a tool of the agent returned, read as a part of the format."""
     failed = piece.is_error or piece.denied
     if failed or piece.is_content or not piece.name or part["part_kind"] != "tool-return":
         return None

@@ -64,21 +64,16 @@ _TEXTS = {
 
 
 def load_request(entry: JsonMap, parts: Sequence[JsonMap], before: str | None) -> list[Message]:
-    """A request → its messages. `before`: the instructions of the request before it."""
-    time = entry.get("timestamp")
-    times = [part["timestamp"] for part in parts if part.get("timestamp")]
-    created = read_time(time) or next(filter(None, map(read_time, times)), None)
-    sides: list[tuple[Role, list[Content]]] = []
-    for part in parts:
-        if part["part_kind"] in _SYSTEM:
-            role = Role.SYSTEM
-        else:
-            role = Role.USER
-        pieces = _load(part, created)
-        if sides and (sides[-1][0] is role or isinstance(pieces[0], MarkPart)):
-            sides[-1][1].extend(pieces)
-        else:
-            sides.append((role, pieces))
+    """Returns the messages of a request: its system texts, and what the user said.
+
+    Args:
+        entry: the request.
+        parts: its parts.
+        before: the instructions of the request before it.
+    """
+    times = [entry.get("timestamp"), *(part.get("timestamp") for part in parts)]
+    created = next(filter(None, map(read_time, times)), None)
+    sides = _load_sides(parts, created)
     instructions = if_text(entry.get(INSTRUCTIONS))
     is_same = bool(instructions) and instructions == before
     natives: list[Native] = [None] * len(sides)
@@ -95,23 +90,36 @@ def load_request(entry: JsonMap, parts: Sequence[JsonMap], before: str | None) -
     written = _request_fields(created, metadata, instructions or None)
     last = len(sides) - 1
     form = {"request": _JOINS if last else "begins", **({INSTRUCTIONS: _SAME} if is_same else {})}
+    # The last message of a request carries what concerns all of it.
     natives[last] = note_difference(natives[last], entry, {"parts": parts, **written}, **form)
-    return [
-        Message(
-            role,
-            tuple(content),
-            created_at=created,
-            metadata=metadata if index_of_side == last else {},
-            native=natives[index_of_side]
-            if index_of_side == last
-            else with_form(natives[index_of_side], request=_JOINS if index_of_side else "begins"),
-        )
-        for index_of_side, (role, content) in enumerate(sides)
+    for index in range(last):
+        natives[index] = with_form(natives[index], request=_JOINS if index else "begins")
+    messages = [
+        Message(role, tuple(content), created_at=created, native=native)
+        for (role, content), native in zip(sides, natives, strict=True)
     ]
+    messages[last] = messages[last].replace(metadata=metadata)
+    return messages
+
+
+def _load_sides(
+    parts: Sequence[JsonMap], created: datetime | None
+) -> list[tuple[Role, list[Content]]]:
+    """Returns the pieces of parts, those beside each other of one role together. A mark stays with
+    what it follows."""
+    sides: list[tuple[Role, list[Content]]] = []
+    for part in parts:
+        role = Role.SYSTEM if part["part_kind"] in _SYSTEM else Role.USER
+        pieces = _load(part, created)
+        if sides and (sides[-1][0] is role or isinstance(pieces[0], MarkPart)):
+            sides[-1][1].extend(pieces)
+        else:
+            sides.append((role, pieces))
+    return sides
 
 
 def is_begun(message: Message, group: Sequence[Message]) -> bool:
-    """Returns whether a message begins a request, and is none of that which `group` began."""
+    """True if a message begins a request, and is none of that which `group` began."""
     if not group:
         return True
     request_form = OWN.form(message.native).get("request")
@@ -123,7 +131,8 @@ def is_begun(message: Message, group: Sequence[Message]) -> bool:
 
 
 def dump_request(group: Sequence[Sent], before: str | None) -> Json:
-    """The messages of a request → the request. `before`: the instructions of the one before it."""
+    """Returns the request of a group of messages. `before`: the instructions of the request before
+    it."""
     parts: list[Json] = []
     instructions: str | None = None
     for outgoing in group:
@@ -166,7 +175,7 @@ def _request_fields(created: datetime | None, metadata: Json, instructions: str 
     return {**fields, "kind": "request"}
 
 
-def _load(part: JsonMap, created: Any) -> list[Content]:
+def _load(part: JsonMap, created: object) -> list[Content]:
     """A part → its pieces, one at least."""
     part_kind = part["part_kind"]
     if part_kind == "user-prompt" and (pieces := _load_prompt(part, created)) is not None:
@@ -205,8 +214,8 @@ def _load(part: JsonMap, created: Any) -> list[Content]:
     ]
 
 
-def _load_prompt(part: JsonMap, created: Any) -> list[Content] | None:
-    """What the user said → its pieces; `None`: it is not of the documented shape."""
+def _load_prompt(part: JsonMap, created: object) -> list[Content] | None:
+    """Returns what the user said → its pieces; `None`: it is not of the documented shape."""
     content = part.get("content")
     if not isinstance(content, (str, list)):
         return None
@@ -237,13 +246,13 @@ def _load_prompt(part: JsonMap, created: Any) -> list[Content] | None:
     ]
 
 
-def _time(created: Any) -> Json:
+def _time(created: object) -> Json:
     if created is None:
         return {}
     return {"timestamp": format_time(created)}
 
 
-def _text_part(text: str, part_kind: str, created: Any) -> Json:
+def _text_part(text: str, part_kind: str, created: object) -> Json:
     if part_kind in ("instruction-delta", "compaction", "speech"):
         times = {}
     else:
@@ -276,7 +285,7 @@ def _dump(outgoing: Sent) -> list[Json]:
 
 
 def _is_prompt(piece: Content) -> bool:
-    """Returns whether a piece is an item of what the user said, and no part by itself."""
+    """True if a piece is an item of what the user said, and no part by itself."""
     form = OWN.form(piece.native)
     if isinstance(piece, (MarkPart, ProviderPart)):
         return "part" in form

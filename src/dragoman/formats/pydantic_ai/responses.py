@@ -164,21 +164,23 @@ def _groups(parts: Sequence[_Part], wire: str | None) -> list[list[_Part]]:
 
 
 def _joins(group: Sequence[_Part], part: _Part, id_: str) -> bool:
+    """True if a part is one more piece of the reasoning item that a group holds."""
     first = group[0]
-    same = first.get("part_kind") == "thinking" and first.get("id") == id_
-    plain = not part.get("signature") and not part.get("provider_details")
-    return (
-        same
-        and plain
-        and all(
-            isinstance(member.get("content"), str) and member["content"] for member in (first, part)
-        )
-    )
+    if first.get("part_kind") != "thinking" or first.get("id") != id_:
+        return False
+    # Signature and details stand on the first part of an item; a part that has its own begins one.
+    if part.get("signature") or part.get("provider_details"):
+        return False
+    return all(bool(if_text(member.get("content"))) for member in (first, part))
 
 
 def _load(group: Sequence[_Part], read: _Read, item: str | None) -> list[Content]:
-    """The parts of one piece → the piece, or of several where they were not written so. `item`: id
-    of the message item that the piece before it is of."""
+    """Returns the piece that a group of parts is, or a piece for each part if this library would
+    not write them as one. `item`: id of the message item of the piece before.
+
+    What the parts have beyond what would be written for the piece is noted on it, so that writing
+    gives the same parts again.
+    """
     part = group[0]
     load = _LOADERS.get(part["part_kind"])
     piece = load(group, read, item) if load else None
@@ -187,12 +189,17 @@ def _load(group: Sequence[_Part], read: _Read, item: str | None) -> list[Content
     if isinstance(piece, MarkPart):
         return [piece]
     if len(group) == 1 and (usual := usual_part(piece, part)):
-        part_fields = read_extra_fields(part, *usual)
-        if part_fields:
-            return [
-                msgspec.structs.replace(piece, native={**(piece.native or {}), NAME: part_fields})
-            ]
-        return [piece]
+        extra_fields = read_extra_fields(part, *usual)
+        if not extra_fields:
+            return [piece]
+        native = {**(piece.native or {}), NAME: extra_fields}
+        return [msgspec.structs.replace(piece, native=native)]
+    return _load_noted(piece, group, read)
+
+
+def _load_noted(piece: Any, group: Sequence[_Part], read: _Read) -> list[Content]:
+    """Returns a piece with a note of how its parts differ from what is written for it."""
+    part = group[0]
     written = _parts(piece, read.origin)
     signed = if_object(written[0].get("provider_details"))
     if signed and (extra := read_extra_fields(if_object(part.get("provider_details")), *signed)):
@@ -204,15 +211,11 @@ def _load(group: Sequence[_Part], read: _Read, item: str | None) -> list[Content
         return [_note(piece, part=note_difference(None, part, written[0]) or {})]
     if len(group) == 1:
         return [note_as_read(piece, part, written[0])]
-    return [
-        _note(
-            piece,
-            parts=[
-                note_difference(None, loaded, member) or {}
-                for loaded, member in zip(group, written, strict=True)
-            ],
-        )
+    differences = [
+        note_difference(None, loaded, member) or {}
+        for loaded, member in zip(group, written, strict=True)
     ]
+    return [_note(piece, parts=differences)]
 
 
 def _note(piece: Any, **notes: Any) -> Any:
@@ -224,7 +227,7 @@ def _note(piece: Any, **notes: Any) -> Any:
 
 
 def _parts(piece: Any, origin: Origin | None) -> list[Json]:
-    """A piece → its parts, without what they have beside it."""
+    """Returns the parts of a piece, without the fields that are only noted on it."""
     if isinstance(piece, ThinkingPart):
         parts = _readable(dump_thinking(piece), piece, origin)
     elif isinstance(piece, TextPart):
@@ -315,72 +318,73 @@ _LOADERS: Mapping[str, Callable[[Sequence[_Part], _Read, str | None], Content | 
 
 
 def _dump(piece: Content, outgoing: Sent, part_index: int) -> list[Json]:
-    """A piece → its parts. What cannot be held is a loss."""
+    """Returns the parts of a piece; none if the format cannot hold it, which is noted as a loss."""
     if (text := usual_text(piece)) is not None:
         return [text]
     if (all_of_it := whole(piece.native)) is not None:
         return [all_of_it]
-    if isinstance(piece, MarkPart):
-        return []
-    if isinstance(piece, ProviderPart) and piece.kind != "compaction":
-        outgoing.lose(
-            part_index,
-            Lost.provider,
-            "it is another format's",
-            f"a block of the provider's, {piece.kind}",
-        )
-        return []
-    if isinstance(piece, ProviderPart) and "anthropic" not in (piece.native or {}):
-        outgoing.lose(part_index, Lost.provider, "it is another format's", "a compaction")
-        return []
-    if isinstance(piece, ToolResultPart) and piece.run_by != "provider":
-        outgoing.misplaced(part_index, piece, "results stand in requests")
+    if isinstance(piece, MarkPart) or _is_lost(piece, outgoing, part_index):
         return []
     if isinstance(piece, (LinkPart, FilePart)):
-        return [
-            {
-                "content": outgoing.stand_in(
-                    part_index, piece, "a response holds files by their bytes alone"
-                ),
-                "part_kind": "text",
-            }
-        ]
-    if isinstance(piece, DataPart) and piece.name:
-        outgoing.lose(
-            part_index, Lost.file_name, f"the format knows no name of a file, {piece.name}"
-        )
+        why = "a response holds files by their bytes alone"
+        text = outgoing.stand_in(part_index, piece, why)
+        return [{"content": text, "part_kind": "text"}]
     parts = _parts(piece, outgoing.message.origin)
     if isinstance(piece, ToolResultPart):
         parts = [{**parts[0], **dump_result(piece, outgoing, part_index)}]
-    if (
-        piece.native
-        and not isinstance(piece, ProviderPart)
-        and _loses_signature(piece, parts[0], outgoing.message.origin)
-    ):
-        outgoing.lose(
-            part_index, Lost.signature, "the format has no place for what this provider signed"
-        )
-    several = if_list(OWN.notes(piece.native).get("parts"))
-    if len(several) == len(parts) > 1:
-        return [
-            apply_notes(if_object(note), part) for note, part in zip(several, parts, strict=True)
-        ]
-    if isinstance(piece, ThinkingPart) and not (
-        piece.text or _is_signed(parts[0]) or OWN.is_ours(piece.native)
-    ):
-        outgoing.lose(
-            part_index, Lost.thinking, "nothing of it can be held: it is signed for another format"
-        )
-        return []
+    _note_losses(piece, parts[0], outgoing, part_index)
+    return _add_noted(piece, parts, outgoing, part_index)
+
+
+def _is_lost(piece: Content, outgoing: Sent, part_index: int) -> bool:
+    """True if a response has no place for a piece; notes the loss."""
+    if isinstance(piece, ToolResultPart) and piece.run_by != "provider":
+        outgoing.misplaced(part_index, piece, "results stand in requests")
+        return True
+    if not isinstance(piece, ProviderPart):
+        return False
+    if piece.kind != "compaction":
+        label = f"a block of the provider's, {piece.kind}"
+    elif "anthropic" not in (piece.native or {}):
+        label = "a compaction"
+    else:
+        return False
+    outgoing.lose(part_index, Lost.provider, "it is another format's", label)
+    return True
+
+
+def _note_losses(piece: Content, part: _Part, outgoing: Sent, part_index: int) -> None:
+    """Notes what the part of a piece cannot hold: a file's name, a signature."""
+    if isinstance(piece, DataPart) and piece.name:
+        why = f"the format knows no name of a file, {piece.name}"
+        outgoing.lose(part_index, Lost.file_name, why)
+    if not piece.native or isinstance(piece, ProviderPart):
+        return
+    if _loses_signature(piece, part, outgoing.message.origin):
+        why = "the format has no place for what this provider signed"
+        outgoing.lose(part_index, Lost.signature, why)
+
+
+def _add_noted(piece: Content, parts: list[Json], outgoing: Sent, part_index: int) -> list[Json]:
+    """Returns the parts of a piece with the fields that were noted when it was read."""
+    noted_parts = if_list(OWN.notes(piece.native).get("parts"))
+    if len(noted_parts) == len(parts) > 1:
+        pairs = zip(noted_parts, parts, strict=True)
+        return [apply_notes(if_object(note), part) for note, part in pairs]
+    if isinstance(piece, ThinkingPart):
+        says_something = piece.text or _is_signed(parts[0]) or OWN.is_ours(piece.native)
+        if not says_something:
+            why = "nothing of it can be held: it is signed for another format"
+            outgoing.lose(part_index, Lost.thinking, why)
+            return []
     if isinstance(piece, ToolResultPart):
         return [apply_result_notes(piece, parts[0])]
+    if len(parts) != 1:
+        return parts
+    native = piece.native
     if isinstance(piece, DataPart):
         native = if_object(OWN.notes(piece.native).get("part"))
-    else:
-        native = piece.native
-    if len(parts) == 1:
-        return [apply_notes(native, parts[0])]
-    return parts
+    return [apply_notes(native, parts[0])]
 
 
 def _is_signed(part: _Part) -> bool:
@@ -388,8 +392,8 @@ def _is_signed(part: _Part) -> bool:
 
 
 def _loses_signature(piece: Content, part: _Part, origin: Origin | None) -> bool:
-    """Returns whether somebody signed a piece and its part does not hold that, or would be read as
-    if another had signed it."""
+    """True if somebody signed a piece and its part does not hold that, or would be read as if
+    another had signed it."""
     signed = [
         (wire, signature)
         for wire, signature in read_signatures(piece.native).items()

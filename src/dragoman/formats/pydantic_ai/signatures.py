@@ -36,7 +36,8 @@ UNTOLD: JsonMap = _GOOGLE.note(form={"thought": "absent"}) or {}
 
 
 def load_thinking(parts: Sequence[JsonMap], wire: str | None) -> ThinkingPart:
-    """The parts of one thinking, of which only a reasoning item has several → the piece."""
+    """Returns the thinking of one or several parts; only a reasoning item of Responses has several.
+    `wire`: the wire whose signatures the parts hold."""
     first = parts[0]
     text = BETWEEN.join([if_text(part.get("content")) for part in parts])
     signature = if_text(first.get("signature"))
@@ -45,27 +46,32 @@ def load_thinking(parts: Sequence[JsonMap], wire: str | None) -> ThinkingPart:
             return ThinkingPart("", {wire: {"type": _REDACTED, "data": signature}})
         return ThinkingPart(text, {wire: {"signature": signature}})
     if wire == "openai_responses" and (id_ := if_text(first.get("id"))):
-        raw = [
-            text_part
-            for text_part in if_list(if_object(first.get("provider_details")).get("raw_content"))
-            if isinstance(text_part, str)
-        ]
-        summaries = [if_text(part.get("content")) for part in parts if part.get("content")]
-        pieces = {
-            "summary": [len(text_part) for text_part in summaries],
-            **({"content": [len(text_part) for text_part in raw]} if raw else {}),
-        }
-        usual = pieces == {"summary": [len(text)] if text else []}
-        fields = {"id": id_, **({"encrypted_content": signature} if signature else {})}
-        native = _RESPONSES.note(fields, {} if usual else {"pieces": pieces})
-        return ThinkingPart(BETWEEN.join([*summaries, *raw]), native)
+        return _load_reasoning(parts, id_, text)
     if wire == "google":
         return ThinkingPart(text, load_signed(first) or _GOOGLE.note(mark=True))
     return ThinkingPart(text)
 
 
+def _load_reasoning(parts: Sequence[JsonMap], id_: str, text: str) -> ThinkingPart:
+    """Returns the thinking of a reasoning item: its summaries, then its raw texts. Their lengths
+    are noted unless `text`, all of it, is a single summary."""
+    first = parts[0]
+    details = if_object(first.get("provider_details"))
+    raw = [entry for entry in if_list(details.get("raw_content")) if isinstance(entry, str)]
+    summaries = [if_text(part.get("content")) for part in parts if part.get("content")]
+    lengths = {"summary": [len(summary) for summary in summaries]}
+    if raw:
+        lengths["content"] = [len(entry) for entry in raw]
+    is_usual = lengths == {"summary": [len(text)] if text else []}
+    fields = {"id": id_}
+    if signature := if_text(first.get("signature")):
+        fields["encrypted_content"] = signature
+    native = _RESPONSES.note(fields, {} if is_usual else {"pieces": lengths})
+    return ThinkingPart(BETWEEN.join([*summaries, *raw]), native)
+
+
 def dump_thinking(piece: ThinkingPart) -> list[Json]:
-    """The inverse, without what each part has beside it."""
+    """Returns the parts of a piece of thinking, without the fields that are only noted on it."""
     anthropic = _ANTHROPIC.fields(piece.native)
     if anthropic.get("type") == _REDACTED:
         signed = {
@@ -105,7 +111,7 @@ def load_text(part: JsonMap, wire: str | None, before: str | None) -> Native:
 
 
 def dump_text(piece: TextPart) -> Json:
-    """The inverse: the fields of a text's part."""
+    """Returns the fields of a text's part that its provider signed or named."""
     item = if_object(_RESPONSES.notes(piece.native).get("item"))
     if not isinstance(item.get("id"), str):
         return dump_signed(piece.native)
@@ -130,7 +136,7 @@ def load_call(part: JsonMap, wire: str | None) -> Native:
 
 
 def dump_call(call: ToolCallPart) -> Json:
-    """The inverse: the fields of a call's part."""
+    """Returns the fields of a call's part that its provider signed or named."""
     id_ = _RESPONSES.fields(call.native).get("id")
     if isinstance(id_, str):
         return {"id": id_, "provider_name": "openai"}
@@ -146,7 +152,7 @@ def load_signed(part: JsonMap) -> Native:
 
 
 def dump_signed(native: Native) -> Json:
-    """The inverse."""
+    """Returns a signature as fields of a part."""
     signature = _GOOGLE.fields(native).get(_SIGNATURE)
     if not isinstance(signature, str):
         return {}

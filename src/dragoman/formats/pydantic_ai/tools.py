@@ -67,7 +67,7 @@ def load_call(part: JsonMap, wire: str | None, *, cut: bool) -> ToolCallPart | N
 
 
 def dump_call(call: ToolCallPart) -> Json:
-    """The inverse."""
+    """Returns the inverse."""
     provider = call.run_by == "provider"
     if provider:
         part_kind = "builtin-tool-call"
@@ -110,7 +110,7 @@ def load_result(part: JsonMap) -> ToolResultPart | None:
 
 
 def dump_result(part: ToolResultPart, outgoing: Sent, part_index: int) -> Json:
-    """The inverse."""
+    """Returns the inverse."""
     if part.run_by == "provider":
         part_kind = "builtin-tool-return"
     else:
@@ -148,7 +148,7 @@ def apply_result_notes(part: ToolResultPart, written: JsonMap) -> Json:
     return fields
 
 
-def _parts(content: Any) -> tuple[Any, ...] | None:
+def _parts(content: object) -> tuple[Any, ...] | None:
     """Returns what a tool returned as text and files, one file at least; `None` where it is a JSON
     value. Beside files any other value is a text of JSON that keeps it."""
     if isinstance(content, list):
@@ -161,13 +161,13 @@ def _parts(content: Any) -> tuple[Any, ...] | None:
     return tuple([file or _text(item) for file, item in zip(files, items, strict=True)])
 
 
-def _text(item: Any) -> TextPart:
+def _text(item: object) -> TextPart:
     if isinstance(item, str) and item:
         return TextPart(item)
     return TextPart(json_bytes.encode(item).decode(), OWN.with_notes(None, whole=[item]))
 
 
-def _file(item: Any) -> Any:
+def _file(item: object) -> Any:
     fields = if_object(item)
     if if_text(fields.get("kind")).endswith("-url") and not (
         "media_type" in fields and fields["media_type"] != ""

@@ -35,7 +35,7 @@ async def answer_rpc(call: Call) -> None:
         _check_rpc(call, id_)
         name = a2a.OLD_METHODS.get(body["method"], body["method"])
         frame = msgspec.structs.replace(frame, old=name != body["method"])
-        await _method(name)(_of_key(call), _params(call), frame)
+        await _find_method(name)(_drop_user(call), _read_params(call), frame)
     except Exception as error:
         if call.connection.started:
             raise
@@ -45,13 +45,13 @@ async def answer_rpc(call: Call) -> None:
         await respond(call, a2a.rpc_failure(failure, frame.id))
 
 
-def _method(name: str) -> methods.Method:
+def _find_method(name: str) -> methods.Method:
     if name not in methods.METHODS:
         raise TaskError(f"there is no method {name!r:.100} here", "METHOD_NOT_FOUND")
     return methods.METHODS[name]
 
 
-def _params(call: Call) -> Json:
+def _read_params(call: Call) -> Json:
     _check_version(call)
     params: Any = call.body.get("params")
     if params is not None and not isinstance(params, dict):
@@ -71,7 +71,7 @@ def _check_rpc(call: Call, id_: Any) -> None:
 # by paths
 
 
-def _by_path(method: methods.Method) -> Callable[[Call], Awaitable[None]]:
+def _make_path_handler(method: methods.Method) -> Callable[[Call], Awaitable[None]]:
     """Returns what answers a call at a path with a method."""
 
     async def answer(call: Call) -> None:
@@ -79,7 +79,9 @@ def _by_path(method: methods.Method) -> Callable[[Call], Awaitable[None]]:
             _check_version(call)
             _check_type(call)
             is_old = "/v1/" in call.route.path
-            await method(_of_key(call), _params_of_path(call, is_old=is_old), Frame(old=is_old))
+            await method(
+                _drop_user(call), _read_path_params(call, is_old=is_old), Frame(old=is_old)
+            )
         except TaskError as error:
             refused = a2a.rest_error(error, error.reason)
             body = json_bytes.encode(refused.body)
@@ -88,12 +90,15 @@ def _by_path(method: methods.Method) -> Callable[[Call], Awaitable[None]]:
     return answer
 
 
-def _params_of_path(call: Call, *, is_old: bool) -> Json:
-    named = call.parameters
-    ids = {"id": named["id"]} if "id" in named else {}
+def _read_path_params(call: Call, *, is_old: bool) -> Json:
+    parameters = call.parameters
+    ids = {"id": parameters["id"]} if "id" in parameters else {}
     is_push = call.route.purpose.endswith("_push")
     if is_push:
-        ids = {"taskId": named["id"], **({"id": named["config"]} if "config" in named else {})}
+        ids = {
+            "taskId": parameters["id"],
+            **({"id": parameters["config"]} if "config" in parameters else {}),
+        }
     params = _to_camel({**call.query, **call.body, **ids})
     return a2a.new_params(params) if is_old and call.body and not is_push else params
 
@@ -118,11 +123,11 @@ def _to_camel(params: JsonMap) -> Json:
 
 
 def _camel_name(name: str) -> str:
-    first, *words = name.split("_")
-    return first + "".join([word.title() for word in words])
+    first, *parts = name.split("_")
+    return first + "".join([part.title() for part in parts])
 
 
-def _of_key(call: Call) -> Call:
+def _drop_user(call: Call) -> Call:
     """Returns a call without what its body says of a user: a task is its key's, since other methods
     name no user."""
     return msgspec.structs.replace(call, body={})
@@ -140,17 +145,17 @@ def _check_version(call: Call) -> None:
 _HANDLERS: Mapping[str, Handler] = {
     "rpc": answer_rpc,
     "card": show_card,
-    "extended_card": _by_path(show_extended_card),
-    "send_message": _by_path(methods.send_message),
-    "stream_message": _by_path(methods.stream_message),
-    "task": _by_path(methods.get_task),
-    "tasks": _by_path(methods.show_tasks),
-    "cancel_task": _by_path(methods.cancel_task),
-    "subscribe_task": _by_path(methods.subscribe_to_task),
-    "create_push": _by_path(push.create_push),
-    "get_push": _by_path(push.get_push),
-    "list_push": _by_path(push.list_push),
-    "delete_push": _by_path(push.delete_push),
+    "extended_card": _make_path_handler(show_extended_card),
+    "send_message": _make_path_handler(methods.send_message),
+    "stream_message": _make_path_handler(methods.stream_message),
+    "task": _make_path_handler(methods.get_task),
+    "tasks": _make_path_handler(methods.show_tasks),
+    "cancel_task": _make_path_handler(methods.cancel_task),
+    "subscribe_task": _make_path_handler(methods.subscribe_to_task),
+    "create_push": _make_path_handler(push.create_push),
+    "get_push": _make_path_handler(push.get_push),
+    "list_push": _make_path_handler(push.list_push),
+    "delete_push": _make_path_handler(push.delete_push),
 }
 """Purpose of a place → what answers there."""
 

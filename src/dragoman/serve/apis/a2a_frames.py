@@ -45,7 +45,7 @@ class Frame(msgspec.Struct, frozen=True):
 
     def piece(self, item: JsonMap) -> bytes:
         """Returns the bytes of an object of a stream."""
-        return a2a.framed(self._result(self.shape(item)))
+        return a2a.frame_object(self._result(self.shape(item)))
 
     def shape(self, item: JsonMap) -> JsonMap:
         """Returns an object of a stream as the client's version has it."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Method", "load_methods", "serve_grpc"]
 
 _PATH = "/a2a"
-_PASSED = ("authorization", "x-api-key", "a2a-version", "a2a-extensions", "dragoman-thread")
+_FORWARDED = ("authorization", "x-api-key", "a2a-version", "a2a-extensions", "dragoman-thread")
 """Metadata of a call that are headers of the request."""
 _STATUSES: Mapping[int, str] = {
     400: "INVALID_ARGUMENT",
@@ -118,7 +118,9 @@ async def serve_grpc(
             else grpc.unary_unary_rpc_method_handler
         )
         handlers[name] = make_handler(
-            _stream(app, method) if method.streams else _unary(app, method)
+            _make_stream_handler(app, method)
+            if method.streams
+            else _make_unary_handler(app, method)
         )
     server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service_name, handlers),))
     try:
@@ -134,7 +136,7 @@ async def serve_grpc(
         await server.stop(grace_seconds)
 
 
-def _unary(app: Any, method: Method) -> Any:
+def _make_unary_handler(app: Any, method: Method) -> Any:
     async def call(request: bytes, context: Any) -> bytes:
         pieces: list[bytes] = []
         async with aclosing(_forward(app, method, request, context)) as body:
@@ -148,7 +150,7 @@ def _unary(app: Any, method: Method) -> Any:
     return call
 
 
-def _stream(app: Any, method: Method) -> Any:
+def _make_stream_handler(app: Any, method: Method) -> Any:
     async def call(request: bytes, context: Any) -> AsyncGenerator[bytes]:
         pending = b""
         async with aclosing(_forward(app, method, request, context)) as body:
@@ -178,7 +180,7 @@ async def _forward(app: Any, method: Method, request: bytes, context: Any) -> As
     headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
     headers += [
         (key.encode(), metadata[key].encode("latin-1", "replace"))
-        for key in _PASSED
+        for key in _FORWARDED
         if key in metadata
     ]
     scope = {
@@ -208,7 +210,7 @@ class _Pipe:
 
     def __init__(self, body: bytes) -> None:
         self._body: bytes | None = body
-        self.left = asyncio.Event()
+        self.client_left = asyncio.Event()
         """The client has left."""
         self.status = 0
         self.pieces: asyncio.Queue[bytes | None] = asyncio.Queue()
@@ -219,14 +221,14 @@ class _Pipe:
         if self._body is not None:
             body, self._body = self._body, None
             return {"type": "http.request", "body": body, "more_body": False}
-        await self.left.wait()
+        await self.client_left.wait()
         return {"type": "http.disconnect"}
 
     async def send(self, message: Any) -> None:
         """See ASGI."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
-        elif not self.left.is_set() and (piece := message.get("body")):
+        elif not self.client_left.is_set() and (piece := message.get("body")):
             self._room.clear()
             self.pieces.put_nowait(piece)
             await self._room.wait()
@@ -240,7 +242,7 @@ class _Pipe:
 
     def leave(self) -> None:
         """Stops waiting for the client, which has left."""
-        self.left.set()
+        self.client_left.set()
         self._room.set()
 
     def end(self) -> None:

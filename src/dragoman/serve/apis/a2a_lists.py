@@ -19,11 +19,11 @@ from dragoman.wires import a2a
 
 __all__ = ["list_tasks", "trim_history"]
 
-_MOST = 100
+_MOST_TASKS = 100
 """Tasks of a page."""
-_FEW = 50
+_DEFAULT_SIZE = 50
 """Of one whose client does not say how many."""
-_LONGEST_PLACE = 18
+_MOST_DIGITS = 18
 """Digits of the place of a task."""
 
 
@@ -34,26 +34,26 @@ async def list_tasks(call: Call, params: JsonMap) -> Json:
         TaskError: what is asked for is no page.
     """
     size, token = (
-        _number(params.get("pageSize"), _FEW, "pageSize"),
+        _read_number(params.get("pageSize"), _DEFAULT_SIZE, "pageSize"),
         if_text(params.get("pageToken")),
     )
-    if not 0 < size <= _MOST:
-        raise TaskError(f"pageSize must be a number from 1 to {_MOST}", "INVALID_PARAMS")
+    if not 0 < size <= _MOST_TASKS:
+        raise TaskError(f"pageSize must be a number from 1 to {_MOST_TASKS}", "INVALID_PARAMS")
     history = params.get("historyLength")
     trim_history({}, history)
-    wanted = TaskQuery(
-        thread=_thread(call, params.get("contextId")),
-        stages=_stages(params.get("status")),
-        since=_time(params.get("statusTimestampAfter")),
-        after=_place(token),
+    query = TaskQuery(
+        thread=_read_thread(call, params.get("contextId")),
+        stages=_read_stages(params.get("status")),
+        since=_read_time(params.get("statusTimestampAfter")),
+        after=_read_token(token),
         most=size,
     )
-    page = await call.service.answers.tasks(call.caller.id, wanted)
-    wholes = [await load_task(call, run) for _, run in page.runs]
+    page = await call.service.answers.tasks(call.caller.id, query)
+    tasks = [await load_task(call, run) for _, run in page.runs]
     left_out = () if params.get("includeArtifacts") in (True, "true") else ("artifacts",)
     return {
-        "tasks": [trim_history(_without(whole, left_out), history) for whole in wholes],
-        "nextPageToken": _token(page.runs[-1][0]) if page.more else "",
+        "tasks": [trim_history(_without(task, left_out), history) for task in tasks],
+        "nextPageToken": _make_token(page.runs[-1][0]) if page.more else "",
         "pageSize": size,
         "totalSize": page.total,
     }
@@ -67,7 +67,7 @@ def trim_history(task: Json, most: Any) -> Json:
     """
     if most is None:
         return task
-    count = _number(most, 0, "historyLength")
+    count = _read_number(most, 0, "historyLength")
     if count < 0:
         raise TaskError("historyLength must be 0 or more", "INVALID_PARAMS")
     history = if_list(task.get("history"))
@@ -75,7 +75,7 @@ def trim_history(task: Json, most: Any) -> Json:
     return {**trimmed, "history": history[-count:]} if count and history else trimmed
 
 
-def _thread(call: Call, context: Any) -> str | None:
+def _read_thread(call: Call, context: Any) -> str | None:
     if context in (None, ""):
         return None
     if not isinstance(context, str):
@@ -83,7 +83,7 @@ def _thread(call: Call, context: Any) -> str | None:
     return thread_id(resource_of(call), context)
 
 
-def _stages(status: Any) -> tuple[Stage, ...] | None:
+def _read_stages(status: Any) -> tuple[Stage, ...] | None:
     if status in (None, "", *a2a.NO_STATE):
         return None
     if not isinstance(status, str) or status not in a2a.STAGES:
@@ -91,7 +91,7 @@ def _stages(status: Any) -> tuple[Stage, ...] | None:
     return cast("tuple[Stage, ...]", a2a.STAGES[status])
 
 
-def _time(text: Any) -> datetime | None:
+def _read_time(text: Any) -> datetime | None:
     if text in (None, ""):
         return None
     try:
@@ -107,7 +107,7 @@ def _without(task: Json, names: Sequence[str]) -> Json:
     return {name: value for name, value in task.items() if name not in names}
 
 
-def _number(value: Any, default: int, name: str) -> int:
+def _read_number(value: Any, default: int, name: str) -> int:
     if value is None or value == "":
         return default
     digits = value.removeprefix("-") if isinstance(value, str) else ""
@@ -118,17 +118,17 @@ def _number(value: Any, default: int, name: str) -> int:
     raise TaskError(f"{name} must be a whole number", "INVALID_PARAMS")
 
 
-def _token(position: int) -> str:
+def _make_token(position: int) -> str:
     return base64.urlsafe_b64encode(b"%d" % position).decode()
 
 
-def _place(token: str) -> int | None:
+def _read_token(token: str) -> int | None:
     if not token:
         return None
     try:
         digits = base64.urlsafe_b64decode(token.encode())
     except ValueError:
         digits = b""
-    if not digits.isdigit() or len(digits) > _LONGEST_PLACE:
+    if not digits.isdigit() or len(digits) > _MOST_DIGITS:
         raise TaskError("pageToken is none of this server's", "INVALID_PARAMS")
     return int(digits)

@@ -22,15 +22,15 @@ from dragoman.serve.apis.a2a_tasks import (
     context_of,
     find_run,
     is_over,
+    is_waiting,
     load_task,
     request_of,
-    waits,
 )
 from dragoman.serve.apis.cards import show_extended_card
 from dragoman.serve.apis.runs import begin_run, is_logged, read_run
-from dragoman.serve.core.agents import Served, served_agent
+from dragoman.serve.core.agents import ServedAgent, find_agent
 from dragoman.serve.core.call import Call
-from dragoman.serve.core.service import look_seconds
+from dragoman.serve.core.service import poll_intervals
 from dragoman.serve.core.shown import show_events
 from dragoman.serve.core.threads import resource_of, thread_id
 from dragoman.serve.store.records import Answered
@@ -49,11 +49,11 @@ __all__ = [
 
 Method = Callable[[Call, Json, Frame], Awaitable[None]]
 """Answers a call with these parameters."""
-_LOOKS = 4
+_MOST_LOOKS = 4
 """How often a run is looked for that is kept, but has not begun."""
 
 
-class _Asked(NamedTuple):
+class _MessageRequest(NamedTuple):
     """What a message asks for."""
 
     request: RunRequest
@@ -69,28 +69,28 @@ class _Asked(NamedTuple):
 async def send_message(call: Call, params: Json, frame: Frame) -> None:
     """Answers a message with its task, once that is over or waits."""
     message = await _read_message(call, params)
-    served = served_agent(call, call.parameters.get("model", ""))
-    run_id, progress = await _begin(call, params, message, served)
+    served = find_agent(call, call.parameters.get("model", ""))
+    run_id, progress = await _begin_message(call, params, message, served)
     options = if_object(params.get("configuration"))
     if options.get("returnImmediately") is not True and options.get("blocking") is not False:
-        await _drain(call, run_id)
+        await _wait_for_run(call, run_id)
     task, events = await progress.load()
     task = trim_history(task, frame.history_length(options.get("historyLength")))
-    reply = a2a.reply_of(events, task["contextId"])
+    reply = a2a.find_reply(events, task["contextId"])
     await frame.respond(call, frame.shape({"task": task} if reply is None else {"message": reply}))
 
 
 async def stream_message(call: Call, params: Json, frame: Frame) -> None:
     """Answers a message with its task, streamed."""
     message = await _read_message(call, params)
-    served = served_agent(call, call.parameters.get("model", ""))
-    run_id, _ = await _begin(call, params, message, served)
+    served = find_agent(call, call.parameters.get("model", ""))
+    run_id, _ = await _begin_message(call, params, message, served)
     leaves = served.policy.on_disconnect == "cancel"
     await _stream(call, run_id, message.shown, message.task_id, frame, cancel_on_leave=leaves)
 
 
-async def _begin(
-    call: Call, params: Json, message: _Asked, served: Served
+async def _begin_message(
+    call: Call, params: Json, message: _MessageRequest, served: ServedAgent
 ) -> tuple[str, TaskProgress]:
     """Begins the run of a message, and sends what happens in it where its client wants. Returns the
     run's id, and what becomes of the task."""
@@ -116,16 +116,16 @@ async def _begin(
     return run_id, progress
 
 
-async def _read_message(call: Call, params: Json) -> _Asked:
+async def _read_message(call: Call, params: Json) -> _MessageRequest:
     """Reads what a message asks for.
 
     Raises:
         TaskError: its task is over, works, or is of another conversation.
     """
     request = a2a.load_run(params, path=call.path, headers=call.headers)
-    task_id = a2a.task_of(request)
+    task_id = a2a.task_id_of(request)
     if task_id:
-        return await _go_on(call, request, task_id)
+        return await _continue_task(call, request, task_id)
     pending: Sequence[Interrupt] = ()
     if request.thread_id is None:
         request = request.replace(thread_id=call.id)
@@ -135,31 +135,34 @@ async def _read_message(call: Call, params: Json) -> _Asked:
         thread = thread_id(resource_of(call), request.thread_id)
         last = await call.service.answers.find(call.caller.id, [f"thread:{thread}"])
         pending = () if last is None else last.pending
-        answer = a2a.answered(request, pending)
+        answer = a2a.answer_from_words(request, pending)
         if last is not None and last.task_id and pending and answer.resume:
             known_task = last.task_id
-            return _Asked(
-                a2a.in_task(answer, known_task), a2a.in_task(request, known_task), known_task, last
+            return _MessageRequest(
+                a2a.assign_task(answer, known_task),
+                a2a.assign_task(request, known_task),
+                known_task,
+                last,
             )
-    answer = a2a.answered(request, pending)
-    return _Asked(a2a.in_task(answer, ""), a2a.in_task(request, ""), call.id, None)
+    answer = a2a.answer_from_words(request, pending)
+    return _MessageRequest(a2a.assign_task(answer, ""), a2a.assign_task(request, ""), call.id, None)
 
 
-async def _go_on(call: Call, request: RunRequest, task_id: str) -> _Asked:
+async def _continue_task(call: Call, request: RunRequest, task_id: str) -> _MessageRequest:
     run = await find_run(call, task_id)
     context = context_of(call, run)
     if request.thread_id not in (None, context):
         raise TaskError(
             "the task is of another conversation; leave contextId out", "INVALID_PARAMS"
         )
-    if not waits(run):
+    if not is_waiting(run):
         state = "is over" if is_over(run) else "works"
         raise TaskError(f"the task {state}, and takes no message; send it without a taskId")
     request = request.replace(thread_id=context)
-    return _Asked(a2a.answered(request, run.pending), request, task_id, run)
+    return _MessageRequest(a2a.answer_from_words(request, run.pending), request, task_id, run)
 
 
-async def _drain(call: Call, run_id: str) -> None:
+async def _wait_for_run(call: Call, run_id: str) -> None:
     """Waits until a run is over."""
     async with aclosing(call.service.runs.pages(run_id)) as pages:
         async for page in pages:
@@ -218,7 +221,7 @@ async def cancel_task(call: Call, params: Json, frame: Frame) -> None:
     run = await find_run(call, task_id)
     if is_over(run):
         raise TaskError("the task is over, and cannot be cancelled", "TASK_NOT_CANCELABLE")
-    if waits(run):
+    if is_waiting(run):
         answers = call.service.answers
         ended = msgspec.structs.replace(run, state="cancelled", pending=(), updated_at=call.now)
         newest = await answers.find(call.caller.id, [f"thread:{run.thread_id}"])
@@ -226,10 +229,10 @@ async def cancel_task(call: Call, params: Json, frame: Frame) -> None:
         # The conversation has gone on elsewhere; saving it again keeps it the latest.
         if newest is not None and newest.id != run.id:
             await answers.save(newest)
-        call.service.waiting.changed((call.caller.id, task_id))
+        call.service.waiting.notify((call.caller.id, task_id))
     elif run.run_id is not None and await is_logged(call, run.run_id):
         await call.service.runs.cancel(run.run_id)
-        await _drain(call, run.run_id)
+        await _wait_for_run(call, run.run_id)
     task = await load_task(call, await find_run(call, task_id))
     await frame.respond(call, frame.task(task))
 
@@ -242,7 +245,7 @@ async def subscribe_to_task(call: Call, params: Json, frame: Frame) -> None:
         raise TaskError(
             "the task is over, so that there is nothing to subscribe to; get it instead"
         )
-    if waits(run):
+    if is_waiting(run):
         run = await _wait_for_change(call, run, task_id, frame)
     run_id = run.run_id
     if is_over(run) or run_id is None or not await is_logged(call, run_id):
@@ -262,16 +265,16 @@ async def _wait_for_change(call: Call, run: Answered, task_id: str, frame: Frame
     call.connection.stream(headers, a2a.ping, lambda error: b"")  # noqa: ARG005 the task is as it was
     await call.connection.write(frame.piece({"task": await load_task(call, run)}))
     shown_id, looks = run.id, 0
-    for seconds in look_seconds():
-        with call.service.waiting.change((call.caller.id, task_id)) as changed:
+    for seconds in poll_intervals():
+        with call.service.waiting.subscribe((call.caller.id, task_id)) as changed:
             run = await find_run(call, task_id)
             # answered elsewhere, and perhaps it waits again
-            if is_over(run) or (waits(run) and run.id != shown_id):
+            if is_over(run) or (is_waiting(run) and run.id != shown_id):
                 break
-            if not waits(run):
+            if not is_waiting(run):
                 # another process keeps a run a moment before it begins
                 looks += 1
-                if looks > _LOOKS or await is_logged(call, run.run_id):
+                if looks > _MOST_LOOKS or await is_logged(call, run.run_id):
                     break
             with anyio.move_on_after(seconds):
                 await changed.wait()

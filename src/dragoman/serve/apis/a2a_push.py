@@ -27,21 +27,21 @@ _NAMES = ("taskPushNotificationConfig", "pushNotificationConfig", "pushNotificat
 
 async def create_push(call: Call, params: Json, frame: Frame) -> None:
     """Takes an address for notifications."""
-    run, task_id = await _push_task(call, params)
+    run, task_id = await _find_push_task(call, params)
     hooks = call.service.webhooks
-    config = {name: value for name, value in _config(params).items() if name != "taskId"}
+    config = {name: value for name, value in _read_config(params).items() if name != "taskId"}
     stored = await hooks.add(call.caller.id, task_id, config, call.service.new_id())
     if run.state == "in_progress" and run.run_id is not None:
-        objects = _objects(call, run.run_id, task_id, request_of(call, run))
+        objects = _dump_run(call, run.run_id, task_id, request_of(call, run))
         hooks.send(call.caller.id, task_id, stored["id"], run.run_id, objects)
     await frame.respond(call, frame.push(stored))
 
 
 async def get_push(call: Call, params: Json, frame: Frame) -> None:
     """Shows such an address."""
-    _, task_id = await _push_task(call, params)
-    configs = await call.service.webhooks.of(call.caller.id, task_id)
-    config = configs.get(_config_id(params))
+    _, task_id = await _find_push_task(call, params)
+    configs = await call.service.webhooks.list_configs(call.caller.id, task_id)
+    config = configs.get(_read_config_id(params))
     is_named = "pushNotificationConfigId" in params or not (frame.old and frame.rpc)
     if config is None and not is_named:  # as 0.3 may ask
         config = next(iter(configs.values()), None)
@@ -52,8 +52,8 @@ async def get_push(call: Call, params: Json, frame: Frame) -> None:
 
 async def list_push(call: Call, params: Json, frame: Frame) -> None:
     """Shows all addresses of a task."""
-    _, task_id = await _push_task(call, params)
-    configs = await call.service.webhooks.of(call.caller.id, task_id)
+    _, task_id = await _find_push_task(call, params)
+    configs = await call.service.webhooks.list_configs(call.caller.id, task_id)
     items = [frame.push(config) for config in configs.values()]
     is_plain = frame.old and frame.rpc
     await frame.respond(call, items if is_plain else {"configs": items, "nextPageToken": ""})
@@ -61,12 +61,12 @@ async def list_push(call: Call, params: Json, frame: Frame) -> None:
 
 async def delete_push(call: Call, params: Json, frame: Frame) -> None:
     """Forgets an address."""
-    _, task_id = await _push_task(call, params)
-    await call.service.webhooks.remove(call.caller.id, task_id, _config_id(params))
+    _, task_id = await _find_push_task(call, params)
+    await call.service.webhooks.remove(call.caller.id, task_id, _read_config_id(params))
     await frame.respond(call, None if frame.old and frame.rpc else {})
 
 
-async def _push_task(call: Call, params: Json) -> tuple[Answered, str]:
+async def _find_push_task(call: Call, params: Json) -> tuple[Answered, str]:
     """Returns the latest run of the task that the parameters name, and the task's id.
 
     Raises:
@@ -92,7 +92,7 @@ async def subscribe_address(call: Call, task_id: str, params: JsonMap) -> str | 
     hooks = call.service.webhooks
     if not is_named or hooks.policy is None:
         return None
-    stored = await hooks.add(call.caller.id, task_id, _config(options), call.service.new_id())
+    stored = await hooks.add(call.caller.id, task_id, _read_config(options), call.service.new_id())
     return stored["id"]
 
 
@@ -103,16 +103,16 @@ async def notify(call: Call, run_id: str, task_id: str, request: RunRequest) -> 
     if hooks.policy is None:
         return
     try:
-        configs = await hooks.of(call.caller.id, task_id)
+        configs = await hooks.list_configs(call.caller.id, task_id)
     except Exception:  # noqa: BLE001 a store of the user's raises what it likes; the run goes on
         _LOG.exception("where notifications of a task go could not be read")
         return
     for config in configs:
-        objects = _objects(call, run_id, task_id, request)
+        objects = _dump_run(call, run_id, task_id, request)
         hooks.send(call.caller.id, task_id, config, run_id, objects)
 
 
-async def _objects(
+async def _dump_run(
     call: Call, run_id: str, task_id: str, request: RunRequest
 ) -> AsyncGenerator[JsonMap, None]:
     envelope = a2a.envelope(request, id=task_id, now=call.now)
@@ -126,7 +126,7 @@ async def _objects(
         yield item
 
 
-def _config(params: JsonMap) -> Json:
+def _read_config(params: JsonMap) -> Json:
     """Returns the address that the parameters name: by themselves, or in a field of theirs. Of
     several schemes, as 0.3 has them, the first counts."""
     config: Json = dict(params)
@@ -145,5 +145,5 @@ def _config(params: JsonMap) -> Json:
     }
 
 
-def _config_id(params: JsonMap) -> str:
+def _read_config_id(params: JsonMap) -> str:
     return if_text(params.get("pushNotificationConfigId")) or if_text(params.get("id"))

@@ -36,10 +36,10 @@ __all__ = [
     "load_events",
     "load_task",
     "request_of",
-    "waits",
+    "is_waiting",
 ]
 
-_MOST_KEPT = 256 * 1024
+_MOST_TASK_BYTES = 256 * 1024
 """Bytes of a task that is kept beside its run: each later run keeps it again."""
 
 Task = JsonMap
@@ -57,14 +57,14 @@ async def find_run(call: Call, task_id: str) -> Answered:
     return run
 
 
-def waits(run: Answered) -> bool:
+def is_waiting(run: Answered) -> bool:
     """Returns whether a task waits for its client after its latest run."""
     return run.state == "completed" and bool(run.pending)
 
 
 def is_over(run: Answered) -> bool:
     """Returns whether a task came to its end with its latest run."""
-    return run.state != "in_progress" and not waits(run)
+    return run.state != "in_progress" and not is_waiting(run)
 
 
 def context_of(call: Call, run: Answered) -> str:
@@ -84,7 +84,7 @@ async def load_task(call: Call, run: Answered) -> Json:
     """Returns a task as it is now. `run`: its latest."""
     if run.task is None:
         task: Task = {}
-        for earlier_run in await _runs(call, run):
+        for earlier_run in await _load_runs(call, run):
             task = _add_run(call, task, earlier_run, await load_events(call, earlier_run))
     elif run.state == "in_progress":
         task = _add_run(call, run.task, run, await load_events(call, run))
@@ -98,14 +98,14 @@ def _end_cancelled(task: Task, run: Answered) -> Json:
     says."""
     if run.state != "cancelled" or run.pending:
         return dict(task)
-    ended = a2a.cancelled(task)
+    ended = a2a.cancel_task(task)
     if run.updated_at is not None:
         time = run.updated_at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         ended["status"]["timestamp"] = time
     return ended
 
 
-async def _runs(call: Call, run: Answered) -> Sequence[Answered]:
+async def _load_runs(call: Call, run: Answered) -> Sequence[Answered]:
     if run.task_id in (None, run.id):
         return [run]
     return await call.service.answers.task(call.caller.id, run.task_id or run.id) or [run]
@@ -117,10 +117,10 @@ async def load_events(call: Call, run: Answered) -> list[Event]:
     if run.run_id is not None:
         while page := await log.read(run.run_id, len(events)):
             events += page
-    return events or [RunStarted(run.id), *unfold(run.output), *_last_events(run)]
+    return events or [RunStarted(run.id), *unfold(run.output), *_closing_events(run)]
 
 
-def _last_events(run: Answered) -> list[Event]:
+def _closing_events(run: Answered) -> list[Event]:
     if run.state == "in_progress":
         return []
     if run.state == "failed":
@@ -172,7 +172,7 @@ class TaskProgress:
 
 
 def _if_small(task: Task) -> Task | None:
-    return task if len(json_bytes.encode(task)) <= _MOST_KEPT else None
+    return task if len(json_bytes.encode(task)) <= _MOST_TASK_BYTES else None
 
 
 def _add_run(call: Call, task: Task, run: Answered, events: Sequence[Event]) -> Json:
@@ -186,7 +186,7 @@ def _add_run(call: Call, task: Task, run: Answered, events: Sequence[Event]) -> 
     # Joined deltas make the same task, in fewer steps.
     encoder = a2a.encoder(**envelope)
     seen = show_events(call, compact(events))
-    after = a2a.aggregated([item for event in seen for item in encoder.objects(event)])
+    after = a2a.aggregate_task([item for event in seen for item in encoder.objects(event)])
     if not task:
         return after
     question = if_object(task.get("status")).get("message")
@@ -212,4 +212,4 @@ def _in_task(call: Call, run: Answered, messages: Sequence[Message]) -> RunReque
     """Returns a request of these messages: of the task of a run, unless that is its first."""
     request = RunRequest(tuple(messages), thread_id=context_of(call, run))
     task_id = run.task_id or run.id
-    return request if run.id == task_id else a2a.in_task(request, task_id)
+    return request if run.id == task_id else a2a.assign_task(request, task_id)

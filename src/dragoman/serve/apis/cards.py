@@ -21,7 +21,7 @@ from dragoman.errors import AuthenticationError, ModelNotFoundError, SettingsErr
 from dragoman.json_bytes import Json
 from dragoman.runtime import extra_hint
 from dragoman.serve.apis.a2a_frames import Frame, TaskError
-from dragoman.serve.core.agents import Served, served_agent
+from dragoman.serve.core.agents import ServedAgent, find_agent
 from dragoman.serve.core.call import Call
 from dragoman.serve.http.callers import STRANGER
 from dragoman.serve.store.answers import NoAnswers
@@ -34,21 +34,21 @@ __all__ = [
     "Skill",
     "abilities_of",
     "card_of",
-    "cards_of",
+    "assign_cards",
     "show_card",
     "show_extended_card",
 ]
 
-_SIGNED = 64
+_MOST_SIGNATURES = 64
 """Cards of which the signature is kept."""
 
 
-_UNNAMED = "agent"
+_DEFAULT_NAME = "agent"
 Cards = AgentCard | Mapping[str, AgentCard] | None
 """One for all agents, or by their names."""
 
 
-def cards_of(cards: Cards, names: list[str]) -> Mapping[str, AgentCard]:
+def assign_cards(cards: Cards, names: list[str]) -> Mapping[str, AgentCard]:
     """The card of each agent that has one. `names`: of the agents.
 
     Raises:
@@ -57,8 +57,8 @@ def cards_of(cards: Cards, names: list[str]) -> Mapping[str, AgentCard]:
     """
     if cards is None:
         return {}
-    given = list(cards.values()) if isinstance(cards, Mapping) else [cards]
-    for card in given:
+    all_cards = list(cards.values()) if isinstance(cards, Mapping) else [cards]
+    for card in all_cards:
         expect(
             "cards",
             card,
@@ -82,33 +82,33 @@ def cards_of(cards: Cards, names: list[str]) -> Mapping[str, AgentCard]:
     return dict(cards)
 
 
-def card_of(call: Call, served: Served) -> AgentCard:
+def card_of(call: Call, served: ServedAgent) -> AgentCard:
     """What is said of an agent: by its owner, else its names. One without a name is not known by
     that of its model."""
     cards, agent = call.service.cards, served.agent
-    given = cards.get(served.name) or cards.get("") or AgentCard()
+    card = cards.get(served.name) or cards.get("") or AgentCard()
     is_named = served.name != agent.model.partition("?")[0]
-    name = given.name or (served.name if is_named else _UNNAMED)
+    name = card.name or (served.name if is_named else _DEFAULT_NAME)
     return msgspec.structs.replace(
-        given,
+        card,
         name=name,
-        description=given.description or (agent.display_name if is_named else name),
+        description=card.description or (agent.display_name if is_named else name),
     )
 
 
-def abilities_of(call: Call, served: Served) -> Abilities:
+def abilities_of(call: Call, served: ServedAgent) -> Abilities:
     """What an agent can do, as this server has it."""
-    agent, can = served.agent, served.agent.capabilities
+    agent, capabilities = served.agent, served.agent.capabilities
     tools = [tool for tool in agent.tools if isinstance(tool, Tool)]
     gated = [tool for tool in tools if tool.requires_approval is not False]
     return Abilities(
         tools=tuple([tool.spec for tool in tools if not isinstance(tool, AgentTool | Handoff)]),
-        images=Capability.vision in can,
-        audio=Capability.audio in can,
-        files=Capability.files in can,
-        makes_media=Capability.media in can,
-        thinking=Capability.thinking in can,
-        parallel_tools=Capability.parallel_tools in can,
+        images=Capability.vision in capabilities,
+        audio=Capability.audio in capabilities,
+        files=Capability.files in capabilities,
+        makes_media=Capability.media in capabilities,
+        thinking=Capability.thinking in capabilities,
+        parallel_tools=Capability.parallel_tools in capabilities,
         client_tools=served.policy.tools == "keep",
         approvals=bool(gated),
         edits=any(tool.editable for tool in gated),
@@ -134,7 +134,7 @@ async def show_card(call: Call) -> None:
     """
     is_stranger = call.caller is STRANGER
     try:
-        served = served_agent(call, call.parameters.get("model", ""))
+        served = find_agent(call, call.parameters.get("model", ""))
         if is_stranger and not card_of(call, served).public:
             raise AuthenticationError("a key is needed, and none came with the request")
     except ModelNotFoundError as error:
@@ -167,11 +167,11 @@ async def show_extended_card(call: Call, params: Json, frame: Frame) -> None:  #
     if not call.service.has_keys:
         message = "the agent has one card, and no other for those who sign in"
         raise TaskError(message, "EXTENDED_AGENT_CARD_NOT_CONFIGURED")
-    card = _make_card(call, served_agent(call, call.parameters.get("model", "")), is_whole=True)
+    card = _make_card(call, find_agent(call, call.parameters.get("model", "")), is_whole=True)
     await frame.respond(call, {**card, **a2a.old_card(card)} if frame.old else card)
 
 
-def _make_card(call: Call, served: Served, *, is_whole: bool) -> Json:
+def _make_card(call: Call, served: ServedAgent, *, is_whole: bool) -> Json:
     service, agent_card, abilities = call.service, card_of(call, served), abilities_of(call, served)
     root = f"{_origin(call)}/a2a" + (
         f"/agents/{call.parameters['model']}" if "model" in call.parameters else ""
@@ -194,12 +194,12 @@ def _make_card(call: Call, served: Served, *, is_whole: bool) -> Json:
     return (
         card
         if agent_card.signer is None
-        else {**card, "signatures": _signatures(agent_card.signer, json_bytes.encode(card))}
+        else {**card, "signatures": _sign_card(agent_card.signer, json_bytes.encode(card))}
     )
 
 
-@lru_cache(_SIGNED)
-def _signatures(signer: Callable[[Any], Any], card: bytes) -> list[Any]:
+@lru_cache(_MOST_SIGNATURES)
+def _sign_card(signer: Callable[[Any], Any], card: bytes) -> list[Any]:
     """Returns the signatures of a card, which a2a-sdk makes."""
     from a2a.types import AgentCard as Signable
     from google.protobuf import json_format

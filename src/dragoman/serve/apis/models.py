@@ -15,7 +15,7 @@ from dragoman.serve.core.call import Api, Call, Handler
 from dragoman.serve.core.fields import check_types, loss_headers
 from dragoman.serve.core.stream import Backend, answer
 from dragoman.serve.http.limits import check_request
-from dragoman.serve.http.observed import offered_name
+from dragoman.serve.http.observed import find_offered_name
 from dragoman.wires import ollama
 
 __all__ = ["HANDLERS", "AnthropicApi", "OllamaApi", "find_backend"]
@@ -97,7 +97,7 @@ def find_backend(call: Call, model: str) -> Backend:
         ModelNotFoundError: nothing does.
     """
     backend = call.service.backend(model, call.caller)
-    call.observed.model = offered_name(model, getattr(backend, "names", ()))
+    call.observed.model = find_offered_name(model, getattr(backend, "names", ()))
     return cast("Backend", backend)
 
 

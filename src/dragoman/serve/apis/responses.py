@@ -42,12 +42,12 @@ from dragoman.wires import openai_responses as wire
 __all__ = ["ResponsesApi"]
 
 _MOST_ITEMS = 100
-_ITEMS = 20
-_DIGITS = 6
+_DEFAULT_LIMIT = 20
+_LONGEST_LIMIT = 6
 """Digits of a number that is read at all; leading zeros count."""
 _LONGEST_NUMBER = 9
 """Digits of the place of an event in a stream."""
-_YES = ("true", "1")
+_TRUE = ("true", "1")
 _STATES: Mapping[RunState, AnsweredState] = {
     "running": "failed",
     "success": "completed",
@@ -77,7 +77,7 @@ class ResponsesApi(Api):
 
     async def complete(self, call: Call, *, passes_on: bool) -> Call:
         """See `Api`."""
-        return await _with_references(call, passes_on=passes_on)
+        return await _resolve_references(call, passes_on=passes_on)
 
     async def respond_in_progress(self, call: Call, envelope: JsonMap) -> None:
         """See `Api`."""
@@ -86,7 +86,7 @@ class ResponsesApi(Api):
 
     def links(self, request: ModelRequest) -> Links:
         """See `Api`."""
-        return _links_of(request)
+        return _read_links(request)
 
     def is_lasting(self, message: Message) -> bool:
         """See `Api`."""
@@ -94,7 +94,7 @@ class ResponsesApi(Api):
 
     def answer_keys(self, answered: Answered) -> list[str]:
         """See `Api`. An answer is found by its items."""
-        return [_item_key(name) for name in _items_of(answered)] if answered.shared else []
+        return [_item_key(name) for name in _dump_items(answered)] if answered.shared else []
 
     def dump_interrupt(self, interrupt: Interrupt) -> Content | None:
         """See `Api`."""
@@ -112,7 +112,7 @@ class ResponsesApi(Api):
 async def show_response(call: Call) -> None:
     """Shows an answer that is kept, whole or streamed again."""
     answered = await _find_answer(call)
-    if call.query.get("stream", "").lower() in _YES:
+    if call.query.get("stream", "").lower() in _TRUE:
         await _stream_again(call, answered)
     else:
         await call.respond(_dump_answer(await settle(call, answered)))
@@ -129,7 +129,7 @@ async def list_input_items(call: Call) -> None:
     items = wire.dump_input_items([*messages, *answered.request.messages])
     if query.get("order", "desc") != "asc":
         items.reverse()
-    limit = _read_limit(query.get("limit", str(_ITEMS)))
+    limit = _read_limit(query.get("limit", str(_DEFAULT_LIMIT)))
     if (after := query.get("after")) is not None:
         ids = [item["id"] for item in items]
         items = items[ids.index(after) + 1 :] if after in ids else []
@@ -147,7 +147,7 @@ async def list_input_items(call: Call) -> None:
 
 
 def _read_limit(text: str) -> int:
-    is_number = text.isascii() and text.isdigit() and len(text) <= _DIGITS
+    is_number = text.isascii() and text.isdigit() and len(text) <= _LONGEST_LIMIT
     if not is_number or not 0 < int(text) <= _MOST_ITEMS:
         raise InvalidRequestError(
             f"limit must be a number from 1 to {_MOST_ITEMS}, not {text!r:.20}"
@@ -183,7 +183,7 @@ async def _stream_again(call: Call, answered: Answered) -> None:
         InvalidRequestError: it is not made so, or its stream is not kept any more.
     """
     skip = _read_number(call, "starting_after", -1) + 1
-    status = await status_of(call, answered)
+    status = await find_status(call, answered)
     if status is None:
         raise InvalidRequestError(
             "the stream of this response is not kept: it was not made in the background, or is old; ask for it without stream"
@@ -238,7 +238,7 @@ async def settle(call: Call, answered: Answered) -> Answered:
     there was of it."""
     if answered.state != "in_progress":
         return answered
-    status = await status_of(call, answered)
+    status = await find_status(call, answered)
     if status is None:
         if _is_old(call, answered):
             return msgspec.structs.replace(answered, state="failed")
@@ -257,7 +257,7 @@ async def settle(call: Call, answered: Answered) -> Answered:
     return logged
 
 
-async def status_of(call: Call, answered: Answered) -> RunStatus | None:
+async def find_status(call: Call, answered: Answered) -> RunStatus | None:
     """Returns the status of the run that makes an answer; None if no run does, or if the log has
     forgotten it."""
     if answered.run_id is None:
@@ -270,7 +270,7 @@ async def status_of(call: Call, answered: Answered) -> RunStatus | None:
 
 async def end_answer(call: Call, answered: Answered) -> None:
     """Ends an answer that is being made, wherever that is, and waits for its end."""
-    status = await status_of(call, answered)
+    status = await find_status(call, answered)
     if status is None or status.is_over:
         return
     runs = call.service.runs
@@ -284,7 +284,7 @@ async def end_answer(call: Call, answered: Answered) -> None:
 async def _load_from_log(call: Call, answered: Answered, status: RunStatus) -> Answered:
     """Returns an answer as the log has it."""
     events: list[Event] = []
-    async with aclosing(call.service.runs.stored(status)) as pages:
+    async with aclosing(call.service.runs.stored_events(status)) as pages:
         async for page in pages:
             events += page
     last = events[-1] if events else None
@@ -313,7 +313,7 @@ def _is_old(call: Call, answered: Answered) -> bool:
 # what a request names of answers
 
 
-def _links_of(request: ModelRequest) -> Links:
+def _read_links(request: ModelRequest) -> Links:
     """Returns what a request says of responses that are kept.
 
     Raises:
@@ -342,7 +342,7 @@ def _links_of(request: ModelRequest) -> Links:
     )
 
 
-async def _with_references(call: Call, *, passes_on: bool) -> Call:
+async def _resolve_references(call: Call, *, passes_on: bool) -> Call:
     """Returns the call with the items that its body names. `passes_on`: those that are not kept are
     left to the provider.
 
@@ -353,28 +353,28 @@ async def _with_references(call: Call, *, passes_on: bool) -> Call:
     references = wire.find_item_references(call.body)
     if not references:
         return call
-    found: dict[str, JsonMap] = {}
+    known_items: dict[str, JsonMap] = {}
     items: dict[int, JsonMap] = {}
     taken: set[int] = set()
-    for place, name in references:
-        if name not in found:
+    for index, name in references:
+        if name not in known_items:
             answered = await call.service.answers.find(call.caller.id, [_item_key(name)])
             if answered is not None and answered.shared and answered.wire == call.wire.name:
                 # a later answer's, where ids come again
-                found |= _items_of(answered)
-        if (item := found.get(name)) is None:
+                known_items |= _dump_items(answered)
+        if (item := known_items.get(name)) is None:
             if passes_on:
                 continue
             raise InvalidRequestError(
-                f"input[{place}]: there is no item {name!r:.80} here; send the item itself, as clients do where store is false"
-            ).at(field=f"input[{place}]")
+                f"input[{index}]: there is no item {name!r:.80} here; send the item itself, as clients do where store is false"
+            ).at(field=f"input[{index}]")
         # two answers may have items of one id
         if id(item) in taken:
             raise InvalidRequestError(
-                f"input[{place}]: the item {name!r:.80} is there twice; leave one out"
-            ).at(field=f"input[{place}]")
+                f"input[{index}]: the item {name!r:.80} is there twice; leave one out"
+            ).at(field=f"input[{index}]")
         taken.add(id(item))
-        items[place] = item
+        items[index] = item
     if not items:
         return call
     check_conversation(
@@ -383,7 +383,7 @@ async def _with_references(call: Call, *, passes_on: bool) -> Call:
     return msgspec.structs.replace(call, body=wire.replace_items(call.body, items))
 
 
-def _items_of(answered: Answered) -> dict[str, Json]:
+def _dump_items(answered: Answered) -> dict[str, Json]:
     """Returns the items of an answer by their ids."""
     return wire.index_items(_dump_completed(answered))
 

@@ -20,7 +20,7 @@ from dragoman.event import Event
 from dragoman.message import Message, Role
 from dragoman.request import RunRequest
 from dragoman.serve.apis.cards import abilities_of, card_of
-from dragoman.serve.core.agents import Served, served_agent
+from dragoman.serve.core.agents import ServedAgent, find_agent
 from dragoman.serve.core.background import check_room
 from dragoman.serve.core.call import Api, Call, Handler
 from dragoman.serve.core.join import change_memory, join_turn
@@ -45,7 +45,7 @@ async def run(call: Call) -> None:
     """Begins a run, and streams it."""
     wire = _wire_of(call)
     request = wire.load_run(call.body, path=call.path, headers=call.headers)
-    served = served_agent(call, call.parameters.get("model", ""))
+    served = find_agent(call, call.parameters.get("model", ""))
     run_id = await begin_run(call, request, served)
     leaves = served.policy.on_disconnect == "cancel"
     encoder = wire.encoder(**wire.envelope(request, id=run_id, now=call.now))
@@ -56,8 +56,8 @@ async def attach(call: Call) -> None:
     """Streams a run that was begun before, from where its client lost it."""
     answered = await _find_run(call)
     if answered is None or answered.run_id is None:
-        raise _unknown_run(call)
-    skip = _offset_of(call)
+        raise _unknown_run_error(call)
+    skip = _read_offset(call)
     wire = _wire_of(call)
     request = await _request_of(call, answered, goes_on=bool(skip))
     encoder = wire.encoder(**wire.envelope(request, id=answered.run_id, now=call.now))
@@ -68,14 +68,14 @@ async def cancel_run(call: Call) -> None:
     """Ends a run."""
     answered = await _find_run(call)
     if answered is None or answered.run_id is None:
-        raise _unknown_run(call)
+        raise _unknown_run_error(call)
     await call.service.runs.cancel(answered.run_id)
     await call.connection.respond(204, {}, b"")
 
 
 async def show_capabilities(call: Call) -> None:
     """Says what an agent can do, as the wire words it."""
-    served = served_agent(call, call.parameters.get("model", ""))
+    served = find_agent(call, call.parameters.get("model", ""))
     await call.respond(
         call.served.dump_capabilities(card_of(call, served), abilities_of(call, served))
     )
@@ -101,14 +101,14 @@ class AiSdkApi(Api):
 
     def regenerates(self, request: RunRequest) -> str | None:
         """See `Api`."""
-        return ai_sdk.regenerated(request)
+        return ai_sdk.find_regenerated(request)
 
     async def _attach(self, call: Call) -> None:
         answered = await _find_run(call)
         if answered is None or answered.run_id is None:
             await call.connection.respond(ai_sdk.nothing_runs, {}, b"")
             return
-        if _offset_of(call):
+        if _read_offset(call):
             await attach(call)
             return
         request = await _request_of(call, answered, goes_on=True)
@@ -119,7 +119,7 @@ class AiSdkApi(Api):
 async def begin_run(
     call: Call,
     request: RunRequest,
-    served: Served,
+    served: ServedAgent,
     *,
     task_id: str | None = None,
     shown: Sequence[Message] = (),
@@ -154,7 +154,7 @@ async def begin_run(
             regenerates=call.api.regenerates(request),
         )
     turn = _with_ids(call, turn.replace(task_id=task_id or turn.task_id))
-    asked = admitted.replace(
+    run_request = admitted.replace(
         messages=(*turn.before, *turn.new),
         run_id=call.id,
         thread_id=turn.thread_id,
@@ -162,7 +162,7 @@ async def begin_run(
         resume=turn.resumes,
         native=None,
     )
-    check_request(asked, limits)
+    check_request(run_request, limits)
     record = Record.of_run(call, turn, served.name, request, shown=shown, progress=progress)
     deadline = _Deadline(call)
 
@@ -176,9 +176,9 @@ async def begin_run(
             await change_memory(agent, turn, resource_of(call))
             run_id = await call.service.runs.start(
                 agent,
-                asked,
-                ended=end,
-                stored=None if progress is None else progress.feed,
+                run_request,
+                on_end=end,
+                on_stored=None if progress is None else progress.feed,
                 trusted_history=turn.is_trusted,
                 reading=turn.reading,
             )
@@ -257,14 +257,14 @@ class _NumberedEncoder:
         self._count += 1
         if self._count <= self._skip:
             return b""
-        return _number(data, self._count) if self._is_sse else data
+        return _number_frames(data, self._count) if self._is_sse else data
 
     def close(self) -> bytes:
         """See `Encoder`."""
         return self._encoder.close()
 
 
-def _number(data: bytes, number: int) -> bytes:
+def _number_frames(data: bytes, number: int) -> bytes:
     """Puts the number in front of the last of an event's frames."""
     if not data.endswith(b"\n\n"):
         return data
@@ -318,13 +318,13 @@ def _without_native(message: Message) -> Message:
 def _with_ids(call: Call, turn: Turn) -> Turn:
     """Gives every message that is kept an id, the same in each protocol."""
     new_id: Callable[[], str] = call.service.new_id
-    named = {
+    messages_by_id = {
         id(message): message if message.id else message.replace(id=new_id())
         for message in (*turn.before, *turn.new, *turn.added)
     }
 
     def name(messages: Sequence[Message]) -> tuple[Message, ...]:
-        return tuple([named[id(message)] for message in messages])
+        return tuple([messages_by_id[id(message)] for message in messages])
 
     return turn.replace(before=name(turn.before), new=name(turn.new), added=name(turn.added))
 
@@ -341,14 +341,14 @@ async def _find_run(call: Call) -> Answered | None:
     return answered
 
 
-def _offset_of(call: Call) -> int:
+def _read_offset(call: Call) -> int:
     text = call.headers.get("last-event-id") or call.query.get("from") or "0"
     if not (text.isascii() and text.isdigit() and len(text) < 12):
         raise InvalidRequestError(f"the offset must be a number of events, not {text!r:.20}")
     return int(text)
 
 
-def _unknown_run(call: Call) -> ModelNotFoundError:
+def _unknown_run_error(call: Call) -> ModelNotFoundError:
     return ModelNotFoundError(f"there is no run {call.parameters.get('id', '')!r:.200} here")
 
 

@@ -30,13 +30,13 @@ from dragoman.serve.core.policy import AgentPolicy, apply_policy, blame_client, 
 from dragoman.serve.core.record import Record, find_waiting_task
 from dragoman.serve.core.shown import ClientAnswer
 from dragoman.serve.core.threads import resource_of
-from dragoman.serve.core.turn import Turn, claim_of, join_memory
-from dragoman.serve.http.observed import offered_name
+from dragoman.serve.core.turn import Turn, join_memory, make_claim
+from dragoman.serve.http.observed import find_offered_name
 
-__all__ = ["AgentBackend", "Served", "served_agent"]
+__all__ = ["AgentBackend", "ServedAgent", "find_agent"]
 
-_LONGEST = 200  # characters of a name
-_MARK = "cache_control"
+_LONGEST_NAME = 200  # characters of a name
+_CACHE_MARK = "cache_control"
 Bearer = TypeVar("Bearer", bound=Message | Content | ToolSpec | ServerTool)
 """What may have a cache mark."""
 
@@ -71,7 +71,7 @@ class AgentBackend:
         for name in agents if isinstance(agents, Mapping) else ():
             _check_name(name)
         expect("policy", policy, AgentPolicy, NoneType)
-        self._only = None if isinstance(agents, Mapping) else agents
+        self._single_agent = None if isinstance(agents, Mapping) else agents
         self._agents = (
             dict(agents)
             if isinstance(agents, Mapping)
@@ -115,19 +115,21 @@ class AgentBackend:
 
     def serves(self, model: str) -> bool:
         """See `Backend`."""
-        return self._only is not None or model in self._agents
+        return self._single_agent is not None or model in self._agents
 
     async def answer(
         self, call: Call, turn: Turn, record: Record
     ) -> AsyncGenerator[list[Event], None]:
         """Yields a run as its client may see it: the agent's own calls are hidden, the client's
         tools wait for the client."""
-        agent, claim = self._agent(turn.asked.model), claim_of(call, turn)
+        agent, claim = self._agent(turn.model_request.model), make_claim(call, turn)
         turn = _without_cache_marks(turn)
-        request, losses = apply_policy(turn.asked, call.wire.name, self._policy, agent.tools)
-        turn = await _join(agent, call, turn, request)
+        request, losses = apply_policy(
+            turn.model_request, call.wire.name, self._policy, agent.tools
+        )
+        turn = await _join_turn(agent, call, turn, request)
         record.follow(turn)
-        run = _run(agent, call, turn, request, claim)
+        run = _make_run(agent, call, turn, request, claim)
         client_answer = ClientAnswer(call, losses, turn.new)
         async with run, aclosing(run.steps(chunks=False)) as steps:
             async for step in steps:
@@ -146,7 +148,7 @@ class AgentBackend:
         for agent in self._agents.values():
             await agent.close()
 
-    def served(self, name: str) -> tuple[Agent[Any], AgentPolicy]:
+    def get_served(self, name: str) -> tuple[Agent[Any], AgentPolicy]:
         """The agent that answers to a name, and what clients may change of its runs."""
         return self._agent(name), self._policy
 
@@ -155,10 +157,10 @@ class AgentBackend:
         return await self._agent(request.model).embed_documents(request.texts)
 
     def _agent(self, model: str) -> Agent[Any]:
-        return self._only or self._agents[model]
+        return self._single_agent or self._agents[model]
 
 
-async def _join(agent: Agent[Any], call: Call, turn: Turn, request: ModelRequest) -> Turn:
+async def _join_turn(agent: Agent[Any], call: Call, turn: Turn, request: ModelRequest) -> Turn:
     """Returns the turn as a run of the agent goes on with it; every message that is kept has an id.
 
     Raises:
@@ -173,7 +175,7 @@ async def _join(agent: Agent[Any], call: Call, turn: Turn, request: ModelRequest
     return turn.replace(new=tuple(named), task_id=task_id)
 
 
-def _run(
+def _make_run(
     agent: Agent[Any], call: Call, turn: Turn, request: ModelRequest, claim: Claim
 ) -> Run[Any]:
     """Returns the run that answers a request.
@@ -181,7 +183,7 @@ def _run(
     Raises:
         InvalidRequestError: the agent gives no answers by a schema.
     """
-    asked = RunRequest(
+    run_request = RunRequest(
         (*turn.before, *turn.new),
         run_id=call.id,
         thread_id=turn.thread_id,
@@ -192,7 +194,7 @@ def _run(
     )
     try:
         return agent.run(
-            asked,
+            run_request,
             output_schema=request.output_schema,
             trusted_history=turn.is_trusted,
             claim=claim,
@@ -206,7 +208,7 @@ def _run(
         ) from error
 
 
-class Served(msgspec.Struct, frozen=True):
+class ServedAgent(msgspec.Struct, frozen=True):
     """An agent that a client may ask."""
 
     name: str
@@ -217,7 +219,7 @@ class Served(msgspec.Struct, frozen=True):
     """What clients may change of its runs."""
 
 
-def served_agent(call: Call, name: str = "") -> Served:
+def find_agent(call: Call, name: str = "") -> ServedAgent:
     """Returns the agent of that name, perhaps with a slash behind it; empty: the first that the
     caller may use.
 
@@ -230,8 +232,8 @@ def served_agent(call: Call, name: str = "") -> Served:
             continue
         for candidate in [name] if name else backend.names:
             if call.caller.may_use(candidate) and backend.serves(candidate):
-                call.observed.model = offered_name(candidate, backend.names)
-                return Served(candidate, *backend.served(candidate))
+                call.observed.model = find_offered_name(candidate, backend.names)
+                return ServedAgent(candidate, *backend.get_served(candidate))
     raise ModelNotFoundError(
         f"there is no agent {name!r:.200} here" if name else "there is no agent here"
     )
@@ -239,10 +241,10 @@ def served_agent(call: Call, name: str = "") -> Served:
 
 def _check_name(name: object) -> None:
     if not (
-        isinstance(name, str) and name.strip() and name.isprintable() and len(name) <= _LONGEST
+        isinstance(name, str) and name.strip() and name.isprintable() and len(name) <= _LONGEST_NAME
     ):
         raise SettingsError(
-            f"agents={{{name!r:.100}: …}}: a name has 1 to {_LONGEST} characters, all of which can be printed"
+            f"agents={{{name!r:.100}: …}}: a name has 1 to {_LONGEST_NAME} characters, all of which can be printed"
         )
 
 
@@ -254,7 +256,7 @@ def _without_cache_marks(turn: Turn) -> Turn:
     messages that the client never saw: there they would stay in their old places, one more each
     turn, and providers take few. The agent's requests ask for the cache as a whole.
     """
-    request = turn.asked
+    request = turn.model_request
     messages = [_unmark_message(message) for message in request.messages]
     tools = [_unmark(tool) for tool in request.tools]
     if all(map(is_, messages, request.messages)) and all(map(is_, tools, request.tools)):
@@ -291,12 +293,12 @@ def _unmark_piece(piece: Content) -> Content:
 def _unmark(bearer: Bearer) -> Bearer:
     native = bearer.native
     if not native or not any(
-        _MARK in fields for fields in native.values() if isinstance(fields, dict)
+        _CACHE_MARK in fields for fields in native.values() if isinstance(fields, dict)
     ):
         return bearer
     remaining: Json = {}
     for name, fields in native.items():
-        unmarked = {field: value for field, value in fields.items() if field != _MARK}
+        unmarked = {field: value for field, value in fields.items() if field != _CACHE_MARK}
         if unmarked:
             remaining[name] = unmarked
     return msgspec.structs.replace(bearer, native=remaining or None)

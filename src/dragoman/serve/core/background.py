@@ -12,7 +12,7 @@ import msgspec
 from dragoman.errors import DragomanError, OverloadedError, ProviderTimeoutError, public
 from dragoman.event import Event, RunError, RunFinished
 from dragoman.logs import logger
-from dragoman.runs.driving import Driving, Last, Put
+from dragoman.runs.driver import FinalEvent, PutEvents, RunDriver
 from dragoman.serve.core.call import Call
 from dragoman.serve.core.record import Record
 
@@ -97,17 +97,17 @@ class _AnswerSource:
         """See `Source`."""
         return self._call.id
 
-    def cancel(self, driving: Driving) -> None:
+    def cancel(self, driver: RunDriver) -> None:
         """See `Source`."""
-        driving.end_with(RunFinished(self.id, "cancelled"))
+        driver.end_with(RunFinished(self.id, "cancelled"))
 
-    async def read(self, put: Put) -> None:
+    async def read(self, put: PutEvents) -> None:
         """See `Source`."""
         try:
             with anyio.fail_after(self._call.service.limits.run_seconds):
                 if await self._read(put):
                     return
-            last: Last = RunFinished(self.id)
+            last: FinalEvent = RunFinished(self.id)
         except TimeoutError:
             last = RunError(
                 ProviderTimeoutError("the answer took longer than this server waits for one"),
@@ -119,7 +119,7 @@ class _AnswerSource:
             last = RunError(error if isinstance(error, DragomanError) else public(error), self.id)
         await self._put([last], put)
 
-    async def ended(self, last: Last) -> None:
+    async def handle_end(self, last: FinalEvent) -> None:
         """See `Source`."""
         if isinstance(last, RunError):
             if not self._has_error:
@@ -128,7 +128,7 @@ class _AnswerSource:
         else:
             await self._record.end("cancelled" if last.outcome == "cancelled" else None)
 
-    async def _read(self, put: Put) -> bool:
+    async def _read(self, put: PutEvents) -> bool:
         """Gives on what there is → whether the last of it ended the run."""
         async with aclosing(self._events) as batches:
             async for events in batches:
@@ -143,7 +143,7 @@ class _AnswerSource:
                     return True
         return False
 
-    async def _put(self, events: Sequence[Event], put: Put) -> None:
+    async def _put(self, events: Sequence[Event], put: PutEvents) -> None:
         self._has_error = isinstance(events[-1], RunError)
         self._record.add(events)
         await put(events)

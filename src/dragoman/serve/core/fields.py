@@ -37,7 +37,7 @@ __all__ = [
     "loss_headers",
     "losses_of",
     "option_losses",
-    "share_tools",
+    "translate_tools",
     "without_lengths",
     "without_wire",
 ]
@@ -59,7 +59,7 @@ HEADER = "dragoman-loss"
 """The response header that names losses."""
 _LONGEST_HEADER = 1000
 """Characters of the header's value; proxies take some thousands for all headers."""
-_WORD = re.compile(r"[A-Za-z0-9_.\-]{1,64}")
+_HEADER_NAME = re.compile(r"[A-Za-z0-9_.\-]{1,64}")
 _NAMED = (Lost.option, Lost.setting, Lost.field, Lost.tool, Lost.candidate)
 """Losses whose `which` is a name of the API. That of others is a client's own, such as a file's
 name, and is left out."""
@@ -69,11 +69,11 @@ _NOT_SHARED = "it may name what others have in the provider's account, and is pa
 def limit_candidates(request: ModelRequest, wire: str) -> tuple[ModelRequest, list[Loss]]:
     """Returns the request for one answer, for which alone every response has room, and the loss."""
     path = _fields_of(wire).candidates
-    count = _get(request.options, path) if path else None
+    count = _get_path(request.options, path) if path else None
     if count is None or (type(count) is int and count <= 1):
         return request, []
     loss = Loss(None, None, Lost.candidate, "a gateway gives the first answer alone", path)
-    return request.replace(options=_remove(request.options, path)), [loss]
+    return request.replace(options=_remove_path(request.options, path)), [loss]
 
 
 def check_types(body: JsonMap, wire: str) -> None:
@@ -83,7 +83,7 @@ def check_types(body: JsonMap, wire: str) -> None:
         InvalidRequestError: there is one.
     """
     for path, types in _fields_of(wire).types.items():
-        if wanted := find_type_fault(_get(body, path), types):
+        if wanted := find_type_fault(_get_path(body, path), types):
             raise InvalidRequestError(f"{path} must be {wanted}").at(field=path)
 
 
@@ -92,10 +92,10 @@ def without_lengths(request: ModelRequest, wire: str) -> ModelRequest:
     native = request.native or {}
     options, wire_fields = request.options, if_object(native.get(wire))
     for path in _fields_of(wire).lengths:
-        if _get(options, path) is not None:
-            options = _remove(options, path)
-        if _get(wire_fields, path) is not None:
-            wire_fields = _remove(wire_fields, path)
+        if _get_path(options, path) is not None:
+            options = _remove_path(options, path)
+        if _get_path(wire_fields, path) is not None:
+            wire_fields = _remove_path(wire_fields, path)
     if wire not in native:
         return request.replace(options=options)
     return request.replace(options=options, native={**native, wire: wire_fields})
@@ -108,7 +108,7 @@ def check_references(body: JsonMap, wire: str) -> None:
         InvalidRequestError: there is one.
     """
     for path in _fields_of(wire).references:
-        if path not in _SERVERS_OWN and _get(body, path):
+        if path not in _SERVERS_OWN and _get_path(body, path):
             raise InvalidRequestError(
                 f"{path}: this server does not pass it on, since what it names is kept in an account that others share; leave it out"
             ).at(field=path)
@@ -129,18 +129,18 @@ def admit_fields(call: Call) -> Call:
     body, left_out = allowed.filter_body(call.body, root, _fields_of(call.wire.name).known_fields)
     if body is call.body:
         return call
-    losses = [_refused_loss(path) for path in left_out[:_MOST_FIELDS]]
+    losses = [_loss_of_field(path) for path in left_out[:_MOST_FIELDS]]
     return msgspec.structs.replace(call, body=body, losses=tuple(losses))
 
 
-def _refused_loss(path: str) -> Loss:
-    place, _, tool = path.partition(".")
-    if place == "tools" and tool and "." not in tool:
-        return _loss(Lost.tool, _NOT_SHARED, tool)
-    return _loss(Lost.option, _NOT_SHARED, path)
+def _loss_of_field(path: str) -> Loss:
+    parent, _, tool = path.partition(".")
+    if parent == "tools" and tool and "." not in tool:
+        return _make_loss(Lost.tool, _NOT_SHARED, tool)
+    return _make_loss(Lost.option, _NOT_SHARED, path)
 
 
-def _loss(what: Lost, why: str, which: str) -> Loss:
+def _make_loss(what: Lost, why: str, which: str) -> Loss:
     return Loss(None, None, what, why, which[:_LONGEST_NAME])
 
 
@@ -158,7 +158,8 @@ def option_losses(wire: str, *options: JsonMap) -> list[Loss]:
     )
     why = f"it is a field of {wire}"
     return [
-        _loss(Lost.field if _is_minor(path, fields) else Lost.option, why, path) for path in paths
+        _make_loss(Lost.field if _is_minor(path, fields) else Lost.option, why, path)
+        for path in paths
     ]
 
 
@@ -174,7 +175,7 @@ def embedding_losses(request: EmbeddingsRequest, wire: str) -> list[Loss]:
     return losses
 
 
-def share_tools(
+def translate_tools(
     request: ModelRequest, wire: str, target_wire: str
 ) -> tuple[ModelRequest, list[Loss]]:
     """Returns the request with only those of its provider's tools that providers of the target wire
@@ -193,7 +194,7 @@ def share_tools(
             tools.append(ServerTool(name))
             losses += _tool_option_losses(tool, wire)
         else:
-            losses.append(_loss(Lost.tool, f"it is a tool of {wire}", tool.name))
+            losses.append(_make_loss(Lost.tool, f"it is a tool of {wire}", tool.name))
     settings = request.settings
     choice = settings.tool_choice
     is_left_out = choice in {tool.name for tool in server_tools}
@@ -208,7 +209,7 @@ def _tool_option_losses(tool: ServerTool, wire: str) -> list[Loss]:
     """Returns the options of a provider's tool that ask for something: another wire has none."""
     idle = _fields_of(wire).idle
     return [
-        _loss(Lost.option, f"it is a field of {wire}", f"tools.{tool.name}.{option}")
+        _make_loss(Lost.option, f"it is a field of {wire}", f"tools.{tool.name}.{option}")
         for option, value in tool.options.items()
         if value is not None and value not in idle.get(f"tools.{option}", ())
     ]
@@ -254,7 +255,7 @@ def _has_paths(path: str, table: RequestFields) -> bool:
     return any(inner.startswith(f"{path}.") for inner in (*table.idle, *table.minor))
 
 
-def _get(fields: JsonMap, path: str) -> Any:
+def _get_path(fields: JsonMap, path: str) -> Any:
     """Returns the value at a path; None if there is none."""
     value: Any = fields
     for step in path.split("."):
@@ -262,13 +263,13 @@ def _get(fields: JsonMap, path: str) -> Any:
     return value
 
 
-def _remove(fields: JsonMap, path: str) -> Json:
+def _remove_path(fields: JsonMap, path: str) -> Json:
     """Returns the fields without the one at a path, and without objects that are then empty."""
     step, _, further = path.partition(".")
     remaining = {name: value for name, value in fields.items() if name != step}
     if not further:
         return remaining
-    inner = _remove(if_object(fields[step]), further)
+    inner = _remove_path(if_object(fields[step]), further)
     if not inner:
         return remaining
     return {name: inner if name == step else value for name, value in fields.items()}
@@ -291,7 +292,9 @@ def losses_of(events: Iterable[Event]) -> list[Loss]:
 def _header_item(loss: Loss) -> str:
     item = loss.what.value.replace(" ", "-")
     name = loss.which.replace(" ", "-")
-    return f'{item};which="{name}"' if loss.what in _NAMED and _WORD.fullmatch(name) else item
+    return (
+        f'{item};which="{name}"' if loss.what in _NAMED and _HEADER_NAME.fullmatch(name) else item
+    )
 
 
 def _join_bounded(items: list[str]) -> str:

@@ -36,12 +36,12 @@ __all__ = [
     "RESERVED",
     "dump_interrupt",
     "load_interrupt",
-    "nothing_waits",
-    "resumes_in",
-    "sign",
-    "waiting_in",
-    "with_asked_calls",
-    "without_interrupts",
+    "unknown_interrupt_error",
+    "split_resumes",
+    "sign_resume",
+    "select_waiting",
+    "restore_asked_calls",
+    "remove_interrupts",
 ]
 
 RESERVED: Mapping[Reason, str] = {
@@ -98,7 +98,7 @@ def load_interrupt(piece: Content, api: Api) -> Interrupt | None:
     )
 
 
-def sign(resume: Resume, interrupt: Interrupt) -> Resume:
+def sign_resume(resume: Resume, interrupt: Interrupt) -> Resume:
     """Returns an answer with the signature and the data of what was asked, which the client's
     format may have no room for."""
     return msgspec.structs.replace(
@@ -108,19 +108,19 @@ def sign(resume: Resume, interrupt: Interrupt) -> Resume:
     )
 
 
-def nothing_waits(interrupt_id: str) -> InvalidRequestError:
+def unknown_interrupt_error(interrupt_id: str) -> InvalidRequestError:
     """Returns the error for an answer to what does not wait."""
     return InvalidRequestError(
         f"nothing waits under the id {interrupt_id!r:.100}, or it is answered already"
     )
 
 
-def waiting_in(pending: Sequence[Interrupt]) -> dict[str, Interrupt]:
+def select_waiting(pending: Sequence[Interrupt]) -> dict[str, Interrupt]:
     """Returns what a client is asked beside its tools, by the id that its answer has."""
     return {interrupt.id: interrupt for interrupt in pending if interrupt.reason in RESERVED}
 
 
-def resumes_in(
+def split_resumes(
     messages: Sequence[Message], waiting: Mapping[str, Interrupt], api: Api
 ) -> tuple[list[Message], list[Resume]]:
     """Returns the messages without the client's answers to what is waited for, and these answers.
@@ -142,26 +142,28 @@ def resumes_in(
                 content.append(piece)
             else:
                 resumes.append(resume)
-        remaining += _with_content(message, content)
+        remaining += _replace_content(message, content)
     return remaining, resumes
 
 
-def without_interrupts(messages: Sequence[Message], api: Api) -> list[Message]:
+def remove_interrupts(messages: Sequence[Message], api: Api) -> list[Message]:
     """Returns the messages without what was asked, and without the answers to it."""
     ids: set[str] = set()
     remaining: list[Message] = []
     for message in messages:
-        ids |= _interrupts_of(message, api).keys()
+        ids |= _collect_interrupts(message, api).keys()
         content = [
             piece
             for piece in message.content
-            if load_interrupt(piece, api) is None and not _answers(piece, ids, api)
+            if load_interrupt(piece, api) is None and not _is_answer(piece, ids, api)
         ]
-        remaining += _with_content(message, content)
+        remaining += _replace_content(message, content)
     return remaining
 
 
-def with_asked_calls(messages: Sequence[Message], api: Api) -> tuple[list[Message], list[Resume]]:
+def restore_asked_calls(
+    messages: Sequence[Message], api: Api
+) -> tuple[list[Message], list[Resume]]:
     """Returns the conversation with the calls that were asked about in the last answer, and what
     the client answered. All of it may be made up.
 
@@ -169,10 +171,10 @@ def with_asked_calls(messages: Sequence[Message], api: Api) -> tuple[list[Messag
         InvalidRequestError: an answer cannot be understood.
     """
     end = count_seen_messages(messages)
-    waiting = _interrupts_of(messages[end - 1], api) if end else {}
-    tail, resumes = resumes_in(messages[end:], waiting, api)
+    waiting = _collect_interrupts(messages[end - 1], api) if end else {}
+    tail, resumes = split_resumes(messages[end:], waiting, api)
     if not waiting:
-        return [*without_interrupts(messages[:end], api), *tail], []
+        return [*remove_interrupts(messages[:end], api), *tail], []
     answered = {resume.interrupt_id for resume in resumes}
     content: list[Content] = []
     marks: list[Content] = []
@@ -187,17 +189,17 @@ def with_asked_calls(messages: Sequence[Message], api: Api) -> tuple[list[Messag
             content.append(interrupt.call)
     model = [messages[end - 1].replace(content=tuple(content))] if content else []
     notes = [Message.user(*marks)] if marks else []
-    return [*without_interrupts(messages[: end - 1], api), *model, *notes, *tail], resumes
+    return [*remove_interrupts(messages[: end - 1], api), *model, *notes, *tail], resumes
 
 
-def _with_content(message: Message, content: Sequence[Content]) -> list[Message]:
+def _replace_content(message: Message, content: Sequence[Content]) -> list[Message]:
     """Returns the message with what remains of its content; nothing if nothing remains."""
     if len(content) == len(message.content):
         return [message]
     return [message.replace(content=tuple(content))] if content else []
 
 
-def _interrupts_of(message: Message, api: Api) -> dict[str, Interrupt]:
+def _collect_interrupts(message: Message, api: Api) -> dict[str, Interrupt]:
     """Returns what a message says that is waited for, by the id that the client's answer has."""
     interrupts: dict[str, Interrupt] = {}
     for piece in message.content:
@@ -208,7 +210,7 @@ def _interrupts_of(message: Message, api: Api) -> dict[str, Interrupt]:
     return interrupts
 
 
-def _answers(piece: Content, ids: set[str], api: Api) -> bool:
+def _is_answer(piece: Content, ids: set[str], api: Api) -> bool:
     if isinstance(piece, ToolResultPart):
         return piece.id in ids
     resume = api.load_resume(piece) if isinstance(piece, ProviderPart) else None
@@ -222,8 +224,8 @@ def _load_resume(piece: Content, waiting: Mapping[str, Interrupt], api: Api) -> 
         if resume is None:
             return None
         if resume.interrupt_id not in waiting:
-            raise nothing_waits(resume.interrupt_id)
-        return sign(resume, waiting[resume.interrupt_id])
+            raise unknown_interrupt_error(resume.interrupt_id)
+        return sign_resume(resume, waiting[resume.interrupt_id])
     if not isinstance(piece, ToolResultPart) or piece.id not in waiting:
         return None
     return _answer_by_result(waiting[piece.id], piece)

@@ -20,8 +20,8 @@ from dragoman.orchestration.interrupts import count_seen_messages
 from dragoman.repair import find_open_calls
 from dragoman.request import RunRequest
 from dragoman.serve.core.call import Call
-from dragoman.serve.core.interrupts import nothing_waits, sign
-from dragoman.serve.core.policy import check_results, unasked_result
+from dragoman.serve.core.interrupts import sign_resume, unknown_interrupt_error
+from dragoman.serve.core.policy import check_results, foreign_result_error
 from dragoman.serve.core.threads import resource_of, thread_id, thread_name
 from dragoman.serve.core.turn import Turn, read_memory, without_system
 from dragoman.serve.store.records import Answered
@@ -105,7 +105,7 @@ def _copy_to_put(
     copy = list(request.messages)
     if has_memory:  # which gives only the newest messages of a long thread
         copy = _from_first_known(copy, stored)
-    if _only_answers(request, copy, stored, pending):
+    if _is_only_answers(request, copy, stored, pending):
         return [message for message in request.messages if message.role is Role.SYSTEM]
     return copy
 
@@ -140,7 +140,7 @@ def _continue_thread(
     )
 
 
-def _only_answers(
+def _is_only_answers(
     request: RunRequest,
     copy: Sequence[Message],
     stored: Sequence[Message],
@@ -172,7 +172,7 @@ def _check_open(stored: Sequence[Message], added: Sequence[Message]) -> None:
     for open_call in find_open_calls(stored):
         call = open_call.call
         if call.run_by == "agent" and call.id in results - made_up:
-            raise unasked_result(call.id)
+            raise foreign_result_error(call.id)
 
 
 async def change_memory(agent: Agent[Any], turn: Turn, resource: str) -> None:
@@ -199,8 +199,8 @@ def _match_resumes(resumes: Sequence[Resume], pending: Sequence[Interrupt]) -> t
     for resume in resumes:
         interrupt = waiting.get(resume.interrupt_id)
         if interrupt is None:
-            raise nothing_waits(resume.interrupt_id)
-        matched.setdefault(resume.interrupt_id, sign(resume, interrupt))
+            raise unknown_interrupt_error(resume.interrupt_id)
+        matched.setdefault(resume.interrupt_id, sign_resume(resume, interrupt))
     return tuple(matched.values())
 
 

@@ -26,12 +26,12 @@ __all__ = [
     "blame_client",
     "check_results",
     "client_tools",
-    "unasked_result",
+    "foreign_result_error",
 ]
 
 Request = TypeVar("Request", ModelRequest, RunRequest)
 
-_WORDS = ("auto", "none", "required")
+_GENERAL_CHOICES = ("auto", "none", "required")
 
 
 class AgentPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,9 +56,9 @@ class AgentPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes of a run whose client leaves: it ends, or goes on and its answer is kept."""
 
     def __post_init__(self) -> None:
-        kinds = get_type_hints(AgentPolicy)
+        types = get_type_hints(AgentPolicy)
         for field in ("system", "tools", "on_disconnect"):
-            values, value = get_args(kinds[field]), getattr(self, field)
+            values, value = get_args(types[field]), getattr(self, field)
             if value not in values:
                 raise SettingsError(
                     f"AgentPolicy({field}={value!r:.100}) is unknown; there are {', '.join(values)}"
@@ -92,7 +92,7 @@ def apply_policy(
     tools = _admit_tools(request.tools, policy, agent_names, losses)
     settings, schema = _admit_settings(request.settings or Settings(), schema, policy, losses)
     messages = _admit_messages(request.messages, policy, losses)
-    tools, settings = _apply_choice(tools, settings, losses)
+    tools, settings = _apply_tool_choice(tools, settings, losses)
     changed: Json = {"messages": messages, "tools": tools, "settings": settings}
     if isinstance(request, ModelRequest):
         changed["output_schema"] = schema
@@ -110,7 +110,7 @@ def blame_client(error: DragomanError, tools: Sequence[ToolSpec | ServerTool]) -
     if not isinstance(error, ToolError):
         return error
     name = next((tool.name for tool in tools if f"named {tool.name!r}" in error.message), None)
-    return error if name is None else _name_taken(name)
+    return error if name is None else _name_taken_error(name)
 
 
 def check_results(
@@ -134,7 +134,7 @@ def check_results(
     for message in new:
         for result in message.tool_results:
             if result.run_by != "provider" and result.id not in client_calls:
-                raise unasked_result(result.id)
+                raise foreign_result_error(result.id)
     _check_answered(before, new, {resume.interrupt_id for resume in resumes}, trusted=trusted)
 
 
@@ -155,14 +155,14 @@ def _check_answered(
             )
 
 
-def unasked_result(call_id: str) -> InvalidRequestError:
+def foreign_result_error(call_id: str) -> InvalidRequestError:
     """Returns the error for a result of a call that the client was not asked to run."""
     return InvalidRequestError(
         f"the result for {call_id!r:.100} answers no call that waits for the client; send results of its own calls alone"
     )
 
 
-def _name_taken(name: str) -> InvalidRequestError:
+def _name_taken_error(name: str) -> InvalidRequestError:
     return InvalidRequestError(f"a tool cannot be called {name!r:.100} here; give it another name")
 
 
@@ -212,7 +212,7 @@ def _check_names(tools: Sequence[ToolSpec], agent_names: Collection[str]) -> Non
                 field="tools"
             )
         if tool.name in agent_names:
-            raise _name_taken(tool.name)
+            raise _name_taken_error(tool.name)
         if tool.name in names:
             raise InvalidRequestError(
                 f"two tools of the request are called {tool.name!r:.100}; give each its own name"
@@ -240,7 +240,7 @@ def _admit_settings(
     return settings, schema
 
 
-def _apply_choice(
+def _apply_tool_choice(
     tools: tuple[ToolSpec, ...], settings: Settings, losses: list[Loss]
 ) -> tuple[tuple[ToolSpec, ...], Settings]:
     """Returns the tools and settings that a client's `tool_choice` leaves. A client chooses among
@@ -250,11 +250,11 @@ def _apply_choice(
         return tools, settings
     if choice == "none":
         return (), msgspec.structs.replace(settings, tool_choice=None)
-    if choice in _WORDS and not tools:
+    if choice in _GENERAL_CHOICES and not tools:
         if choice == "required":
             losses.append(Loss(None, None, Lost.setting, "the request has no tools", "tool_choice"))
         return tools, msgspec.structs.replace(settings, tool_choice=None)
-    if choice not in _WORDS and choice not in [tool.name for tool in tools]:
+    if choice not in _GENERAL_CHOICES and choice not in [tool.name for tool in tools]:
         raise InvalidRequestError(
             f"tool_choice names {choice!r:.100}, which is none of the request's tools"
         ).at(field="tool_choice")

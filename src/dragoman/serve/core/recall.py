@@ -16,7 +16,7 @@ from dragoman.history.client_copy import put
 from dragoman.interrupt import Resume
 from dragoman.message import Message, Role
 from dragoman.serve.core.call import Call, Links
-from dragoman.serve.core.interrupts import sign
+from dragoman.serve.core.interrupts import sign_resume
 from dragoman.serve.core.threads import resource_of, scope_of, thread_id, thread_name
 from dragoman.serve.core.turn import Turn, rename_results, without_system
 from dragoman.serve.store.keeping import find_conversation
@@ -41,7 +41,7 @@ async def recall_turn(call: Call, links: Links, *, edits: bool, remembers: bool 
         InvalidRequestError: it goes on from an answer that is not there.
     """
     request = links.request
-    system = [*takewhile(_is_system, request.messages)]
+    system = [*takewhile(is_system, request.messages)]
     copy = request.messages[len(system) :]
     resource, name = resource_of(call), thread_name(call, links.conversation)
     thread = None if name is None else thread_id(resource, name)
@@ -55,10 +55,10 @@ async def recall_turn(call: Call, links: Links, *, edits: bool, remembers: bool 
     if links.after is not None:
         chain = await _load_chain(call, links.after)
         named = whole.replace(thread_id=thread or chain[-1].thread_id)
-        return _append(named, _lasting_system(call, system, chain), chain, copy)
+        return _append_to_chain(named, _lasting_system(call, system, chain), chain, copy)
     if links.conversation is not None:
         chain = await _latest_chain(call, f"thread:{thread}")
-        return _append(whole, _lasting_system(call, system, chain), chain, copy)
+        return _append_to_chain(whole, _lasting_system(call, system, chain), chain, copy)
     whole = whole.replace(sent=request)
     if not (remembers or links.background or (links.stored and call.gives_answers)):
         return whole.replace(keeps=False)
@@ -83,7 +83,7 @@ async def recall_turn(call: Call, links: Links, *, edits: bool, remembers: bool 
 def lasting_texts(call: Call, messages: Sequence[Message]) -> tuple[Message, ...]:
     """Returns the system texts that belong to a conversation."""
     is_lasting = call.api.is_lasting
-    return tuple([message for message in messages if _is_system(message) and is_lasting(message)])
+    return tuple([message for message in messages if is_system(message) and is_lasting(message)])
 
 
 async def _load_chain(call: Call, answer_id: str) -> list[Answered]:
@@ -148,7 +148,7 @@ def _append_after(
     ids = dict(zip(_call_ids(copy), _call_ids(last.visible or last.output), strict=False))
     new = rename_results(copy[_answered_end(copy) :], ids)
     continued = turn.replace(thread_id=last.thread_id, is_named=False)
-    return _append(continued, head, chain, new).replace(shown=turn.shown, sent=turn.sent)
+    return _append_to_chain(continued, head, chain, new).replace(shown=turn.shown, sent=turn.sent)
 
 
 def _merge_copy(
@@ -181,7 +181,7 @@ def _merge_copy(
     )
 
 
-def _append(
+def _append_to_chain(
     turn: Turn, head: Sequence[Message], chain: Sequence[Answered], new: Sequence[Message]
 ) -> Turn:
     """Returns the turn of messages that follow what is kept."""
@@ -201,7 +201,9 @@ def _sign_resumes(resumes: Sequence[Resume], chain: Sequence[Answered]) -> tuple
     pending = {interrupt.id: interrupt for answered in chain for interrupt in answered.pending}
     return tuple(
         [
-            sign(resume, pending[resume.interrupt_id]) if resume.interrupt_id in pending else resume
+            sign_resume(resume, pending[resume.interrupt_id])
+            if resume.interrupt_id in pending
+            else resume
             for resume in resumes
         ]
     )
@@ -222,5 +224,5 @@ def _call_ids(messages: Sequence[Message]) -> list[str]:
     return [] if last is None else [call.id for call in last.tool_calls]
 
 
-def _is_system(message: Message) -> bool:
+def is_system(message: Message) -> bool:
     return message.role is Role.SYSTEM

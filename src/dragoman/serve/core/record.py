@@ -224,7 +224,7 @@ class Record:
     def wake_task(self) -> None:
         """Wakes the calls that wait for the task."""
         if self.task_id:
-            self._call.service.waiting.changed((self._call.caller.id, self.task_id))
+            self._call.service.waiting.notify((self._call.caller.id, self.task_id))
 
     async def _keep(self, answered: Answered, keys: Sequence[str]) -> None:
         thread = [f"thread:{answered.thread_id}"] if answered.thread_id else []

@@ -21,15 +21,15 @@ from dragoman.serve.http.callers import Authenticate, Caller
 from dragoman.serve.http.connection import ConcurrencyGate
 from dragoman.serve.http.limits import ServerLimits
 from dragoman.serve.http.observed import Observed, ServerMetrics, log_call
-from dragoman.serve.http.processes import check_processes, process_count
+from dragoman.serve.http.processes import check_processes, count_processes
 from dragoman.serve.store.answers import AnswerStore
 from dragoman.serve.store.memory_answers import MemoryAnswers
 from dragoman.transport.address_policy import AddressPolicy
 
-__all__ = ["Offer", "Service", "Waiters", "look_seconds"]
+__all__ = ["Offer", "Service", "Waiters", "poll_intervals"]
 
 _LOG = logger("serve")
-_AGAIN_SECONDS = 1.0
+_RETRY_SECONDS = 1.0
 _PRUNE_SECONDS = 3600.0
 """How often old answers are looked for."""
 _FIRST_SECONDS = 0.5
@@ -48,7 +48,7 @@ class Waiters:
         return len(self._events)
 
     @contextmanager
-    def change(self, key: tuple[str, ...]) -> Generator[anyio.Event]:
+    def subscribe(self, key: tuple[str, ...]) -> Generator[anyio.Event]:
         """Gives an event that is set by the next change from now on."""
         event = anyio.Event()
         self._events.setdefault(key, set()).add(event)
@@ -60,13 +60,13 @@ class Waiters:
             if not events:
                 del self._events[key]
 
-    def changed(self, key: tuple[str, ...]) -> None:
+    def notify(self, key: tuple[str, ...]) -> None:
         """Wakes the calls that wait for a change of this key."""
         for event in self._events.get(key, ()):
             event.set()
 
 
-def look_seconds() -> Iterator[float]:
+def poll_intervals() -> Iterator[float]:
     """Yields the seconds to wait before looking whether another process made the change: ever
     longer, up to a quarter of a minute."""
     seconds = _FIRST_SECONDS
@@ -107,7 +107,7 @@ class Service:
         limits: ServerLimits,
         answers: AnswerStore,
         log: RunLog | None = None,
-        reopened: Callable[[], tuple[AnswerStore, RunLog]] | None = None,
+        reopen_stores: Callable[[], tuple[AnswerStore, RunLog]] | None = None,
         webhooks: AddressPolicy | None = None,
         cards: Mapping[str, AgentCard] = {},
         new_id: Callable[[], str] = new_id,
@@ -115,7 +115,7 @@ class Service:
     ) -> None:
         """`reopened`: gives the store and the log anew, for a server that starts again after it has
         closed both."""
-        self._reopened, self._was_closed = reopened, False
+        self._reopen_stores, self._was_closed = reopen_stores, False
         self.backends = tuple(backends)
         self.authenticate = authenticate
         self.has_keys = has_keys
@@ -144,14 +144,16 @@ class Service:
         Raises:
             SettingsError: several processes keep answers in memory.
         """
-        check_processes(is_in_memory=isinstance(self.answers, MemoryAnswers), count=process_count())
-        if self._was_closed and self._reopened is not None:
-            self.answers, self.log = self._reopened()
+        check_processes(
+            is_in_memory=isinstance(self.answers, MemoryAnswers), count=count_processes()
+        )
+        if self._was_closed and self._reopen_stores is not None:
+            self.answers, self.log = self._reopen_stores()
             self.runs, self.webhooks = Runs(self.log), Webhooks(self.webhooks.policy, self.answers)
         try:
-            self._warn_of_keys()
+            self._warn_of_missing_keys()
             async with self.log, self.runs:
-                pruning = asyncio.create_task(self._prune(), name="dragoman-prune")
+                pruning = asyncio.create_task(self._prune_stores(), name="dragoman-prune")
                 try:
                     yield
                 finally:
@@ -168,9 +170,9 @@ class Service:
                     except Exception:  # noqa: BLE001 - the others are to be closed too
                         _LOG.exception("what a server held could not be closed")
 
-    async def drained(self) -> None:
+    async def drain(self) -> None:
         """Refuses new calls, and waits until none runs, nor an answer in the background."""
-        await self.gate.drained()
+        await self.gate.drain()
         await self.runs.idle()
 
     def interrupt(self) -> None:
@@ -179,14 +181,14 @@ class Service:
         self.runs.interrupt(_ending_error())
         self.gate.interrupt(_ending_error())
 
-    def _warn_of_keys(self) -> None:
+    def _warn_of_missing_keys(self) -> None:
         """Warns of each model that has no key: its clients could not be answered."""
         for backend in self.backends:
             for model, error in backend.check_keys().items():
                 if error is not None:
                     _LOG.warning("%s cannot be asked: %s", model, error.message)
 
-    async def _prune(self) -> None:
+    async def _prune_stores(self) -> None:
         """Forgets old answers and runs now and then. A user's own store that cannot be pruned looks
         after itself."""
         stores: tuple[Any, ...] = (self.answers, self.log)
@@ -233,5 +235,5 @@ class Service:
 
 def _ending_error() -> OverloadedError:
     return OverloadedError(
-        "the server ends before the answer did; send the request again", retry_after=_AGAIN_SECONDS
+        "the server ends before the answer did; send the request again", retry_after=_RETRY_SECONDS
     )

@@ -69,7 +69,7 @@ def show_event(event: Event) -> Event:
     if isinstance(event, MessageStarted):
         return _replace(event, native=None, origin=None, losses=_neutral_losses(event.losses))
     if isinstance(event, MessageFinished):
-        return _replace(event, native=None, origin=None)
+        return _replace(event, native=None, origin=None, losses=())
     if isinstance(event, StepFinished) and event.losses:
         return _replace(event, losses=_neutral_losses(event.losses))
     if isinstance(event, PartStarted | PartFinished):
@@ -119,7 +119,7 @@ class ClientAnswer:
         seen: list[Event] = []
         for event in self._without_question(events):
             if type(event) is not PartDelta:  # nearly all of a stream
-                seen += self._before(event)
+                seen += self._feed_pending(event)
             seen += self._view.feed(event)
         if all(type(event) is PartDelta for event in seen):
             return seen
@@ -138,7 +138,7 @@ class ClientAnswer:
         ids = self._question_ids
         return [event for event in events if getattr(event, "message_id", "") not in ids]
 
-    def _before(self, event: Event) -> list[Event]:
+    def _feed_pending(self, event: Event) -> list[Event]:
         """Returns what the client gets before an event: at the end of a run, what it waits for."""
         is_inner = self._inner.has(event)  # it must see every event but deltas
         if isinstance(event, MessageStarted) and event.role is Role.MODEL and not is_inner:

@@ -120,9 +120,9 @@ async def answer(call: Call, request: ModelRequest, backend: Backend) -> None:
     turn = await recall_turn(
         call, links, edits=backend.edits, remembers=backend.remembers(call, request)
     )
-    check_request(turn.asked, call.service.limits)  # what was kept counts too
+    check_request(turn.model_request, call.service.limits)  # what was kept counts too
     if links.background:  # clients that ask for it while it is made read what there is
-        turn = turn.replace(request=turn.asked.replace(stream=True))
+        turn = turn.replace(request=turn.model_request.replace(stream=True))
     record = Record.of_answer(call, turn, request, links)
     envelope = call.wire.envelope(request, id=call.id, now=call.now)
     timer.ask()

@@ -14,7 +14,7 @@ from dragoman.serve.http.callers import ANONYMOUS
 
 __all__ = [
     "THREAD",
-    "belongs",
+    "is_thread_of",
     "name_of",
     "resource_of",
     "scope_of",
@@ -77,7 +77,7 @@ def scope_of(resource: str, thread: str | None) -> str:
     return f"{resource}\n{thread or ''}"
 
 
-def belongs(thread: str, resource: str) -> bool:
+def is_thread_of(thread: str, resource: str) -> bool:
     """True if a conversation is this resource's, as its id says."""
     if resource == ANONYMOUS.id:
         return not thread.startswith(f"{resource}/")

@@ -26,16 +26,16 @@ from dragoman.orchestration.seal import SIGNED
 from dragoman.request import ModelRequest
 from dragoman.serve.core.call import Call
 from dragoman.serve.core.interrupts import (
-    resumes_in,
-    waiting_in,
-    with_asked_calls,
-    without_interrupts,
+    remove_interrupts,
+    restore_asked_calls,
+    select_waiting,
+    split_resumes,
 )
 from dragoman.serve.core.policy import check_results, client_tools
-from dragoman.serve.core.threads import belongs, resource_of, scope_of, thread_id
+from dragoman.serve.core.threads import is_thread_of, resource_of, scope_of, thread_id
 from dragoman.serve.store.records import conversation_key
 
-__all__ = ["Turn", "claim_of", "join_memory", "rename_results", "read_memory", "without_system"]
+__all__ = ["Turn", "make_claim", "join_memory", "rename_results", "read_memory", "without_system"]
 
 
 class Turn(msgspec.Struct, frozen=True):
@@ -82,7 +82,7 @@ class Turn(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, **changes)
 
     @property
-    def asked(self) -> ModelRequest:
+    def model_request(self) -> ModelRequest:
         """The request of a model's API."""
         assert self.request is not None, "a turn of an agent protocol has no request of a model"
         return self.request
@@ -93,7 +93,7 @@ def without_system(messages: Sequence[Message]) -> list[Message]:
     return [message for message in messages if message.role is not Role.SYSTEM]
 
 
-def claim_of(call: Call, turn: Turn) -> Callable[[str, str, str], Awaitable[bool]]:
+def make_claim(call: Call, turn: Turn) -> Callable[[str, str, str], Awaitable[bool]]:
     """Returns the `claim` of a run: what a client allows is done once, however often its request
     comes in. It notes each answer in the log that all processes of the server share.
 
@@ -104,17 +104,17 @@ def claim_of(call: Call, turn: Turn) -> Callable[[str, str, str], Awaitable[bool
     that out. The thread that the run works in is not asked: a request that names none may get a new
     one each time that it is sent.
     """
-    conversation = _claimed_conversation(call, turn)
+    conversation = _conversation_to_claim(call, turn)
     owner = f"owner:{resource_of(call)}"
 
     async def claim(_: str, name: str, run_id: str) -> bool:
-        claimed = owner if name.startswith(SIGNED) else conversation
-        return await call.service.log.claim(claimed, name, run_id)
+        scope = owner if name.startswith(SIGNED) else conversation
+        return await call.service.log.claim(scope, name, run_id)
 
     return claim
 
 
-def _claimed_conversation(call: Call, turn: Turn) -> str:
+def _conversation_to_claim(call: Call, turn: Turn) -> str:
     if turn.thread_id is not None:
         return turn.thread_id
     scope = scope_of(resource_of(call), None)
@@ -149,23 +149,23 @@ async def join_memory(agent: Agent[Any], call: Call, turn: Turn, request: ModelR
         StoreError: the thread cannot be read.
     """
     if agent.memory is None:
-        return _without_memory(call, turn, request, turn.thread_id)
+        return _join_copy(call, turn, request, turn.thread_id)
     resource = resource_of(call)
-    thread = await _thread_of(call, turn, resource)
+    thread = await _choose_thread(call, turn, resource)
     stored, reading = await read_memory(agent.memory, thread, resource)
     if not stored:
-        joined = _without_memory(call, turn, request, thread)
+        joined = _join_copy(call, turn, request, thread)
     else:
         tools = client_tools(request)
         pending = agent.pending(stored, thread_id=thread, resource_id=resource, tools=tools)
-        joined = _in_thread(call, turn, request.messages, stored, pending)
+        joined = _join_thread(call, turn, request.messages, stored, pending)
     return joined.replace(thread_id=thread, reading=reading)
 
 
-def _without_memory(call: Call, turn: Turn, request: ModelRequest, thread: str | None) -> Turn:
+def _join_copy(call: Call, turn: Turn, request: ModelRequest, thread: str | None) -> Turn:
     messages = request.messages
     if turn.parent is None:  # all of it is the client's copy
-        restored, resumes = with_asked_calls(messages, call.api)
+        restored, resumes = restore_asked_calls(messages, call.api)
         end = count_seen_messages(restored)
         check_results(restored[:end], restored[end:], resumes, trusted=False)
         system = [message for message in restored if message.role is Role.SYSTEM]
@@ -178,8 +178,8 @@ def _without_memory(call: Call, turn: Turn, request: ModelRequest, thread: str |
     added = set(map(id, new))
     # System texts behind the question are among them.
     before = [message for message in messages if id(message) not in added]
-    new, resumes = resumes_in(new, waiting_in(turn.pending), call.api)
-    new = without_interrupts(new, call.api)
+    new, resumes = split_resumes(new, select_waiting(turn.pending), call.api)
+    new = remove_interrupts(new, call.api)
     check_results(before, new, resumes, trusted=True)
     return turn.replace(
         before=tuple(before),
@@ -190,7 +190,7 @@ def _without_memory(call: Call, turn: Turn, request: ModelRequest, thread: str |
     )
 
 
-def _in_thread(
+def _join_thread(
     call: Call,
     turn: Turn,
     copy: Sequence[Message],
@@ -202,8 +202,8 @@ def _in_thread(
     end = count_seen_messages(copy)
     new = without_system(copy[end:])
     if turn.parent is None and end:
-        new = rename_results(new, _stored_ids(copy[end - 1], stored, pending))
-    new, resumes = resumes_in(new, waiting_in(pending), call.api)
+        new = rename_results(new, _match_call_ids(copy[end - 1], stored, pending))
+    new, resumes = split_resumes(new, select_waiting(pending), call.api)
     check_results(stored, new, resumes, trusted=True)
     system = [message for message in copy if message.role is Role.SYSTEM]
     return turn.replace(
@@ -211,7 +211,7 @@ def _in_thread(
     )
 
 
-def _stored_ids(
+def _match_call_ids(
     answer: Message, stored: Sequence[Message], pending: Sequence[Interrupt]
 ) -> dict[str, str]:
     """Returns the ids by which the thread has the client's last calls: clients of some formats make
@@ -220,7 +220,7 @@ def _stored_ids(
     calls: list[str] = []
     if end:
         calls = [call.id for call in stored[end - 1].tool_calls if call.run_by == "client"]
-    stored_ids = [*calls, *waiting_in(pending)]
+    stored_ids = [*calls, *select_waiting(pending)]
     return dict(zip([call.id for call in answer.tool_calls], stored_ids, strict=False))
 
 
@@ -240,13 +240,13 @@ def rename_results(messages: Sequence[Message], ids: Mapping[str, str]) -> list[
     return renamed
 
 
-async def _thread_of(call: Call, turn: Turn, resource: str) -> str:
+async def _choose_thread(call: Call, turn: Turn, resource: str) -> str:
     """Returns the id of the thread that a request goes on with; a new one if the client goes on
     from elsewhere than its end."""
     if turn.thread_id is not None and turn.is_named:
         return turn.thread_id
     goes_on = turn.parent is not None and turn.thread_id is not None
-    if goes_on and belongs(turn.thread_id or "", resource):
+    if goes_on and is_thread_of(turn.thread_id or "", resource):
         latest = await call.service.answers.find(call.caller.id, [f"thread:{turn.thread_id}"])
         if latest is not None and latest.id == turn.parent:
             return turn.thread_id or ""

@@ -19,7 +19,7 @@ from dragoman.transport.fetching import post
 __all__ = ["Webhooks"]
 
 _LOG = logger("serve")
-_MOST = 10
+_MOST_ADDRESSES = 10
 """Addresses of a task."""
 _LONGEST_ID = 200
 _MOST_BYTES = 16 * 1024
@@ -52,28 +52,28 @@ class Webhooks:
             InvalidRequestError: it is none, the policy refuses it, or the task has as many as may be.
         """
         assert self.policy is not None
-        url, id_ = config.get("url"), if_text(config.get("id")) or new_id
+        url, config_id = config.get("url"), if_text(config.get("id")) or new_id
         if not isinstance(url, str) or not url:
             raise InvalidRequestError("url must be the address that notifications go to")
         self.policy.place(url)
-        if len(id_) > _LONGEST_ID or not id_.isprintable():
+        if len(config_id) > _LONGEST_ID or not config_id.isprintable():
             raise InvalidRequestError(
                 f"id must have {_LONGEST_ID} characters at most, all of which can be printed"
             )
         _check_headers(config)
-        kept = {"id": id_, "taskId": task_id}
-        kept |= {name: config[name] for name in _FIELDS if config.get(name) not in (None, "", {})}
-        if len(json_bytes.encode(kept)) > _MOST_BYTES:
+        stored = {"id": config_id, "taskId": task_id}
+        stored |= {name: config[name] for name in _FIELDS if config.get(name) not in (None, "", {})}
+        if len(json_bytes.encode(stored)) > _MOST_BYTES:
             raise InvalidRequestError(
                 f"an address with all that belongs to it has {_MOST_BYTES} bytes at most"
             )
-        configs = await self.of(owner, task_id)
-        if len(configs) >= _MOST and id_ not in configs:
-            raise InvalidRequestError(f"a task has {_MOST} addresses at most; delete one")
-        await self._store.save_push(owner, task_id, kept)
-        return kept
+        configs = await self.list_configs(owner, task_id)
+        if len(configs) >= _MOST_ADDRESSES and config_id not in configs:
+            raise InvalidRequestError(f"a task has {_MOST_ADDRESSES} addresses at most; delete one")
+        await self._store.save_push(owner, task_id, stored)
+        return stored
 
-    async def of(self, owner: str, task_id: str) -> dict[str, Json]:
+    async def list_configs(self, owner: str, task_id: str) -> dict[str, Json]:
         """Returns the addresses of a task, by their ids."""
         configs = await self._store.push_configs(owner, task_id)
         return {config["id"]: config for config in configs}
@@ -113,10 +113,10 @@ class Webhooks:
             async with aclosing(objects):
                 async for item in objects:
                     # It may have been changed or deleted since the last one.
-                    config = (await self.of(owner, task_id)).get(config_id)
+                    config = (await self.list_configs(owner, task_id)).get(config_id)
                     if config is None:
                         return
-                    failures = 0 if await self._is_posted(config, item) else failures + 1
+                    failures = 0 if await self._post(config, item) else failures + 1
                     if failures >= _FAILURES:
                         _LOG.warning(
                             "an address of a task takes no notifications, and is forgotten"
@@ -128,7 +128,7 @@ class Webhooks:
         except Exception:  # noqa: BLE001 a store of the user's raises what it likes
             _LOG.exception("notifications of a task ended")
 
-    async def _is_posted(self, config: JsonMap, item: JsonMap) -> bool:
+    async def _post(self, config: JsonMap, item: JsonMap) -> bool:
         assert self.policy is not None
         try:
             return (await post(config["url"], self.policy, item, _headers_of(config))).status < 400

@@ -27,12 +27,12 @@ from dragoman.message import Content, Message, Native, Origin, Role, ThinkingPar
 from dragoman.model.middleware import Batches, Destination, Target
 from dragoman.profiles.attach import lower_for
 from dragoman.request import ModelRequest, OnLoss
-from dragoman.serve.core.fields import foreign_losses, share_tools, without_wire
+from dragoman.serve.core.fields import foreign_losses, translate_tools, without_wire
 from dragoman.wires.serving import Serving, get_serving
 
 __all__ = ["ClientCopy", "Fitting", "settle_messages", "with_losses"]
 
-_SAID = ("tools", "settings", "output_schema", "options", "native", "stream")
+_BODY_FIELDS = ("tools", "settings", "output_schema", "options", "native", "stream")
 """Fields of a request that say, beside the messages, what its body says."""
 
 
@@ -49,7 +49,9 @@ def settle_messages(
     demands = served.request_fields.restores
     restores = demands is not None and demands(destination.quirks)
     settled = [
-        message if answer is None else _settle(message, answer, destination, restores=restores)
+        message
+        if answer is None
+        else _settle_message(message, answer, destination, restores=restores)
         for message, answer in zip(sent, _match_answers(sent, answers), strict=True)
     ]
     changed = any(before is not after for before, after in zip(settled, sent, strict=True))
@@ -58,23 +60,23 @@ def settle_messages(
 
 def _match_answers(sent: Sequence[Message], answers: Sequence[Message]) -> list[Message | None]:
     """Returns, for each message of the client, the stored answer that it repeats, or None."""
-    spoken = [_spoken_in(answer) for answer in answers]
+    answer_facts = [_message_facts(answer) for answer in answers]
     matches: list[Message | None] = []
     # Answers match in their order: the same words may stand twice in a conversation.
     start = 0
     for message in sent:
         match: Message | None = None
         if message.role is Role.MODEL and message.origin is None:
-            words = _spoken_in(message)
+            facts = _message_facts(message)
             for index in range(start, len(answers)):
-                if spoken[index] == words:
+                if answer_facts[index] == facts:
                     match, start = answers[index], index + 1
                     break
         matches.append(match)
     return matches
 
 
-def _settle(
+def _settle_message(
     message: Message, answer: Message, destination: Destination, *, restores: bool
 ) -> Message:
     origin = answer.origin
@@ -96,8 +98,8 @@ def _settle(
     ):
         return message
     # Without the digest of what stands before: the client may have changed that.
-    whose = Origin(origin.provider, origin.endpoint, origin.model)
-    return message.replace(content=(*thinking, *pieces), origin=whose)
+    stored_origin = Origin(origin.provider, origin.endpoint, origin.model)
+    return message.replace(content=(*thinking, *pieces), origin=stored_origin)
 
 
 def _with_native(call: ToolCallPart, stored: ToolCallPart) -> Content:
@@ -109,7 +111,7 @@ def _with_native(call: ToolCallPart, stored: ToolCallPart) -> Content:
     return call if native == same else msgspec.structs.replace(call, native=native)
 
 
-def _spoken_in(message: Message) -> tuple[Any, ...]:
+def _message_facts(message: Message) -> tuple[Any, ...]:
     """Returns what a message says: its text, and its calls by their ids."""
     return message.text, [
         (call.id, call.name, call.arguments, call.raw) for call in message.tool_calls
@@ -152,7 +154,7 @@ class Fitting:
             stores: whether providers may keep what clients of other APIs ask.
         """
         self._messages, self._recalled = request.messages, recalled
-        self._asked, self._client, self._stores = requested_model, client, stores
+        self._requested_model, self._client, self._stores = requested_model, client, stores
 
     def batches(
         self, request: ModelRequest, following: Batches, target: Target
@@ -174,7 +176,7 @@ class Fitting:
         """Returns the request for this provider, and adds to `losses` what it leaves out there."""
         wire = request.wire or destination.wire
         if wire != destination.wire:
-            return self._for_another(request, wire, destination, losses)
+            return self._translate(request, wire, destination, losses)
         client, served = self._client, get_serving(wires.get(wire))
         messages: Sequence[Message] = request.messages
         if client is not None and request.messages is self._messages:
@@ -182,27 +184,27 @@ class Fitting:
             if (
                 messages is client.request.messages
                 and client.is_exact
-                and _says_the_same(request, client.request)
+                and _has_same_body(request, client.request)
             ):
-                body = self._body(request, client.body, destination, served, losses)
+                body = self._adapt_body(request, client.body, destination, served, losses)
                 if body is not None:
                     return request.replace(messages=messages, verbatim=body)
         origin = Origin(destination.provider, destination.endpoint or None, destination.model)
         return request.replace(
-            messages=_from(origin, messages),
+            messages=_with_origin(origin, messages),
             as_sent=True,
             renamed=not self._is_named(destination, request),
         )
 
     def _is_named(self, destination: Destination, request: ModelRequest) -> bool:
         """True if the client itself named the model that its request goes to."""
-        return self._asked in (
+        return self._requested_model in (
             destination.model,
             f"{destination.provider}:{destination.model}",
             request.model,
         )
 
-    def _body(
+    def _adapt_body(
         self,
         request: ModelRequest,
         body: JsonMap,
@@ -226,7 +228,7 @@ class Fitting:
             return body
         return adapt(request.replace(model=destination.model), body, losses)
 
-    def _for_another(
+    def _translate(
         self, request: ModelRequest, wire: str, destination: Destination, losses: list[Loss]
     ) -> ModelRequest:
         """Returns the request for a provider of another API. What the model's messages hold of the
@@ -242,7 +244,7 @@ class Fitting:
             request = request.replace(
                 settings=msgspec.structs.replace(request.settings, tool_choice=None)
             )
-        shared, lost = share_tools(request, wire, destination.wire)
+        shared, lost = translate_tools(request, wire, destination.wire)
         losses += [*foreign_losses(request, wire), *lost]
         request = without_wire(shared, wire)
         unstored = get_serving(wires.get(destination.wire)).request_fields.unstored
@@ -253,30 +255,30 @@ async def with_losses(
     following: AsyncGenerator[list[Event], None],
     losses: Sequence[Loss],
     on_loss: OnLoss,
-    behind: Sequence[Loss] = (),
+    trailing: Sequence[Loss] = (),
 ) -> AsyncGenerator[list[Event], None]:
     """Yields an answer whose first start has these losses too, or the error that refuses them.
     `behind`: losses to put last."""
-    is_pending = bool(losses or behind)
+    is_pending = bool(losses or trailing)
     async with aclosing(following):
-        if on_loss == "error" and (refused := refusal_error([*losses, *behind])) is not None:
+        if on_loss == "error" and (refused := refusal_error([*losses, *trailing])) is not None:
             yield [RunError(refused)]
             return
         async for events in following:
             if is_pending and any(type(event) is MessageStarted for event in events):
-                events, is_pending = _note_losses(events, losses, behind), False
+                events, is_pending = _note_losses(events, losses, trailing), False
             yield events
 
 
-def _says_the_same(request: ModelRequest, sent: ModelRequest) -> bool:
-    for name in _SAID:
-        value, was = getattr(request, name), getattr(sent, name)
-        if value is not was and value != was:
+def _has_same_body(request: ModelRequest, sent: ModelRequest) -> bool:
+    for name in _BODY_FIELDS:
+        value, sent_value = getattr(request, name), getattr(sent, name)
+        if value is not sent_value and value != sent_value:
             return False
     return True
 
 
-def _from(origin: Origin, messages: Sequence[Message]) -> tuple[Message, ...]:
+def _with_origin(origin: Origin, messages: Sequence[Message]) -> tuple[Message, ...]:
     """Returns the messages; those of the model that have no origin get this one."""
     return tuple(
         message.replace(origin=origin)
@@ -287,12 +289,12 @@ def _from(origin: Origin, messages: Sequence[Message]) -> tuple[Message, ...]:
 
 
 def _note_losses(
-    events: Sequence[Event], losses: Sequence[Loss], behind: Sequence[Loss]
+    events: Sequence[Event], losses: Sequence[Loss], trailing: Sequence[Loss]
 ) -> list[Event]:
     """Returns the events with these losses in the first start of a message."""
     noted = list(events)
     first = next(index for index, event in enumerate(events) if type(event) is MessageStarted)
     start = events[first]
     if isinstance(start, MessageStarted):
-        noted[first] = msgspec.structs.replace(start, losses=(*losses, *start.losses, *behind))
+        noted[first] = msgspec.structs.replace(start, losses=(*losses, *start.losses, *trailing))
     return noted

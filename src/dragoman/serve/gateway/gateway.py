@@ -40,7 +40,7 @@ from dragoman.serve.core.record import Record
 from dragoman.serve.core.turn import Turn
 from dragoman.serve.gateway.fitting import ClientCopy, Fitting, with_losses
 from dragoman.serve.gateway.gateway_file import load_gateway
-from dragoman.serve.gateway.offers import Offered, offers, providers_of
+from dragoman.serve.gateway.offers import OfferedModels, providers_of, read_offers
 from dragoman.serve.gateway.upstreams import Listings, Upstreams
 from dragoman.serve.seals.sealing import open_messages
 from dragoman.transport import AiohttpTransport, Recorder, Retry, Transport
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 __all__ = ["Gateway"]
 
 
-_OF_ALL = ("usage_estimated",)
+_NEUTRAL_METADATA = ("usage_estimated",)
 """What is said of vectors whatever the provider."""
 
 
@@ -69,7 +69,7 @@ class Gateway:
 
     def __init__(
         self,
-        models: Offered,
+        models: OfferedModels,
         *,
         keys: Mapping[str, Key] = {},
         base_urls: Mapping[str, str] = {},
@@ -129,24 +129,28 @@ class Gateway:
                 f"Gateway(longest_call_id={longest_call_id}) must be 0 or more, and seal_key=… must be there for an id to hold anything"
             )
         layers = expect_sequence("middleware", middleware, "functions")
-        names, self._patterns = offers(models)
+        names, self._patterns = read_offers(models)
         self._upstreams = Upstreams(
-            _transport(transport, record),
+            _make_transport(transport, record),
             keys=keys,
             base_urls=base_urls,
             environment=environment,
             middleware=layers,
         )
         self._models = {name: self._upstreams.models(choice) for name, choice in names.items()}
-        self._upstreams.check(providers_of([*names.values(), *self._patterns]))
+        self._upstreams.check_unused(providers_of([*names.values(), *self._patterns]))
         self._listings = Listings(self._upstreams)
         self._is_plain, self._stores = not layers, provider_store
         self._on_loss: OnLoss = "tell" if on_loss == "tell" else "error"
-        self._settings, self._most, self._retries = settings or Settings(), max_tokens, retries
+        self._settings, self._max_tokens, self._retries = (
+            settings or Settings(),
+            max_tokens,
+            retries,
+        )
         self.references = references
         """Whether names of what a provider keeps are passed on to it."""
         self._remembering: dict[str, bool] = {}
-        self._sealer = _sealer_of(seal_key)
+        self._sealer = _make_sealer(seal_key)
         self._longest_id = longest_call_id
 
     @classmethod
@@ -173,8 +177,10 @@ class Gateway:
     async def models(self) -> Sequence[ModelInfo]:
         """Returns the names that clients may ask for; of a pattern those that the provider lists,
         refreshed now and then."""
-        named = [ModelInfo(name, each.provider.name) for name, each in self._models.items()]
-        models = {info.name: info for info in [*await self._listings.of(self._patterns), *named]}
+        named = [ModelInfo(name, upstream.provider.name) for name, upstream in self._models.items()]
+        models = {
+            info.name: info for info in [*await self._listings.list_models(self._patterns), *named]
+        }
         return list(models.values())
 
     def check_keys(self) -> Mapping[str, AuthenticationError | None]:
@@ -222,20 +228,20 @@ class Gateway:
             ModelNotFoundError: there is no such model.
             InvalidRequestError: the request asks for what is not passed on.
         """
-        model = self._find_models(turn.asked.model).chat()
-        request, losses = self._prepare(call, turn.asked)
+        model = self._find_models(turn.model_request.model).chat()
+        request, losses = self._prepare_request(call, turn.model_request)
         sealer, owner = self._sealer, call.caller.id
         recalled, unopened = open_messages(request.messages, call.wire, sealer, owner)
-        client = self._copy_of(call, turn, recalled)
+        client = self._read_client_copy(call, turn, recalled)
         is_own = client is not None and model.provider.wire == call.wire.name
         request = request.replace(
             messages=client.request.messages if client is not None and is_own else recalled
         )
         losses = [*losses, *unopened]
-        fitting = Fitting(request, turn.asked.model, client, recalled, stores=self._stores)
+        fitting = Fitting(request, turn.model_request.model, client, recalled, stores=self._stores)
         events = model.with_innermost(fitting).batches(request.replace(model=model.string))
-        if turn.asked.model not in self._models:
-            events = _hide_unlisted(events, turn.asked.model)
+        if turn.model_request.model not in self._models:
+            events = _hide_unlisted(events, turn.model_request.model)
         if losses or call.losses:
             events = with_losses(events, losses, self._on_loss, call.losses)
         # where one model is asked once, nothing is taken back
@@ -292,19 +298,23 @@ class Gateway:
             return True
         return restores is not None and restores(behind[0].quirks)
 
-    def _copy_of(self, call: Call, turn: Turn, recalled: tuple[Message, ...]) -> ClientCopy | None:
+    def _read_client_copy(
+        self, call: Call, turn: Turn, recalled: tuple[Message, ...]
+    ) -> ClientCopy | None:
         """Returns what the client sent, if that is the whole conversation. `recalled`: the
         conversation as the server has it, its seals opened."""
         if (sent := turn.sent) is None:
             return None
         opened = recalled
-        if sent.messages is not turn.asked.messages:
+        if sent.messages is not turn.model_request.messages:
             opened, _ = open_messages(sent.messages, call.wire, self._sealer, call.caller.id)
         is_exact = len(opened) == len(sent.messages) and all(map(is_, opened, sent.messages))
         request = sent if is_exact else sent.replace(messages=opened)
         return ClientCopy(request, call.body, is_exact, turn.stored)
 
-    def _prepare(self, call: Call, request: ModelRequest) -> tuple[ModelRequest, list[Loss]]:
+    def _prepare_request(
+        self, call: Call, request: ModelRequest
+    ) -> tuple[ModelRequest, list[Loss]]:
         """Returns the request as it may go on, and the losses of what no provider is asked for.
 
         Raises:
@@ -313,11 +323,12 @@ class Gateway:
         wire = call.wire.name
         request, losses = limit_candidates(request, wire)
         settings = request.settings.over(self._settings)
-        if self._most is not None:
+        if self._max_tokens is not None:
             # A number below 1 means no limit to some providers.
             requested = settings.max_tokens or 0
             settings = msgspec.structs.replace(
-                settings, max_tokens=min(self._most, requested if requested > 0 else self._most)
+                settings,
+                max_tokens=min(self._max_tokens, requested if requested > 0 else self._max_tokens),
             )
             request = without_lengths(request, wire)
         return request.replace(
@@ -334,18 +345,20 @@ class Gateway:
             return models
         for pattern in self._patterns:
             if (string := pattern.string(name)) is not None:
-                return self._upstreams.lately(string)
-        raise _not_found(name)
+                return self._upstreams.cached_models(string)
+        raise _not_found_error(name)
 
 
 def _metadata_for_client(metadata: JsonMap, model: str, *, is_own: bool) -> Json:
     """Returns what a client reads of what a provider says beside its vectors: the model by the
     client's name for it, and nothing that another API has."""
-    metadata_kept = {name: value for name, value in metadata.items() if is_own or name in _OF_ALL}
+    metadata_kept = {
+        name: value for name, value in metadata.items() if is_own or name in _NEUTRAL_METADATA
+    }
     return {**metadata_kept, "model": model} if "model" in metadata_kept else metadata_kept
 
 
-def _not_found(name: str) -> ModelNotFoundError:
+def _not_found_error(name: str) -> ModelNotFoundError:
     return ModelNotFoundError(f"there is no model {name!r:.200} here").at(field="model")
 
 
@@ -358,11 +371,11 @@ async def _hide_unlisted(
         async for events in batches:
             last = events[-1]
             if type(last) is RunError and isinstance(last.error, ModelNotFoundError):
-                events = [*events[:-1], msgspec.structs.replace(last, error=_not_found(name))]
+                events = [*events[:-1], msgspec.structs.replace(last, error=_not_found_error(name))]
             yield events
 
 
-def _transport(transport: Transport | None, record: Path | str | None) -> Transport:
+def _make_transport(transport: Transport | None, record: Path | str | None) -> Transport:
     if record is None:
         return transport or default_transport()
     return (
@@ -398,7 +411,7 @@ async def _seal_answer(
             yield [sealed for event in events for sealed in sealing.feed(event)]
 
 
-def _sealer_of(keys: str | bytes | Sequence[str | bytes] | None) -> Sealer | None:
+def _make_sealer(keys: str | bytes | Sequence[str | bytes] | None) -> Sealer | None:
     if keys is None:
         return None
     from dragoman.serve.seals.sealer import Sealer

@@ -94,7 +94,7 @@ def load_gateway(
     top = file.table((), _TOP)
     arguments = _read_arguments(file, top)
     if "models" not in top:
-        raise file.wrong(
+        raise file.make_error(
             (), 'models are missing; write [models] and below it fast = "openai:gpt-4o-mini"'
         )
     keys, urls = _read_providers(file, top)
@@ -126,7 +126,7 @@ def _read_arguments(file: _File, top: JsonMap) -> Json:
         )
     if "fetch" in top:
         fetch = file.table(("fetch",), (*_POLICY, *_FETCHED))
-        arguments["middleware"] = file.make(("fetch",), lambda: [_fetching(fetch)])
+        arguments["middleware"] = file.make(("fetch",), lambda: [_make_fetching(fetch)])
     if "seal_keys" in top:
         from dragoman.serve.seals.sealer import Sealer
 
@@ -150,7 +150,7 @@ def _read_providers(file: _File, top: JsonMap) -> tuple[dict[str, str], dict[str
     return keys, urls
 
 
-def _fetching(table: JsonMap) -> Middleware:
+def _make_fetching(table: JsonMap) -> Middleware:
     from dragoman.model.file_fetching import fetch_files
     from dragoman.transport.address_policy import AddressPolicy
 
@@ -175,9 +175,9 @@ class _File:
 
     def table(self, path: tuple[str, ...], allowed: Collection[str] | None = None) -> Json:
         """Returns the table at a path; `allowed`: the names that it may have."""
-        value = self._at(path)
+        value = self._get(path)
         if not isinstance(value, dict):
-            raise self.wrong(path, f"it must be a table; write [{'.'.join(path)}]")
+            raise self.make_error(path, f"it must be a table; write [{'.'.join(path)}]")
         table = cast("Json", value)
         for name in table if allowed is not None else ():
             if allowed is not None and name not in allowed:
@@ -187,17 +187,17 @@ class _File:
                     if near
                     else f"there are {', '.join(sorted(allowed))}"
                 )
-                raise self.wrong((*path, name), f"there is no such entry; {hint}")
+                raise self.make_error((*path, name), f"there is no such entry; {hint}")
         return table
 
     def value(self, path: tuple[str, ...], value_type: type) -> Any:
         """Returns the value at a path, of one type."""
-        value = self._at(path)
+        value = self._get(path)
         if not isinstance(value, value_type) or (
             isinstance(value, bool) and value_type is not bool
         ):
             type_names = {str: "a text", int: "a whole number", bool: "true or false"}
-            raise self.wrong(path, f"it must be {type_names[value_type]}")
+            raise self.make_error(path, f"it must be {type_names[value_type]}")
         return value
 
     def secret(self, path: tuple[str, ...]) -> str:
@@ -206,11 +206,11 @@ class _File:
 
     def secrets(self, name: str) -> list[str]:
         """Returns the secrets that a list names."""
-        values = self._at((name,))
+        values = self._get((name,))
         if not isinstance(values, list) or not all(
             isinstance(value, str) for value in cast("list[object]", values)
         ):
-            raise self.wrong((name,), 'it must be a list of texts, such as ["env:NAME"]')
+            raise self.make_error((name,), 'it must be a list of texts, such as ["env:NAME"]')
         return [self._secret((name,), source) for source in cast("list[str]", values)]
 
     def _secret(self, path: tuple[str, ...], source: str) -> str:
@@ -218,17 +218,17 @@ class _File:
         if scheme == "env" and where:
             secret = self._environment.get(where) or os.environ.get(where)
             if not secret:
-                raise self.wrong(path, f"the environment has no {where}")
+                raise self.make_error(path, f"the environment has no {where}")
             return secret
         if scheme == "file" and where:
             try:
                 secret = (self.folder / where).read_text("utf-8").strip()
             except (OSError, UnicodeDecodeError):
-                raise self.wrong(path, f"the file {where} cannot be read") from None
+                raise self.make_error(path, f"the file {where} cannot be read") from None
             if not secret:
-                raise self.wrong(path, f"the file {where} is empty")
+                raise self.make_error(path, f"the file {where} is empty")
             return secret
-        raise self.wrong(path, 'a key does not stand here; write "env:NAME" or "file:PATH"')
+        raise self.make_error(path, 'a key does not stand here; write "env:NAME" or "file:PATH"')
 
     def make(self, path: tuple[str, ...], make: Callable[[], Any]) -> Any:
         """Calls a function for an entry; what it refuses is an error at that entry."""
@@ -246,11 +246,11 @@ class _File:
                 for candidate, pattern in patterns.items()
                 if (match := re.search(pattern, message))
             ]
-            raise self.wrong(
+            raise self.make_error(
                 next((candidate for candidate in named if self._has(candidate)), path), message
             ) from None
 
-    def wrong(self, path: tuple[str, ...], message: str) -> SettingsError:
+    def make_error(self, path: tuple[str, ...], message: str) -> SettingsError:
         """Returns the error for an entry, with its line."""
         line = self._line(path)
         where = ", ".join(
@@ -267,7 +267,7 @@ class _File:
         table = self._content if not above else self._content.get(above[0])
         return isinstance(table, dict) and name in table
 
-    def _at(self, path: tuple[str, ...]) -> Any:
+    def _get(self, path: tuple[str, ...]) -> Any:
         value: Any = self._content
         for name in path:
             value = value[name]
@@ -275,22 +275,22 @@ class _File:
 
     def _line(self, path: tuple[str, ...]) -> int | None:
         """Returns the line in which an entry begins, if it can be found."""
-        return next((number for number, entry in self._places() if entry == path), None)
+        return next((number for number, entry in self._entry_lines() if entry == path), None)
 
-    def _places(self) -> Iterator[tuple[int, tuple[str, ...]]]:
+    def _entry_lines(self) -> Iterator[tuple[int, tuple[str, ...]]]:
         """Yields the lines that begin an entry or a table, with its path."""
         table: tuple[str, ...] = ()
         for number, line in enumerate(self._text.splitlines(), 1):
             if (header := re.match(r"\s*\[([^\[\]]+)\]", line)) is not None:
-                table = _keys(header[1])
+                table = _split_key(header[1])
                 yield number, table
             elif (
                 entry := re.match(r"""\s*((?:"[^"]*"|'[^']*'|[\w\-.\s])+?)\s*=""", line)
             ) is not None:
-                yield number, (*table, *_keys(entry[1]))
+                yield number, (*table, *_split_key(entry[1]))
 
 
-def _keys(dotted: str) -> tuple[str, ...]:
+def _split_key(dotted: str) -> tuple[str, ...]:
     return tuple(
         part.strip().strip("\"'") for part in re.findall(r""""[^"]*"|'[^']*'|[^.]+""", dotted)
     )

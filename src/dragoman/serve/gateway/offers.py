@@ -17,15 +17,15 @@ from dragoman.model.strings import parse_model_string, resolve_model
 from dragoman.providers import Provider
 from dragoman.serve.http.callers import match_star
 
-__all__ = ["Offered", "Pattern", "offers", "pattern_of", "providers_of"]
+__all__ = ["OfferedModels", "Pattern", "read_offers", "make_pattern", "providers_of"]
 
-Offered: TypeAlias = Mapping[str, ModelChoice] | Sequence[str]
+OfferedModels: TypeAlias = Mapping[str, ModelChoice] | Sequence[str]
 """The name that a client asks for → a model; with a `*` in both, what stands in its place is the
 same on both sides. Or a list: model strings, also with a `*`, which clients ask for as they are."""
 
 _FIXED_HOST = re.compile(r"https?://[^/*@?#]+/[^?#]*\*")
 # characters of a model's name
-_LONGEST = 200
+_LONGEST_NAME = 200
 
 
 class Pattern(msgspec.Struct, frozen=True):
@@ -46,7 +46,9 @@ class Pattern(msgspec.Struct, frozen=True):
     def string(self, name: str) -> str | None:
         """Returns the model string of a client's name, or None if the name is not of this pattern,
         or gives no plain model string."""
-        part = match_star(name, f"{self.before}*{self.after}") if len(name) <= _LONGEST else None
+        part = (
+            match_star(name, f"{self.before}*{self.after}") if len(name) <= _LONGEST_NAME else None
+        )
         if part is None:
             return None
         string = self.model.replace("*", part)
@@ -59,14 +61,14 @@ class Pattern(msgspec.Struct, frozen=True):
         return name if name and self.string(name) is not None else None
 
 
-def offers(offered: Offered) -> tuple[dict[str, ModelChoice], list[Pattern]]:
+def read_offers(offered: OfferedModels) -> tuple[dict[str, ModelChoice], list[Pattern]]:
     """Returns what is offered by name, and by pattern.
 
     Raises:
         SettingsError: a name or a model is empty or malformed, or no provider has that name.
     """
     choices: Mapping[str, ModelChoice] = (
-        offered if isinstance(offered, Mapping) else _by_themselves(offered)
+        offered if isinstance(offered, Mapping) else _name_models(offered)
     )
     if not choices:
         raise SettingsError("a gateway needs a model: there is no model in it")
@@ -74,22 +76,22 @@ def offers(offered: Offered) -> tuple[dict[str, ModelChoice], list[Pattern]]:
     patterns: list[Pattern] = []
     for name, choice in choices.items():
         expect("a model's name", name, str)
-        if not name.strip() or len(name) > _LONGEST:
+        if not name.strip() or len(name) > _LONGEST_NAME:
             raise SettingsError(
-                f"a gateway's model needs a name of 1 to {_LONGEST} characters, not {name!r:.100}"
+                f"a gateway's model needs a name of 1 to {_LONGEST_NAME} characters, not {name!r:.100}"
             )
         if "*" in name:
-            patterns.append(pattern_of(name, choice))
+            patterns.append(make_pattern(name, choice))
             continue
         _check_choice(name, choice)
         first, layer = split_choice(choice)
         for model in [first, *(() if layer is None else layer.models)]:
-            _check(name, model)
+            _check_model(name, model)
         names[name] = choice
     return names, patterns
 
 
-def pattern_of(name: str, choice: ModelChoice) -> Pattern:
+def make_pattern(name: str, choice: ModelChoice) -> Pattern:
     """Returns the pattern of a name with a `*`.
 
     Raises:
@@ -128,7 +130,7 @@ def providers_of(offered: Iterable[ModelChoice | Pattern]) -> set[str]:
     return names
 
 
-def _by_themselves(strings: Iterable[str]) -> dict[str, ModelChoice]:
+def _name_models(strings: Iterable[str]) -> dict[str, ModelChoice]:
     if isinstance(strings, str) or not hasattr(strings, "__iter__"):
         raise SettingsError(
             f"models={strings!r:.100} must be a list of model strings, or names with their models"
@@ -145,7 +147,7 @@ def _check_choice(name: str, choice: object) -> None:
         )
 
 
-def _check(name: str, model: str | Provider) -> None:
+def _check_model(name: str, model: str | Provider) -> None:
     if isinstance(model, str):
         try:
             providers.get(parse_model_string(model).provider)

@@ -31,15 +31,15 @@ __all__ = ["Listings", "Upstreams"]
 
 T = TypeVar("T")
 
-_MOST = 256
+_MOST_CACHED = 256
 """Models that are kept of those that clients name by a pattern."""
 
 _LOG = logger("serve.gateway")
-_FRESH = 300.0
+_FRESH_SECONDS = 300.0
 """Seconds for which a list holds."""
-_AGAIN = 30.0
+_RETRY_SECONDS = 30.0
 """Seconds after which a provider is asked again that gave none."""
-_WAIT = 5.0
+_WAIT_SECONDS = 5.0
 """Seconds for which a list is waited for."""
 _MOST_LISTED = 1000
 """Models of one provider that are listed at most."""
@@ -61,13 +61,13 @@ class Upstreams:
     ) -> None:
         self.transport = transport
         self._keys, self._base_urls, self._environment = (
-            _by_name("keys", keys),
-            _by_name("base_urls", base_urls),
+            _resolve_names("keys", keys),
+            _resolve_names("base_urls", base_urls),
             environment,
         )
         self._middleware, self._new_id = tuple(middleware), new_id
         self._accesses: dict[str, Access] = {}
-        self._lately: OrderedDict[str, Models] = OrderedDict()
+        self._cached_models: OrderedDict[str, Models] = OrderedDict()
 
     def models(self, choice: ModelChoice) -> Models:
         """Returns the models of a choice.
@@ -89,19 +89,19 @@ class Upstreams:
             access_to=self.access,
         )
 
-    def lately(self, string: str) -> Models:
+    def cached_models(self, string: str) -> Models:
         """Returns the models of a model string that a client named, and keeps them for the next
         time.
 
         Raises:
             SettingsError: as `Models`.
         """
-        models = self._lately.get(string)
+        models = self._cached_models.get(string)
         if models is None:
-            models = self._lately[string] = self.models(string)
-            if len(self._lately) > _MOST:
-                self._lately.popitem(last=False)
-        self._lately.move_to_end(string)
+            models = self._cached_models[string] = self.models(string)
+            if len(self._cached_models) > _MOST_CACHED:
+                self._cached_models.popitem(last=False)
+        self._cached_models.move_to_end(string)
         return models
 
     def access(self, provider: Provider) -> Access:
@@ -126,7 +126,7 @@ class Upstreams:
             return error
         return None
 
-    def check(self, used: set[str]) -> None:
+    def check_unused(self, used: set[str]) -> None:
         """Refuses keys and base URLs for providers that nobody can ask for: most often a slip of
         the pen.
 
@@ -135,10 +135,10 @@ class Upstreams:
         """
         for what, values in (("key", self._keys), ("base URL", self._base_urls)):
             for name in values.keys() - used:
-                meant = get_close_matches(name, used, n=1)
+                matches = get_close_matches(name, used, n=1)
                 hint = (
-                    f"did you mean {meant[0]}?"
-                    if meant
+                    f"did you mean {matches[0]}?"
+                    if matches
                     else f"the models' providers are {', '.join(sorted(used))}"
                 )
                 raise SettingsError(
@@ -146,7 +146,7 @@ class Upstreams:
                 )
 
 
-def _by_name(what: str, values: Mapping[str, T]) -> dict[str, T]:
+def _resolve_names(what: str, values: Mapping[str, T]) -> dict[str, T]:
     """Returns the values by the providers' own names, where aliases or other spellings were given.
     `what`: the argument's name."""
     expect(what, values, Mapping, hint=f'give them by their providers: {what}={{"openai": …}}')
@@ -169,7 +169,7 @@ class Listings:
         self._upstreams, self._clock = upstreams, clock
         self._lists: dict[str, tuple[float, Sequence[ModelInfo]]] = {}
 
-    async def of(self, patterns: Sequence[Pattern]) -> list[ModelInfo]:
+    async def list_models(self, patterns: Sequence[Pattern]) -> list[ModelInfo]:
         """Returns what clients may ask for by these patterns, as far as it is known."""
         listed = {pattern.provider: providers.get(pattern.provider) for pattern in patterns}
         async with anyio.create_task_group() as group:
@@ -178,10 +178,10 @@ class Listings:
         return [
             info
             for pattern in patterns
-            for info in self._named_by(pattern, listed[pattern.provider])
+            for info in self._match_models(pattern, listed[pattern.provider])
         ]
 
-    def _named_by(self, pattern: Pattern, provider: Provider) -> Iterator[ModelInfo]:
+    def _match_models(self, pattern: Pattern, provider: Provider) -> Iterator[ModelInfo]:
         for info in self._lists[provider.name][1]:
             if (name := pattern.name(info.name)) is not None:
                 yield ModelInfo(name, provider.name, info.kinds, info.display_name)
@@ -194,13 +194,13 @@ class Listings:
         usual = [ModelInfo(name, provider.name, (kind,)) for name, kind in defaults if name]
         # Others who ask meanwhile get the list of before, and no second request is sent.
         self._lists[provider.name] = (
-            self._clock() + _AGAIN,
+            self._clock() + _RETRY_SECONDS,
             before or usual,
         )
         try:
-            with anyio.fail_after(_WAIT):
+            with anyio.fail_after(_WAIT_SECONDS):
                 models = await list_models(self._upstreams.access(provider))
         except (DragomanError, TimeoutError) as error:
             _LOG.warning("%s does not list its models (%s)", provider.name, type(error).__name__)
             return
-        self._lists[provider.name] = (self._clock() + _FRESH, models[:_MOST_LISTED])
+        self._lists[provider.name] = (self._clock() + _FRESH_SECONDS, models[:_MOST_LISTED])

@@ -55,7 +55,7 @@ async def read_body(
         and length.isdigit()
         and (len(length) > 18 or int(length) > most)
     ):
-        raise _too_large(most)
+        raise _too_large_error(most)
     data = bytearray()
     with anyio.move_on_after(limits.body_seconds):
         while True:
@@ -64,7 +64,7 @@ async def read_body(
                 raise ClientDisconnect
             piece = message.get("body", b"")
             if most is not None and len(data) + len(piece) > most:
-                raise _too_large(most)
+                raise _too_large_error(most)
             take(len(piece))
             data += piece
             if not message.get("more_body", False):
@@ -86,7 +86,7 @@ def json_object(data: bytes, limits: ServerLimits) -> Json:
     data = data.removeprefix(_BOM)
     if not data or data.isspace():
         return {}
-    _bound(data, limits)
+    _check_size(data, limits)
     try:
         body = json_bytes.decode(data)
     except msgspec.DecodeError as error:
@@ -98,7 +98,7 @@ def json_object(data: bytes, limits: ServerLimits) -> Json:
     return cast("Json", body)
 
 
-def _bound(data: bytes, limits: ServerLimits) -> None:
+def _check_size(data: bytes, limits: ServerLimits) -> None:
     """Refuses what would take much more memory or stack than it has bytes, before it is read.
 
     Raises:
@@ -121,7 +121,7 @@ def _bound(data: bytes, limits: ServerLimits) -> None:
         ) from error
 
 
-def _too_large(most: int) -> RequestTooLargeError:
+def _too_large_error(most: int) -> RequestTooLargeError:
     return RequestTooLargeError(
         f"the body has more than {most} bytes, which is the most that this server takes"
     )

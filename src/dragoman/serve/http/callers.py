@@ -31,9 +31,9 @@ __all__ = [
     "Caller",
     "Key",
     "STRANGER",
-    "authenticator",
+    "make_authenticator",
     "fits_pattern",
-    "keys_in",
+    "parse_keys",
     "find_keys",
     "read_keys",
     "match_star",
@@ -150,33 +150,35 @@ class Key(msgspec.Struct, frozen=True):
         return Caller(digest.hexdigest(), self.name, models)
 
 
-def authenticator(auth: Auth) -> Authenticate:
+def make_authenticator(auth: Auth) -> Authenticate:
     """What finds out who calls.
 
     Raises:
         SettingsError: a key can be guessed, or two are the same.
     """
     if auth is None:
-        return _anybody
+        return _admit_anybody
     if callable(auth) and not isinstance(auth, Mapping):
-        return _by_function(auth)
-    return _by_keys(_digests_of(cast("str | Key | Iterable[str | Key] | Mapping[str, str]", auth)))
+        return _authenticate_by_function(auth)
+    return _authenticate_by_keys(
+        _hash_keys(cast("str | Key | Iterable[str | Key] | Mapping[str, str]", auth))
+    )
 
 
-async def _anybody(presented: Sequence[str]) -> Caller:  # noqa: ARG001 the type's
+async def _admit_anybody(presented: Sequence[str]) -> Caller:  # noqa: ARG001 the type's
     return ANONYMOUS
 
 
-def _digests_of(
+def _hash_keys(
     auth: str | Key | Iterable[str | Key] | Mapping[str, str],
 ) -> list[tuple[bytes, Caller]]:
     if isinstance(auth, str | Key):
-        keys_given: Iterable[str | Key] = [auth]
+        entries: Iterable[str | Key] = [auth]
     elif isinstance(auth, Mapping):
-        keys_given = [Key(secret, name) for name, secret in cast("Mapping[str, str]", auth).items()]
+        entries = [Key(secret, name) for name, secret in cast("Mapping[str, str]", auth).items()]
     else:
-        keys_given = expect_sequence("auth", auth, "keys")
-    keys = [key if isinstance(key, Key) else Key(key) for key in keys_given]
+        entries = expect_sequence("auth", auth, "keys")
+    keys = [key if isinstance(key, Key) else Key(key) for key in entries]
     if not keys:
         raise SettingsError(
             "auth= holds no key, so that nobody could call; give one, or None to let everybody in"
@@ -189,7 +191,7 @@ def _digests_of(
     return digests
 
 
-def _by_keys(digests: Sequence[tuple[bytes, Caller]]) -> Authenticate:
+def _authenticate_by_keys(digests: Sequence[tuple[bytes, Caller]]) -> Authenticate:
     async def authenticate(presented: Sequence[str]) -> Caller | None:
         match: Caller | None = None
         for key in presented:
@@ -203,7 +205,7 @@ def _by_keys(digests: Sequence[tuple[bytes, Caller]]) -> Authenticate:
     return authenticate
 
 
-def _by_function(function: Callable[[str], Any]) -> Authenticate:
+def _authenticate_by_function(function: Callable[[str], Any]) -> Authenticate:
     async def authenticate(presented: Sequence[str]) -> Caller | None:
         for key in presented:
             caller = function(key)
@@ -222,7 +224,7 @@ def _digest(secret: str) -> bytes:
 
 
 def find_keys(
-    headers: Iterable[tuple[bytes, bytes]], query: bytes, places: Sequence[KeyPlace] = BEARER
+    headers: Iterable[tuple[bytes, bytes]], query: bytes, key_places: Sequence[KeyPlace] = BEARER
 ) -> list[str]:
     """The keys that a request presents in these places, each once. `headers`: names in lower case;
     `query`: as the URL has it.
@@ -232,31 +234,33 @@ def find_keys(
     """
     header_list = list(headers)
     keys: list[str] = []
-    for place in places:
-        if place.kind == "query":
-            values = _of_query(query, place.name)
+    for key_place in key_places:
+        if key_place.kind == "query":
+            values = _read_query(query, key_place.name)
         else:
-            name = place.name.encode()
-            values = [_text(value).strip() for header, value in header_list if header == name]
-        if place.kind == "bearer":
-            values = [_bearer(value) for value in values]
+            name = key_place.name.encode()
+            values = [
+                _decode_header(value).strip() for header, value in header_list if header == name
+            ]
+        if key_place.kind == "bearer":
+            values = [_read_bearer(value) for value in values]
         if len(set(values)) == 1:
             keys += values[:1]
     return list(dict.fromkeys(filter(None, keys)))
 
 
-def _of_query(query: bytes, name: str) -> list[str]:
+def _read_query(query: bytes, name: str) -> list[str]:
     if name.encode() not in query:
         return []
     return parse_qs(query.decode("latin-1"), errors="replace").get(name, [])
 
 
-def _bearer(value: str) -> str:
+def _read_bearer(value: str) -> str:
     scheme, _, key = value.partition(" ")
     return key.strip() if scheme.lower() == "bearer" else ""
 
 
-def _text(value: bytes) -> str:
+def _decode_header(value: bytes) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -287,10 +291,10 @@ def read_keys(path: Path | str) -> list[Key]:
         )
     if os.name == "posix" and stat.S_ISREG(mode) and mode & (stat.S_IRGRP | stat.S_IROTH):
         _LOG.warning("%s holds keys, and other users of this machine may read it: chmod 600", path)
-    return keys_in(text, where=str(path))
+    return parse_keys(text, where=str(path))
 
 
-def keys_in(text: str, *, where: str) -> list[Key]:
+def parse_keys(text: str, *, where: str) -> list[Key]:
     """A key on each line: the secret; behind it, if wanted, a name for logs, and then the models
     that it may name, `*` for any characters. Empty lines, and those that begin with `#`, are none.
     `where`: what the text is, for errors, which never show a secret.

@@ -23,11 +23,11 @@ __all__ = ["Connection", "ConcurrencyGate"]
 
 _LOG = logger("serve")
 _NEVER = float("inf")
-_AT_ONCE = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+_UNBUFFERED = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 """Headers of a stream, so that no proxy keeps or collects it."""
 
 _NO_SNIFFING = (b"x-content-type-options", b"nosniff")
-_AGAIN_SECONDS = 1.0
+_RETRY_SECONDS = 1.0
 
 
 class Connection:
@@ -47,7 +47,7 @@ class Connection:
         headers: Mapping[str, str] | None = None,
     ) -> None:
         """`receive`: whose body was read already; `headers`: of whatever is answered."""
-        self._headers = [*_encode(headers or {}), _NO_SNIFFING]
+        self._headers = [*_encode_headers(headers or {}), _NO_SNIFFING]
         self._receive = receive
         self._send = send
         self._limits = limits
@@ -73,8 +73,8 @@ class Connection:
 
     async def __aenter__(self) -> Self:
         self._scope.__enter__()
-        self._leaving = self._loop.create_task(self._wait_for_leaving(), name="dragoman-leaving")
-        self._timer = self._loop.call_later(self._limits.ping_seconds, self._look)
+        self._leaving = self._loop.create_task(self._watch_client(), name="dragoman-leaving")
+        self._timer = self._loop.call_later(self._limits.ping_seconds, self._check_silence)
         return self
 
     async def __aexit__(
@@ -126,7 +126,7 @@ class Connection:
         a sign of life; empty: the format has none. `error_bytes`: how the format ends a stream with
         an error."""
         self._start, self._ping, self._error_bytes = (
-            self._start_message(200, {**headers, **_AT_ONCE}),
+            self._start_message(200, {**headers, **_UNBUFFERED}),
             ping,
             error_bytes,
         )
@@ -134,7 +134,7 @@ class Connection:
     def add_headers(self, headers: Mapping[str, str]) -> None:
         """Adds headers to a stream that has not begun; later they are left out."""
         if self._start is not None and headers:
-            self._start["headers"] = [*self._start["headers"], *_encode(headers)]
+            self._start["headers"] = [*self._start["headers"], *_encode_headers(headers)]
 
     async def write(self, data: bytes) -> None:
         """Writes the next piece of a stream."""
@@ -144,7 +144,7 @@ class Connection:
         if self._pinging is not None:
             await asyncio.wait((self._pinging,))
         if not self.started:
-            await self._begin()
+            await self._send_start()
         await self._send_message({"type": "http.response.body", "body": data, "more_body": True})
 
     async def end(self, data: bytes = b"") -> None:
@@ -152,7 +152,7 @@ class Connection:
         if self._pinging is not None:
             await asyncio.wait((self._pinging,))
         if not self.started:
-            await self._begin()
+            await self._send_start()
         self.ended = True
         await self._send_message({"type": "http.response.body", "body": data, "more_body": False})
 
@@ -173,10 +173,10 @@ class Connection:
         return {
             "type": "http.response.start",
             "status": status,
-            "headers": [*_encode(headers), *self._headers],
+            "headers": [*_encode_headers(headers), *self._headers],
         }
 
-    async def _begin(self) -> None:
+    async def _send_start(self) -> None:
         assert self._start is not None, "stream() comes before what is streamed"
         self.started = True
         await self._send_message(self._start)
@@ -193,7 +193,7 @@ class Connection:
             self._scope.cancel()
         self._last, self._writing_since = self._loop.time(), None
 
-    async def _wait_for_leaving(self) -> None:
+    async def _watch_client(self) -> None:
         try:
             while (await self._receive())["type"] != "http.disconnect":
                 pass
@@ -201,7 +201,7 @@ class Connection:
             _LOG.info("a call is ended, since its server cannot receive", exc_info=True)
         self._scope.cancel()
 
-    def _look(self) -> None:
+    def _check_silence(self) -> None:
         """Ends a connection whose client reads nothing; after a silence gives a sign of life."""
         now, limits, since = self._loop.time(), self._limits, self._writing_since
         again = now + limits.ping_seconds
@@ -217,15 +217,15 @@ class Connection:
         elif now < self._last + limits.ping_seconds:
             again = self._last + limits.ping_seconds
         elif self._start is not None and (self._ping or not self.started):
-            self._pinging = self._loop.create_task(self._give_sign())
-        self._timer = self._loop.call_at(again, self._look)
+            self._pinging = self._loop.create_task(self._send_ping())
+        self._timer = self._loop.call_at(again, self._check_silence)
 
-    async def _give_sign(self) -> None:
+    async def _send_ping(self) -> None:
         try:
             if self.ended:
                 return
             if not self.started:
-                await self._begin()
+                await self._send_start()
             if self._ping:
                 await self._send_message(
                     {"type": "http.response.body", "body": self._ping, "more_body": True}
@@ -234,7 +234,7 @@ class Connection:
             self._pinging = None
 
 
-def _encode(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+def _encode_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
     return [
         (name.lower().encode("latin-1"), _one_line(value).encode("latin-1", "replace"))
         for name, value in headers.items()
@@ -264,7 +264,7 @@ class ConcurrencyGate:
         """Whether new calls are refused."""
 
     @contextmanager
-    def call(self, caller: Caller) -> Generator[None]:
+    def count_call(self, caller: Caller) -> Generator[None]:
         """Counts a call as long as it runs.
 
         Raises:
@@ -274,17 +274,17 @@ class ConcurrencyGate:
         limits, open_calls = self._limits, self._by_caller
         if self.closed:
             raise OverloadedError(
-                "the server is being restarted; send the request again", retry_after=_AGAIN_SECONDS
+                "the server is being restarted; send the request again", retry_after=_RETRY_SECONDS
             )
         if limits.open_calls is not None and self.open >= limits.open_calls:
             raise OverloadedError(
                 "the server has as many calls open as it takes; try again",
-                retry_after=_AGAIN_SECONDS,
+                retry_after=_RETRY_SECONDS,
             )
         if limits.calls_per_caller is not None and open_calls[caller.id] >= limits.calls_per_caller:
             raise RateLimitError(
                 "as many calls are open with this key as may be; try again",
-                retry_after=_AGAIN_SECONDS,
+                retry_after=_RETRY_SECONDS,
             )
         self.open += 1
         open_calls[caller.id] += 1
@@ -299,7 +299,7 @@ class ConcurrencyGate:
                 self._idle.set()
 
     @contextmanager
-    def room(self) -> Generator[Callable[[int], None]]:
+    def hold_bytes(self) -> Generator[Callable[[int], None]]:
         """Counts the bytes of a body that are given to it as long as its call runs; it raises an
         `OverloadedError` where all bodies together have more than may be."""
         taken = 0
@@ -310,7 +310,7 @@ class ConcurrencyGate:
             if most is not None and self.bytes + count > most:
                 raise OverloadedError(
                     "the server holds as many bytes of requests as it takes; try again",
-                    retry_after=_AGAIN_SECONDS,
+                    retry_after=_RETRY_SECONDS,
                 )
             taken += count
             self.bytes += count
@@ -321,7 +321,7 @@ class ConcurrencyGate:
             self.bytes -= taken
 
     @contextmanager
-    def connection(self, connection: Connection) -> Generator[None]:
+    def track_connection(self, connection: Connection) -> Generator[None]:
         """Knows the connection of a call as long as it is worked at."""
         self._connections.add(connection)
         try:
@@ -334,7 +334,7 @@ class ConcurrencyGate:
         for connection in list(self._connections):
             connection.interrupt(error)
 
-    async def drained(self) -> None:
+    async def drain(self) -> None:
         """Refuses new calls, and waits until none runs."""
         self.closed = True
         while self.open:

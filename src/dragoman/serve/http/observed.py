@@ -21,18 +21,18 @@ from dragoman.serve.http.callers import fits_pattern
 
 __all__ = [
     "CONTENT_TYPE",
-    "LEFT",
+    "CLIENT_LEFT",
     "ServerMetrics",
     "Observed",
     "log_call",
     "log_failure",
-    "offered_name",
+    "find_offered_name",
 ]
 
 _CALLS = logger("serve.calls")
 _LOG = logger("serve")
 
-LEFT = 499
+CLIENT_LEFT = 499
 """In the place of a status: the client left before it had the answer. So proxies log it."""
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
@@ -71,7 +71,7 @@ class Observed:
         self.model = ""
         """What the client asks for: a name that the server offers, or a pattern of its. Empty: it
         came to none."""
-        self.status = LEFT
+        self.status = CLIENT_LEFT
         """HTTP status; of a stream that broke off that of its error."""
         self.first_seconds: float | None = None
         """Until the first piece of the answer went out, of what is streamed."""
@@ -97,14 +97,14 @@ class Observed:
                 if event.usage is not None:
                     self.usage = event.usage
                 if event.origin is not None:
-                    self.cost = _cost(event.origin, event.usage, event.native)
+                    self.cost = _compute_cost(event.origin, event.usage, event.native)
             elif type(event) is MessageStarted and event.losses:
                 self.losses = [*self.losses, *event.losses]
             elif type(event) is RunError:
                 self.error = event.error
 
 
-def offered_name(model: str, names: Sequence[str]) -> str:
+def find_offered_name(model: str, names: Sequence[str]) -> str:
     """What a server offers that a client's name stands for: one of its names, else its first
     pattern that fits (`*` stands for any characters), else its first name. So there are no more
     than it offers, whatever clients send."""
@@ -120,13 +120,13 @@ def log_call(call: Observed) -> None:
     if not _CALLS.isEnabledFor(logging.INFO):
         return
     usage = call.usage or Usage()
-    took = f"{call.seconds:.3f} s" + (
+    duration = f"{call.seconds:.3f} s" + (
         "" if call.first_seconds is None else f", first after {call.first_seconds:.3f} s"
     )
     tokens = (
         f", {usage.input_tokens or 0} + {usage.output_tokens or 0} tokens" if call.usage else ""
     )
-    who = f" by {call.caller}" if call.caller else ""
+    caller = f" by {call.caller}" if call.caller else ""
     model = f" {call.model}" if call.model else ""
     _CALLS.info(
         "%s %s %d%s%s, %s%s, %s",
@@ -134,14 +134,14 @@ def log_call(call: Observed) -> None:
         call.path,
         call.status,
         model,
-        who,
-        took,
+        caller,
+        duration,
         tokens,
         call.id,
     )
 
 
-def _cost(origin: Origin, usage: Usage | None, native: Any) -> float | None:
+def _compute_cost(origin: Origin, usage: Usage | None, native: Any) -> float | None:
     from dragoman.cost import call_cost
 
     try:
@@ -240,12 +240,12 @@ def _describe(error: BaseException) -> str:
         provider = getattr(cause, "provider", None)
         origin = f" from {provider}" if provider else ""
         message = cause.message if isinstance(cause, DragomanError) else str(cause)
-        descriptions.append(f"{type(cause).__name__}{origin}: {_plain(message)}")
+        descriptions.append(f"{type(cause).__name__}{origin}: {_redact(message)}")
         cause = cause.__cause__
     return ", caused by ".join(descriptions)
 
 
-def _plain(text: str) -> str:
+def _redact(text: str) -> str:
     """Returns the text on one line, without keys."""
     text = _SECRET.sub("…", text[:_MOST_CHARACTERS])
     return "".join([character if character.isprintable() else " " for character in text])

@@ -9,14 +9,14 @@ from typing import Any, cast
 from dragoman.codec.serving import PURPOSES, KeyPlace, Route
 from dragoman.errors import InvalidRequestError
 from dragoman.json_bytes import Json, JsonMap
-from dragoman.serve.http.places import MethodPath
+from dragoman.serve.http.method_paths import MethodPath
 from dragoman.wires.serving import get_serving
 from dragoman.wires.wire import Wire
 
-__all__ = ["description"]
+__all__ = ["describe_server"]
 
 _NAMES = re.compile(r"\{(\w+)\}")
-_KIND: Mapping[object, str] = {
+_JSON_TYPES: Mapping[object, str] = {
     str: "string",
     bool: "boolean",
     int: "integer",
@@ -36,7 +36,7 @@ _OPERATIONS: JsonMap = {
 }
 
 
-def description(places: Iterable[MethodPath], *, has_keys: bool) -> Json:
+def describe_server(method_paths: Iterable[MethodPath], *, has_keys: bool) -> Json:
     """Returns the OpenAPI document of these places: methods, parameters, keys, bodies and
     answers."""
     from importlib.metadata import PackageNotFoundError, version
@@ -46,16 +46,20 @@ def description(places: Iterable[MethodPath], *, has_keys: bool) -> Json:
     except PackageNotFoundError:
         number = "0"
     paths: dict[str, Json] = {
-        path: {"get": _own(path, summary, content, statuses)}
+        path: {"get": _describe_own_path(path, summary, content, statuses)}
         for path, (summary, content, statuses) in _OPERATIONS.items()
     }
     wires: dict[str, Wire] = {}
-    for place in places:
-        paths.setdefault(place.path, {})[place.method.lower()] = _operation(
-            place, has_keys=has_keys
+    for method_path in method_paths:
+        paths.setdefault(method_path.path, {})[method_path.method.lower()] = _describe_operation(
+            method_path, has_keys=has_keys
         )
-        wires |= {wire.name: wire for wire, _ in place.candidates}
-    keys = {_scheme(key): _security(key) for wire in wires.values() for key in _keys(wire)}
+        wires |= {wire.name: wire for wire, _ in method_path.candidates}
+    keys = {
+        _scheme_name(key): _security_scheme(key)
+        for wire in wires.values()
+        for key in _key_places(wire)
+    }
     return {
         "openapi": "3.1.0",
         "info": {
@@ -67,23 +71,24 @@ def description(places: Iterable[MethodPath], *, has_keys: bool) -> Json:
         "components": {
             "securitySchemes": keys,
             "schemas": {
-                f"{name}_error": _shape(_error(wire)) for name, wire in sorted(wires.items())
+                f"{name}_error": _infer_schema(_sample_error(wire))
+                for name, wire in sorted(wires.items())
             },
         },
         "tags": [{"name": name} for name in sorted(wires)],
     }
 
 
-def _operation(place: MethodPath, *, has_keys: bool) -> Json:
-    wire, route = place.candidates[0]
-    also = list(dict.fromkeys(wire.name for wire, _ in place.candidates))
+def _describe_operation(method_path: MethodPath, *, has_keys: bool) -> Json:
+    wire, route = method_path.candidates[0]
+    wire_names = list(dict.fromkeys(wire.name for wire, _ in method_path.candidates))
     operation: Json = {
-        "operationId": _id(place),
+        "operationId": _operation_id(method_path),
         "summary": PURPOSES.get(route.purpose, route.purpose),
-        "tags": also,
-        "responses": {"200": _answer(wire, route), "default": _refusal(also)},
+        "tags": wire_names,
+        "responses": {"200": _describe_answer(wire, route), "default": _describe_error(wire_names)},
     }
-    if names := _NAMES.findall(place.path):
+    if names := _NAMES.findall(method_path.path):
         operation["parameters"] = [
             {
                 "name": name,
@@ -93,8 +98,10 @@ def _operation(place: MethodPath, *, has_keys: bool) -> Json:
             }
             for name in names
         ]
-    if place.method == "POST":
-        bodies = [body for wire, route in place.candidates if (body := _body(wire, route))]
+    if method_path.method == "POST":
+        bodies = [
+            body for wire, route in method_path.candidates if (body := _body_schema(wire, route))
+        ]
         schema: JsonMap = {"anyOf": bodies} if bodies else {"type": "object"}
         if len(bodies) == 1:
             schema = bodies[0]
@@ -103,12 +110,14 @@ def _operation(place: MethodPath, *, has_keys: bool) -> Json:
             "content": {"application/json": {"schema": schema}},
         }
     if has_keys:
-        names = dict.fromkeys(_scheme(key) for wire, _ in place.candidates for key in _keys(wire))
+        names = dict.fromkeys(
+            _scheme_name(key) for wire, _ in method_path.candidates for key in _key_places(wire)
+        )
         operation["security"] = [{name: []} for name in names]
     return operation
 
 
-def _answer(wire: Wire, route: Route) -> Json:
+def _describe_answer(wire: Wire, route: Route) -> Json:
     if route.method == "HEAD":
         return {"description": "It is there."}
     if route.purpose == "alive":
@@ -119,7 +128,7 @@ def _answer(wire: Wire, route: Route) -> Json:
     return {"description": "The answer.", "content": content}
 
 
-def _refusal(names: Sequence[str]) -> Json:
+def _describe_error(names: Sequence[str]) -> Json:
     shapes = [{"$ref": f"#/components/schemas/{name}_error"} for name in names]
     schema = shapes[0] if len(shapes) == 1 else {"anyOf": shapes}
     return {
@@ -128,7 +137,7 @@ def _refusal(names: Sequence[str]) -> Json:
     }
 
 
-def _own(path: str, summary: str, content: Any, statuses: set[str]) -> Json:
+def _describe_own_path(path: str, summary: str, content: Any, statuses: set[str]) -> Json:
     responses: Json = {status: {"description": summary, "content": content} for status in ("200",)}
     for status in sorted(statuses - {"200"}):
         responses[status] = {"description": "It may not, or does not."}
@@ -139,35 +148,35 @@ def _own(path: str, summary: str, content: Any, statuses: set[str]) -> Json:
     }
 
 
-def _body(wire: Wire, route: Route) -> JsonMap | None:
+def _body_schema(wire: Wire, route: Route) -> JsonMap | None:
     """Returns the JSON Schema of a body, as the wire has it, or None."""
     return get_serving(wire).bodies.get(route.path)
 
 
-def _keys(wire: Wire) -> Sequence[KeyPlace]:
+def _key_places(wire: Wire) -> Sequence[KeyPlace]:
     return get_serving(wire).keys
 
 
-def _scheme(key: KeyPlace) -> str:
+def _scheme_name(key: KeyPlace) -> str:
     return key.kind if key.kind == "bearer" else f"{key.kind}_{key.name}"
 
 
-def _security(key: KeyPlace) -> dict[str, str]:
+def _security_scheme(key: KeyPlace) -> dict[str, str]:
     if key.kind == "bearer":
         return {"type": "http", "scheme": "bearer"}
     return {"type": "apiKey", "in": key.kind, "name": key.name}
 
 
-def _id(place: MethodPath) -> str:
-    slash = " slash" if place.path.endswith("/") else ""
-    return re.sub(r"\W+", "_", f"{place.method.lower()} {place.path}{slash}").strip("_")
+def _operation_id(method_path: MethodPath) -> str:
+    slash = " slash" if method_path.path.endswith("/") else ""
+    return re.sub(r"\W+", "_", f"{method_path.method.lower()} {method_path.path}{slash}").strip("_")
 
 
-def _error(wire: Wire) -> Any:
+def _sample_error(wire: Wire) -> Any:
     return wire.dump_error(InvalidRequestError("what was wrong", provider=None)).body
 
 
-def _shape(value: Any) -> Json:
+def _infer_schema(value: Any) -> Json:
     """Returns a JSON Schema that a value of this shape fits; a text and null may stand for each
     other."""
     if isinstance(value, dict):
@@ -175,11 +184,13 @@ def _shape(value: Any) -> Json:
         return {
             "type": "object",
             "required": list(fields),
-            "properties": {name: _shape(field_value) for name, field_value in fields.items()},
+            "properties": {
+                name: _infer_schema(field_value) for name, field_value in fields.items()
+            },
         }
     if isinstance(value, list):
         return {"type": "array"}
-    type_name = _KIND[type(value)]
+    type_name = _JSON_TYPES[type(value)]
     if type_name == "null":
         return {}
     return {"type": [type_name, "null"] if type_name == "string" else type_name}

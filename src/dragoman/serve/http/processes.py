@@ -15,13 +15,13 @@ from collections.abc import Mapping, Sequence
 
 from dragoman.errors import SettingsError
 
-__all__ = ["check_processes", "process_count"]
+__all__ = ["check_processes", "count_processes"]
 
 _WORKERS = re.compile(r"(?:--workers|-w)=?(\d{1,4})?")
 _SPAWNED = re.compile(r"SpawnProcess-(\d{1,4})")
 
 
-def process_count(
+def count_processes(
     arguments: Sequence[str] | None = None,
     environment: Mapping[str, str] = os.environ,
     process_name: str | None = None,

@@ -105,18 +105,18 @@ def is_needed(message: Message) -> bool:
     if message.origin is None:
         return False
     hidden = any(_is_hidden(piece) for piece in message.content if not isinstance(piece, TextPart))
-    return hidden or any(_own(value.native) for value in (message, *message.content))
+    return hidden or any(_has_native(value.native) for value in (message, *message.content))
 
 
 def pack(message: Message) -> bytes | None:
     """Returns the content of a message's token, or None if it cannot be written."""
     assert message.origin is not None
-    return _write(
+    return _encode_sealed(
         _Sealed(
             message.origin,
             _digest(*_visible(message.content)),
-            _pieces(message.content),
-            _sendable(message.native),
+            _seal_pieces(message.content),
+            _without_response_notes(message.native),
         )
     )
 
@@ -125,8 +125,8 @@ def pack_call(origin: Origin, content: Sequence[Content], since: int) -> bytes |
     """Returns the content of a call's token. `content`: the message as far as the call, its last
     piece; `since`: how many of these pieces the tokens of earlier calls hold."""
     text, pieces_shown = _visible(content[:since])
-    pieces = _pieces(content[since:])
-    return _write(
+    pieces = _seal_pieces(content[since:])
+    return _encode_sealed(
         _Sealed(
             origin, _call_digest(*_visible(content)), pieces, after=(len(text), len(pieces_shown))
         )
@@ -147,7 +147,7 @@ def restore(message: Message, sealed: _Sealed) -> Message | None:
     if sealed.after is not None:
         return None
     pieces_shown = _visible(message.content)[1]
-    for text in _readings(message.content, [sealed]):
+    for text in _candidate_texts(message.content, [sealed]):
         if _digest(text, pieces_shown) == sealed.digest:
             content = tuple(_fill(sealed.pieces, text, pieces_shown))
             return message.replace(content=content, origin=sealed.origin, native=sealed.native)
@@ -158,7 +158,7 @@ def restore_calls(message: Message, sealed: Sequence[_Sealed]) -> Message | None
     """Returns the message as its provider made it, from the tokens of its calls in their order.
     What follows the last of them stays as the client has it."""
     pieces_shown = _visible(message.content)[1]
-    for text in _readings(message.content, sealed):
+    for text in _candidate_texts(message.content, sealed):
         content = _fill_calls(sealed, text, pieces_shown)
         if content is not None:
             return message.replace(content=tuple(content), origin=sealed[0].origin)
@@ -176,17 +176,17 @@ def _fill_calls(
         if token.after is None or token.after[0] < letters or token.after[1] < calls:
             return None
         before, calls_before = token.after
-        content += _plain(text[letters:before], pieces_shown[calls:calls_before])
+        content += _plain_content(text[letters:before], pieces_shown[calls:calls_before])
         letters = before + sum(piece.length for piece in token.pieces if isinstance(piece, _Text))
         calls = calls_before + sum(isinstance(piece, _Shown) for piece in token.pieces)
         if _call_digest(text[:letters], pieces_shown[:calls]) != token.digest:
             return None
         content += _fill(token.pieces, text[before:], pieces_shown[calls_before:])
-    content += _plain(text[letters:], pieces_shown[calls:])
+    content += _plain_content(text[letters:], pieces_shown[calls:])
     return content
 
 
-def _readings(content: Sequence[Content], sealed: Sequence[_Sealed]) -> Iterator[str]:
+def _candidate_texts(content: Sequence[Content], sealed: Sequence[_Sealed]) -> Iterator[str]:
     """Yields the texts that a client's message may hold of what its tokens count: without the blank
     pieces that the tokens hold."""
     # A format keeps blank pieces, and then joins them with the text beside them, or leaves all of
@@ -234,7 +234,7 @@ def _visible(content: Sequence[Content]) -> tuple[str, list[Content]]:
     ]
 
 
-def _plain(text: str, pieces_shown: Sequence[Content]) -> list[Content]:
+def _plain_content(text: str, pieces_shown: Sequence[Content]) -> list[Content]:
     return [*([TextPart(text)] if text else []), *pieces_shown]
 
 
@@ -263,23 +263,26 @@ def _fill(
     return content
 
 
-def _write(sealed: _Sealed) -> bytes | None:
+def _encode_sealed(sealed: _Sealed) -> bytes | None:
     try:
         return _encode(sealed)
     except (TypeError, ValueError, RecursionError, OverflowError):
         return None
 
 
-def _pieces(content: Sequence[Content]) -> tuple[_Text | _Shown | _Hidden, ...]:
-    return tuple([_piece(piece) for piece in content if not isinstance(piece, MarkPart)])
+def _seal_pieces(content: Sequence[Content]) -> tuple[_Text | _Shown | _Hidden, ...]:
+    return tuple([_seal_piece(piece) for piece in content if not isinstance(piece, MarkPart)])
 
 
-def _piece(piece: Content) -> _Text | _Shown | _Hidden:
+def _seal_piece(piece: Content) -> _Text | _Shown | _Hidden:
     if _is_hidden(piece):
-        return _Hidden(msgspec.structs.replace(piece, native=_sendable(piece.native)))
+        return _Hidden(msgspec.structs.replace(piece, native=_without_response_notes(piece.native)))
     if isinstance(piece, TextPart):
-        return _Text(len(piece.text), _sendable(piece.native))
-    return _Shown(_sendable(piece.native), piece.raw if isinstance(piece, ToolCallPart) else None)
+        return _Text(len(piece.text), _without_response_notes(piece.native))
+    return _Shown(
+        _without_response_notes(piece.native),
+        piece.raw if isinstance(piece, ToolCallPart) else None,
+    )
 
 
 def _is_hidden(piece: Content) -> bool:
@@ -291,11 +294,11 @@ def _is_hidden(piece: Content) -> bool:
     )
 
 
-def _own(native: Native) -> bool:
+def _has_native(native: Native) -> bool:
     return any(NOTES not in wire and fields for wire, fields in (native or {}).items())
 
 
-def _sendable(native: Native) -> Native:
+def _without_response_notes(native: Native) -> Native:
     """Returns the native mapping without what stood around the message in a response, which is
     never sent."""
     wires: Json = {}
@@ -313,7 +316,7 @@ def _sendable(native: Native) -> Native:
 
 def _digest(text: str, pieces_shown: Sequence[Content]) -> bytes:
     """Returns a digest of all that every format shows: the text, and the calls in their order."""
-    return _hash(text, [_facts(piece) for piece in pieces_shown])
+    return _hash(text, [_piece_facts(piece) for piece in pieces_shown])
 
 
 def _call_digest(text: str, pieces_shown: Sequence[Content]) -> bytes:
@@ -328,7 +331,7 @@ def _hash(text: str, facts: Sequence[Iterable[Any]]) -> bytes:
     return blake2b(written, digest_size=16).digest()
 
 
-def _facts(piece: Content) -> Iterable[Any]:
+def _piece_facts(piece: Content) -> Iterable[Any]:
     if isinstance(piece, ToolCallPart):
         return piece.name, piece.arguments, piece.raw if piece.state != "complete" else None
     return piece.__struct_config__.tag, isinstance(piece, ToolResultPart)

@@ -49,7 +49,7 @@ __all__ = ["Sealing", "open_messages", "seal_events"]
 _WHY = "what was sealed for it does not open, or the message was changed"
 
 
-class _Open:
+class _OpenMessage:
     """A message that is not at its end."""
 
     def __init__(self, start: MessageStarted) -> None:
@@ -57,7 +57,7 @@ class _Open:
         self.parts: dict[int, Content] = {}
         """Those that are over, and the calls that began."""
         self.last = -1
-        self.held = -1
+        self.sealed_until = -1
         """The index of the last part that a call's token holds."""
         self.ids: dict[int, str] = {}
         """Index of a call → its id with its token."""
@@ -75,7 +75,7 @@ class Sealing:
         self._wire: str = wire.name
         self._sealer, self._owner, self._longest_id = sealer, owner, longest_id
         self._is_idle = self._dump is None and self._dump_call is None and not longest_id
-        self._messages: dict[str, _Open] = {}
+        self._messages: dict[str, _OpenMessage] = {}
 
     def feed(self, event: Event) -> list[Event]:
         """Returns an event as the client gets it: a call with its token, and before the end of a
@@ -83,11 +83,11 @@ class Sealing:
         if type(event) is PartDelta or self._is_idle:
             return [event]
         if isinstance(event, MessageStarted) and event.role is Role.MODEL:
-            self._messages[event.message_id] = _Open(event)
+            self._messages[event.message_id] = _OpenMessage(event)
         elif isinstance(event, PartStarted | PartFinished) and (
             message := self._messages.get(event.message_id)
         ):
-            return [self._part(message, event)]
+            return [self._feed_part(message, event)]
         elif isinstance(event, MessageDropped):
             self._messages.pop(event.message_id, None)
         elif isinstance(event, RunError):
@@ -98,7 +98,7 @@ class Sealing:
             return [*self._seal_message(message, event), event]
         return [event]
 
-    def _part(self, message: _Open, event: PartStarted | PartFinished) -> Event:
+    def _feed_part(self, message: _OpenMessage, event: PartStarted | PartFinished) -> Event:
         message.last = max(message.last, event.index)
         if isinstance(event, PartFinished):
             message.parts[event.index] = event.part
@@ -111,14 +111,14 @@ class Sealing:
         if not isinstance(event.part, ToolCallPart) or event.part.run_by == "provider":
             return event
         message.parts[event.index] = event.part
-        token = self._call_token(message, event.index)
+        token = self._make_call_token(message, event.index)
         return (
             event
             if token is None
-            else msgspec.structs.replace(event, part=self._with(token, message, event))
+            else msgspec.structs.replace(event, part=self._attach_token(token, message, event))
         )
 
-    def _call_token(self, message: _Open, index: int) -> str | None:
+    def _make_call_token(self, message: _OpenMessage, index: int) -> str | None:
         """Returns the token of a call: it holds the message so far, from the call before it that
         has a token."""
         origin = message.start.origin
@@ -129,25 +129,25 @@ class Sealing:
         # A call goes out before its message is whole, so its token can hold only what came before.
         before = [position for position in sorted(message.parts) if position <= index]
         content = [message.parts[position] for position in before]
-        since = sum(position <= message.held for position in before)
+        since = sum(position <= message.sealed_until for position in before)
         if not is_needed(Message(Role.MODEL, tuple(content[since:]), origin=origin)):
             return None
         packed = pack_call(origin, content, since)
         return None if packed is None else self._sealer.seal(packed, self._owner)
 
-    def _with(self, token: str, message: _Open, event: PartStarted) -> Content:
+    def _attach_token(self, token: str, message: _OpenMessage, event: PartStarted) -> Content:
         call = event.part
         assert isinstance(call, ToolCallPart)
         # Some clients bring back nothing but ids.
         if len(call.id) + len(token) <= self._longest_id:
-            message.ids[event.index], message.held = call.id + token, event.index
+            message.ids[event.index], message.sealed_until = call.id + token, event.index
             return msgspec.structs.replace(call, id=call.id + token)
         if self._dump_call is None:
             return call
-        message.held = event.index
+        message.sealed_until = event.index
         return self._dump_call(token, call)
 
-    def _seal_message(self, unfinished: _Open, finish: MessageFinished) -> list[Event]:
+    def _seal_message(self, unfinished: _OpenMessage, finish: MessageFinished) -> list[Event]:
         if self._dump is None:
             return []
         content = tuple([part for _, part in sorted(unfinished.parts.items())])
@@ -200,29 +200,29 @@ def open_messages(
     not open. No token is left in it, nor what is left of one, so that none goes to a provider.
     Without a `sealer` none opens. Where a message has a token and its calls have too, the message's
     counts, which holds all."""
-    out: list[Message] = []
+    opened: list[Message] = []
     losses: list[Loss] = []
     for position, message in enumerate(messages):
         taken = _take_tokens(wire, message)
         if taken is None:
-            out.append(message)
+            opened.append(message)
             continue
         if message.role is not Role.MODEL:
-            out += [taken.message] if taken.message.content else []
+            opened += [taken.message] if taken.message.content else []
             continue
         whole = _open_message(taken, sealer, owner)
         if whole is None:
-            losses.append(Loss(position, taken.place, Lost.signature, _WHY))
+            losses.append(Loss(position, taken.position, Lost.signature, _WHY))
         if whole is not None or taken.message.content:
-            out.append(whole or taken.message)
-    return tuple(out), losses
+            opened.append(whole or taken.message)
+    return tuple(opened), losses
 
 
-class _Taken(msgspec.Struct, frozen=True):
+class _TokenlessMessage(msgspec.Struct, frozen=True):
     """A message without its tokens, and they."""
 
     message: Message
-    place: int
+    position: int
     """The piece that the first of them stood in."""
     tokens: Sequence[str]
     """Those of the message."""
@@ -230,34 +230,38 @@ class _Taken(msgspec.Struct, frozen=True):
     """Those of its calls."""
 
 
-def _take_tokens(wire: Wire, message: Message) -> _Taken | None:
+def _take_tokens(wire: Wire, message: Message) -> _TokenlessMessage | None:
     """Takes the tokens out of a message. Returns None if there is none in it."""
     form = get_serving(wire).seal
     load, load_call = form.load, form.load_call
     content: list[Content] = []
     positions: list[int] = []
-    tokens: list[str] = []
-    calls: list[str] = []
+    message_tokens: list[str] = []
+    call_tokens: list[str] = []
     for index, piece in enumerate(message.content):
         remaining: Content | None = piece
         if isinstance(piece, ToolCallPart | ToolResultPart):
-            remaining, piece_tokens = _without(load_call, piece)
-            calls += piece_tokens if isinstance(piece, ToolCallPart) else ()
+            remaining, piece_tokens = _take_call_tokens(load_call, piece)
+            call_tokens += piece_tokens if isinstance(piece, ToolCallPart) else ()
         elif load is not None and isinstance(token := load(piece), str) and is_sealed(token):
             remaining = None
-            tokens.append(token)
+            message_tokens.append(token)
         if remaining is not piece:
             positions.append(index)
         if remaining is not None:
             content.append(remaining)
     return (
-        _Taken(message.replace(content=tuple(content)), positions[0], tokens, calls)
+        _TokenlessMessage(
+            message.replace(content=tuple(content)), positions[0], message_tokens, call_tokens
+        )
         if positions
         else None
     )
 
 
-def _without(load_call: Any, piece: ToolCallPart | ToolResultPart) -> tuple[Content, list[str]]:
+def _take_call_tokens(
+    load_call: Any, piece: ToolCallPart | ToolResultPart
+) -> tuple[Content, list[str]]:
     """Returns a call, or its result, without the tokens in it, and these."""
     tokens: list[str] = []
     if isinstance(piece, ToolCallPart) and load_call is not None:
@@ -271,7 +275,7 @@ def _without(load_call: Any, piece: ToolCallPart | ToolResultPart) -> tuple[Cont
     return piece, tokens
 
 
-def _open_message(taken: _Taken, sealer: Sealer | None, owner: str) -> Message | None:
+def _open_message(taken: _TokenlessMessage, sealer: Sealer | None, owner: str) -> Message | None:
     """Returns the message as its provider made it, or None if no token of it opens."""
     if sealer is None:
         return None

@@ -61,7 +61,7 @@ async def find_conversation(
     except Exception as failure:  # noqa: BLE001 - a store of the user's raises what it likes
         _LOG.warning(
             "a conversation goes on from its client's copy, since the store of answers failed: %s",
-            _of(failure),
+            _describe_failure(failure),
         )
         return []
 
@@ -94,10 +94,10 @@ async def _save(
         raise
     except Exception as failure:
         # A store of the user may raise anything.
-        raise StoreError(f"the store of answers failed: {_of(failure)}") from failure
+        raise StoreError(f"the store of answers failed: {_describe_failure(failure)}") from failure
 
 
-def _of(failure: Exception) -> str:
+def _describe_failure(failure: Exception) -> str:
     if isinstance(failure, TimeoutError) and not str(failure):
         return "it is slow, or locked by another process"
     return str(failure) or type(failure).__name__

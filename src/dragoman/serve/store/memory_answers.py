@@ -24,7 +24,7 @@ _MOST_BYTES = 256 * 1024 * 1024
 _LONGEST_CHAIN = 10_000
 
 
-class _Kept(NamedTuple):
+class _StoredAnswer(NamedTuple):
     """An answer as it is held."""
 
     number: int
@@ -38,11 +38,11 @@ class _Kept(NamedTuple):
     updated_at: datetime
 
 
-class _Share:
+class _OwnerAnswers:
     """What one owner has."""
 
     def __init__(self) -> None:
-        self.answers: OrderedDict[str, _Kept] = OrderedDict()
+        self.answers: OrderedDict[str, _StoredAnswer] = OrderedDict()
         """The latest last."""
         self.by_key: dict[str, dict[str, None]] = {}
         """Key → ids, the latest last."""
@@ -58,7 +58,7 @@ class MemoryAnswers:
     def __init__(self, *, most: int = _MOST_ANSWERS, most_bytes: int = _MOST_BYTES) -> None:
         """`most`: answers; `most_bytes`: of them as JSON."""
         self._most, self._most_bytes = most, most_bytes
-        self._shares: dict[str, _Share] = {}
+        self._shares: dict[str, _OwnerAnswers] = {}
         self._push: OrderedDict[tuple[str, str], dict[str, Json]] = OrderedDict()
         """Owner and task → where notifications go."""
         self._count = self._bytes = 0
@@ -66,7 +66,7 @@ class MemoryAnswers:
 
     async def save(self, answered: Answered, keys: Sequence[str] = ()) -> None:
         """See `AnswerStore`."""
-        share = self._shares.setdefault(answered.owner, _Share())
+        share = self._shares.setdefault(answered.owner, _OwnerAnswers())
         before = share.answers.get(answered.id)
         all_keys = tuple(dict.fromkeys([*(before.keys if before else ()), *keys]))
         self._remove(answered.owner, answered.id, replaced=True)
@@ -75,7 +75,7 @@ class MemoryAnswers:
         if len(data) > self._most_bytes:
             return
         share = self._shares.setdefault(answered.owner, share)
-        share.answers[answered.id] = _Kept(
+        share.answers[answered.id] = _StoredAnswer(
             next(self._numbers),
             data,
             all_keys,
@@ -105,7 +105,7 @@ class MemoryAnswers:
         """See `AnswerStore`."""
         share = self._shares.get(owner)
         stored = None if share is None else share.answers.get(id)
-        return None if stored is None else self._of(stored)
+        return None if stored is None else self._decode(stored)
 
     async def find(self, owner: str, keys: Iterable[str]) -> Answered | None:
         """See `AnswerStore`."""
@@ -115,8 +115,8 @@ class MemoryAnswers:
 
     async def chain(self, owner: str, id: str, *, most_bytes: int | None = None) -> list[Answered]:  # noqa: A002 the protocol's
         """See `AnswerStore`."""
-        answers = self._shares.get(owner, _Share()).answers
-        stored: dict[str, _Kept] = {}
+        answers = self._shares.get(owner, _OwnerAnswers()).answers
+        stored: dict[str, _StoredAnswer] = {}
         next_id: str | None = id
         while next_id is not None and next_id not in stored and len(stored) < _LONGEST_CHAIN:
             if (answer := answers.get(next_id)) is None:
@@ -124,22 +124,22 @@ class MemoryAnswers:
             stored[next_id] = answer
             next_id = answer.parent
         check_conversation(sum([len(answer.data) for answer in stored.values()]), most_bytes)
-        return [self._of(answer) for answer in reversed(stored.values())]
+        return [self._decode(answer) for answer in reversed(stored.values())]
 
     async def task(self, owner: str, task_id: str) -> list[Answered]:
         """See `AnswerStore`."""
-        share = self._shares.get(owner, _Share())
-        return [self._of(share.answers[run]) for run in share.by_task.get(task_id, {})]
+        share = self._shares.get(owner, _OwnerAnswers())
+        return [self._decode(share.answers[run]) for run in share.by_task.get(task_id, {})]
 
     async def tasks(self, owner: str, wanted: TaskQuery) -> TaskPage:
         """See `AnswerStore`."""
-        share = self._shares.get(owner, _Share())
+        share = self._shares.get(owner, _OwnerAnswers())
         latest = [share.answers[next(reversed(runs))] for runs in reversed(share.by_task.values())]
         matches = sorted(
             [run for run in latest if _is_wanted(run, wanted)], key=lambda run: -run.number
         )
         after = [run for run in matches if wanted.after is None or run.number < wanted.after]
-        page = [(run.number, self._of(run)) for run in after[: wanted.most]]
+        page = [(run.number, self._decode(run)) for run in after[: wanted.most]]
         return TaskPage(page, len(matches), more=len(after) > len(page))
 
     async def save_push(self, owner: str, task_id: str, config: JsonMap) -> None:
@@ -180,8 +180,8 @@ class MemoryAnswers:
     async def close(self) -> None:
         """Nothing is held that others could use."""
 
-    def _of(self, stored: _Kept) -> Answered:
-        return self._decoded.of(stored.number, stored.data)
+    def _decode(self, stored: _StoredAnswer) -> Answered:
+        return self._decoded.decode(stored.number, stored.data)
 
     def _remove_oldest(self, owner: str) -> None:
         self._remove(owner, next(iter(self._shares[owner].answers)))
@@ -221,7 +221,7 @@ class MemoryAnswers:
                 self._push.pop((owner, task), None)
 
 
-def _is_wanted(stored: _Kept, wanted: TaskQuery) -> bool:
+def _is_wanted(stored: _StoredAnswer, wanted: TaskQuery) -> bool:
     return (
         wanted.thread in (None, stored.thread)
         and (wanted.stages is None or stored.stage in wanted.stages)

@@ -123,7 +123,7 @@ def conversation_key(conversation: Iterable[Message], scope: str) -> str:
     visible = [
         message for message in conversation if message.role is not Role.SYSTEM and message.parts
     ]
-    return f"conversation:{_digest(scope, *[_key_of(message) for message in visible])}"
+    return f"conversation:{_digest(scope, *[_message_key(message) for message in visible])}"
 
 
 def keys_of(conversation: Sequence[Message], answer: Sequence[Message], scope: str) -> list[str]:
@@ -133,7 +133,7 @@ def keys_of(conversation: Sequence[Message], answer: Sequence[Message], scope: s
     A call is known by its id, and by what it is and what it answers: many providers number the
     calls of each conversation.
     """
-    before = _key_of(conversation[-1]) if conversation else ""
+    before = _message_key(conversation[-1]) if conversation else ""
     calls = [
         f"call:{_digest(scope, before, call.id, shared_key(Message.model(call)))}"
         for message in answer
@@ -155,7 +155,7 @@ def latest_keys(conversation: Sequence[Message], scope: str) -> list[str]:
     return keys_of(conversation[:last], [conversation[last]], scope)
 
 
-def _key_of(message: Message) -> str:
+def _message_key(message: Message) -> str:
     """Returns the key of a message. Texts that stand beside each other count as one, since clients
     of many formats join them."""
     joined: list[Content] = []
@@ -193,25 +193,25 @@ class DecodedAnswers:
         """`most_bytes`: of the answers as JSON."""
         self._most = most_bytes
         self._bytes = 0
-        self._known: OrderedDict[int, tuple[Answered, int]] = OrderedDict()
+        self._decoded: OrderedDict[int, tuple[Answered, int]] = OrderedDict()
 
     def get(self, number: int) -> Answered | None:
         """An answer, where it is known. May be called from any thread."""
-        entry = self._known.get(number)
+        entry = self._decoded.get(number)
         return None if entry is None else entry[0]
 
-    def of(self, number: int, data: bytes | Answered) -> Answered:
+    def decode(self, number: int, data: bytes | Answered) -> Answered:
         """An answer. `data`: its JSON, or what `get` gave."""
         if isinstance(data, Answered):
-            if number in self._known:
-                self._known.move_to_end(number)
+            if number in self._decoded:
+                self._decoded.move_to_end(number)
             return data
         if (decoded := self.get(number)) is not None:
-            self._known.move_to_end(number)
+            self._decoded.move_to_end(number)
             return decoded
         answered = _ANSWERED.decode(data)
-        self._known[number] = answered, len(data)
+        self._decoded[number] = answered, len(data)
         self._bytes += len(data)
         while self._bytes > self._most:
-            self._bytes -= self._known.popitem(last=False)[1][1]
+            self._bytes -= self._decoded.popitem(last=False)[1][1]
         return answered

@@ -40,14 +40,14 @@ from dragoman.sql.engine import DIALECTS, SqlDialect
 __all__ = ["SqlAnswers", "read_tasks"]
 
 _LONGEST_CHAIN = 10_000
-_PRUNED = 500
+_PRUNED_AT_ONCE = 500
 """Answers that are forgotten in one transaction."""
-_MOST_WAITING = 64 * 1024 * 1024
+_MOST_QUEUED_BYTES = 64 * 1024 * 1024
 _LONGEST_KEY = 400
 """Characters of a key that is kept as it is."""
-_AT_ONCE = 500
+_ROWS_PER_READ = 500
 """Answers that one statement reads."""
-_TRIES = 3
+_ATTEMPTS = 3
 """How often a conversation is read again of which something was replaced meanwhile."""
 
 _SAME = (answers.c.owner == bindparam("of_owner"), answers.c.answer_id == bindparam("of_id"))
@@ -91,18 +91,18 @@ class SqlAnswers:
         """`url`: as in `open_answers`. Nothing is opened before the first use."""
         self._database = Database(url, MIGRATIONS, name="store of answers", failure=StoreError)
         self._decoded = DecodedAnswers()
-        self._waiting = 0
+        self._queued_bytes = 0
         """Bytes that are to be written."""
 
     async def save(self, answered: Answered, keys: Sequence[str] = ()) -> None:
         """See `AnswerStore`. Who stops waiting does not stop the writing, so that what waits for a
         file that is locked is bounded."""
         body = msgspec.json.encode(answered)
-        if self._waiting and self._waiting + len(body) > _MOST_WAITING:
+        if self._queued_bytes and self._queued_bytes + len(body) > _MOST_QUEUED_BYTES:
             raise StoreError(
                 "the store of answers has as much to write as it may: it is slow, or locked by another process"
             )
-        self._waiting += len(body)
+        self._queued_bytes += len(body)
         writing = asyncio.ensure_future(self._write(answered, body, keys))
         writing.add_done_callback(_note_failure)
         await asyncio.shield(writing)
@@ -111,34 +111,36 @@ class SqlAnswers:
         try:
             await self._database.write(lambda connection: _save(connection, answered, body, keys))
         finally:
-            self._waiting -= len(body)
+            self._queued_bytes -= len(body)
 
     async def get(self, owner: str, id: str) -> Answered | None:  # noqa: A002 the protocol's
         """See `AnswerStore`."""
-        same = (answers.c.owner == owner, answers.c.answer_id == _sendable(id))
+        same = (answers.c.owner == owner, answers.c.answer_id == _clean_text(id))
         wanted = select(answers.c.number, answers.c.body).where(*same)
-        return self._one(
+        return self._decode_row(
             await self._database.read(lambda connection: connection.execute(wanted).first())
         )
 
     async def find(self, owner: str, keys: Iterable[str]) -> Answered | None:
         """See `AnswerStore`."""
-        wanted = [_key(key) for key in keys]
-        return self._one(
+        wanted = [_bound_key(key) for key in keys]
+        return self._decode_row(
             await self._database.read(lambda connection: _find(connection, owner, wanted))
         )
 
     async def chain(self, owner: str, id: str, *, most_bytes: int | None = None) -> list[Answered]:  # noqa: A002 the protocol's
         """See `AnswerStore`. Only what was not read before is read whole."""
         rows = await self._database.read(
-            lambda connection: _chain(connection, owner, _sendable(id), self._decoded, most_bytes)
+            lambda connection: _chain(connection, owner, _clean_text(id), self._decoded, most_bytes)
         )
-        return [self._decoded.of(number, data) for number, data in reversed(rows)]
+        return [self._decoded.decode(number, data) for number, data in reversed(rows)]
 
     async def delete(self, owner: str, id: str) -> bool:  # noqa: A002 the protocol's
         """See `AnswerStore`."""
         return bool(
-            await self._database.write(lambda connection: _delete(connection, owner, _sendable(id)))
+            await self._database.write(
+                lambda connection: _delete(connection, owner, _clean_text(id))
+            )
         )
 
     async def prune(self, before: datetime) -> int:
@@ -154,17 +156,19 @@ class SqlAnswers:
     async def task(self, owner: str, task_id: str) -> list[Answered]:
         """See `AnswerStore`."""
         rows = await self._database.read(
-            lambda connection: _read_task(connection, owner, _sendable(task_id))
+            lambda connection: _read_task(connection, owner, _clean_text(task_id))
         )
-        return [self._decoded.of(*row) for row in rows]
+        return [self._decoded.decode(*row) for row in rows]
 
     async def tasks(self, owner: str, wanted: TaskQuery) -> TaskPage:
         """See `AnswerStore`."""
-        thread = None if wanted.thread is None else _key(wanted.thread)
+        thread = None if wanted.thread is None else _bound_key(wanted.thread)
         rows, total = await self._database.read(
             lambda connection: read_tasks(connection, owner, wanted, thread)
         )
-        page = [(number, self._decoded.of(number, body)) for number, body in rows[: wanted.most]]
+        page = [
+            (number, self._decoded.decode(number, body)) for number, body in rows[: wanted.most]
+        ]
         return TaskPage(page, total, more=len(rows) > len(page))
 
     async def save_push(self, owner: str, task_id: str, config: JsonMap) -> None:
@@ -177,12 +181,12 @@ class SqlAnswers:
     async def push_configs(self, owner: str, task_id: str) -> list[Json]:
         """See `AnswerStore`."""
         return await self._database.read(
-            lambda connection: _read_push(connection, owner, _sendable(task_id))
+            lambda connection: _read_push(connection, owner, _clean_text(task_id))
         )
 
     async def delete_push(self, owner: str, task_id: str, id: str) -> None:  # noqa: A002 the protocol's
         """See `AnswerStore`."""
-        task, config_id = _sendable(task_id), _sendable(id)
+        task, config_id = _clean_text(task_id), _clean_text(id)
         await self._database.write(
             lambda connection: _delete_push(connection, owner, task, config_id)
         )
@@ -191,8 +195,8 @@ class SqlAnswers:
         """See `AnswerStore`."""
         await self._database.close()
 
-    def _one(self, row: Row[Any, Any] | None) -> Answered | None:
-        return None if row is None else self._decoded.of(*row)
+    def _decode_row(self, row: Row[Any, Any] | None) -> Answered | None:
+        return None if row is None else self._decoded.decode(*row)
 
 
 def _note_failure(writing: asyncio.Future[None]) -> None:
@@ -210,7 +214,7 @@ def _save(
         "parent": answered.parent,
         "created_at": _microseconds(answered.created_at),
         "body": body,
-        **_task_columns(answered, _key(answered.thread_id or "")),
+        **_task_columns(answered, _bound_key(answered.thread_id or "")),
     }
     dialect = connection.dialect.name
     if dialect == "sqlite":
@@ -224,7 +228,7 @@ def _save(
         same = {"of_owner": answered.owner, "of_id": answered.id}
         old_keys = connection.execute(_TAKE_KEYS, same).scalars().all()
         number = connection.execute(_REPLACE[dialect], values).scalar_one()
-    sendable = [_key(key) for key in wanted_keys if _sendable(key) == key]
+    sendable = [_bound_key(key) for key in wanted_keys if _clean_text(key) == key]
     if all_keys := dict.fromkeys([*old_keys, *sendable]):
         key_rows = [{"owner": answered.owner, "key": key, "number": number} for key in all_keys]
         connection.execute(_INSERT_KEYS, key_rows)
@@ -266,17 +270,17 @@ def _prune(connection: Connection, before: int) -> int:
     old = select(answers.c.number, answers.c.owner, answers.c.parent).where(
         answers.c.created_at < before, ~goes_on
     )
-    count, leaves = 0, connection.execute(old.limit(_PRUNED)).all()
+    count, leaves = 0, connection.execute(old.limit(_PRUNED_AT_ONCE)).all()
     while leaves:
         connection.execute(
             delete(answers).where(answers.c.number.in_([number for number, _, _ in leaves]))
         )
         count += len(leaves)
         parents = [(owner, parent) for _, owner, parent in leaves if parent is not None]
-        if not parents or count >= _PRUNED:
+        if not parents or count >= _PRUNED_AT_ONCE:
             break
         of_these = tuple_(answers.c.owner, answers.c.answer_id).in_(parents)
-        leaves = connection.execute(old.where(of_these).limit(_PRUNED - count)).all()
+        leaves = connection.execute(old.where(of_these).limit(_PRUNED_AT_ONCE - count)).all()
     return count
 
 
@@ -313,15 +317,15 @@ def _chain(
     wanted = select(chain.c.number, chain.c.size).order_by(chain.c.depth)
     bodies = select(answers.c.number, answers.c.body)
     bodies_by_number: dict[int, bytes | Answered | None] = {}
-    for _ in range(_TRIES):
+    for _ in range(_ATTEMPTS):
         rows = connection.execute(wanted).all()
         check_conversation(sum([size for _, size in rows]), most_bytes)
         bodies_by_number = {
             number: bodies_by_number.get(number) or decoded.get(number) for number, _ in rows
         }
         numbers = [number for number, body in bodies_by_number.items() if body is None]
-        for start in range(0, len(numbers), _AT_ONCE):
-            some = answers.c.number.in_(numbers[start : start + _AT_ONCE])
+        for start in range(0, len(numbers), _ROWS_PER_READ):
+            some = answers.c.number.in_(numbers[start : start + _ROWS_PER_READ])
             bodies_by_number.update(
                 [(number, body) for number, body in connection.execute(bodies.where(some))]
             )
@@ -436,15 +440,15 @@ def _microseconds(time: datetime) -> int:
     return int(time.timestamp() * 1_000_000)
 
 
-def _key(text: str) -> str:
+def _bound_key(text: str) -> str:
     """A key as one that an index of Postgres takes, which has room for 2,704 bytes."""
-    text = _sendable(text)
+    text = _clean_text(text)
     if len(text) <= _LONGEST_KEY:
         return text
     return f"{text[:_LONGEST_KEY]}#{blake2b(text.encode(), digest_size=16).hexdigest()}"
 
 
-def _sendable(id: str) -> str:  # noqa: A002 what it is
+def _clean_text(id: str) -> str:  # noqa: A002 what it is
     """An id that a client made up, as one that databases take: Postgres has no NUL, and no text has
     half of a pair of surrogates."""
     text = id.encode("utf-8", "replace").decode()

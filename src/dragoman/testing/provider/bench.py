@@ -1,5 +1,10 @@
-"""What the checks of a provider work with: its record, and agents on it whose model is scripted, or
-the real one."""
+"""`ProviderBench`, which the checks of a provider work with: its record, and agents whose model is
+scripted or real.
+
+Scripted, a `ScriptedServer` answers with the wire's own encoder, so a check covers agent, model,
+HTTP and decoder without a network. Live or with recordings the same checks run, but what a real
+model says is only judged (`require_of_model`): it may err without a fault of the provider.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +53,7 @@ __all__ = [
 ]
 
 KEY = "kit-secret-key"
-"""The key that scripted requests carry."""
+"""The key of scripted requests."""
 _ELSEWHERE = "https://api.conformance.invalid/v1"
 
 Reply = (
@@ -57,26 +62,24 @@ Reply = (
 
 
 class ProviderBench(Bench):
-    """A provider on the bench.
+    """Makes agents of a provider for the checks.
 
-    Scripted, as it is without any of `live`, `transport` and `recordings`, a `ScriptedServer`
-    answers what each check tells it to. Else the agents go to the real server, or over the
-    transport, or get what was recorded, and checks that need a server to fail on purpose are
-    skipped.
+    Without `live`, `transport` or `recordings` the agents talk to a `ScriptedServer` that answers
+    as each check says. With one of them, checks that need a server to fail on purpose are skipped.
 
     Args:
-        provider: a record, or the name of a registered one.
-        live: whether to use the network.
-        transport: in its place.
-        recordings: without these two, a folder of exchanges with a real server, as `transport.Recorder` writes them; each
-            check plays all of them, and needs no key.
-        model: in place of the provider's default model.
+        provider: a record, or the name of a registered provider.
+        live: use the network.
+        transport: use this transport in place of the network.
+        recordings: a folder of exchanges with a real server, as `transport.Recorder` writes
+            them, if neither of the above is given. Each check replays them and needs no key.
+        model: replaces the provider's default model.
         api_key, base_url, headers, environment: as for `Agent`.
         signed: as for `WireBench`.
 
     Raises:
-        SettingsError: there are no such recordings.
-        DecodeError: a file among them is none.
+        SettingsError: the folder has no recordings.
+        DecodeError: a file in the folder is not a recording.
     """
 
     def __init__(
@@ -108,6 +111,7 @@ class ProviderBench(Bench):
             "headers": headers,
             "environment": environment,
         }
+        # A local provider's base URL is a function that starts its server; checks start none.
         record_url = self.provider.base_url
         self.base_url = record_url if isinstance(record_url, str) else _ELSEWHERE
         self.server = ScriptedServer(
@@ -121,19 +125,21 @@ class ProviderBench(Bench):
     def find_skip_reason(self, needs: tuple[str, ...], *, live: bool) -> str | None:
         """See `Bench.lacks`."""
         if not self.scripted and not live:
-            return "it looks at what the server is sent, or needs it to fail: it runs scripted only"
+            return (
+                "it reads what the server receives, or needs it to fail, so it runs scripted only"
+            )
         for need in needs:
             if need not in self.provider.capabilities:
                 return f"{self.provider.display_name} does not declare the capability {need}"
         return None
 
     def is_inconclusive(self, error: Exception) -> bool:
-        """See `Bench.doubts`. A model may fail to fill a schema, or to end in time."""
+        """See `Bench.is_inconclusive`. A real model may fail to fill a schema."""
         return not self.scripted and isinstance(error, TypedOutputError)
 
     def locate_fault(self, error: BaseException) -> str | None:
-        """See `Bench.blames`. What is no fault of the provider's: the caller's key, and recordings
-        of something else."""
+        """See `Bench.locate_fault`. A wrong key and recordings of another model are not the
+        provider's fault."""
         if isinstance(error, AuthenticationError) and not self.scripted:
             names = ", ".join((*self.provider.key_names, *self.provider.auth_names))
             return f"the key ({names or 'api_key, headers'})"
@@ -149,11 +155,11 @@ class ProviderBench(Bench):
         wrap: Callable[[Transport], Transport] = lambda server: server,
         **options: Any,
     ) -> Agent[None]:
-        """Returns an agent on this provider. Scripted, its model answers with `replies`, one a
-        request, the last for ever.
+        """Returns an agent of this provider. Its scripted model answers with one of `replies` per
+        request, and with the last one from then on.
 
-        `model`: in place of the bench's. `vectors`: what it makes of texts, where it is asked for
-        embeddings. `wrap`: puts something around the scripted server. `how`: as for `Agent`.
+        `model`: replaces the bench's model. `vectors`: makes the vector of a text, for embeddings.
+        `wrap`: wraps the scripted server, for example in `Retry`. `options`: as for `Agent`.
         """
         if not self.scripted:
             arguments: Json = {**self._access, "transport": self._transport, **options}
@@ -161,18 +167,20 @@ class ProviderBench(Bench):
         remaining = list(replies) or [make_reply("Nothing was asked for.")]
 
         def reply(request: ModelRequest) -> Message | DragomanError | Answer:
-            scripted = remaining.pop(0) if len(remaining) > 1 else remaining[0]
-            return scripted(request) if callable(scripted) else scripted
+            scripted = remaining[0]
+            if len(remaining) > 1:
+                del remaining[0]
+            if callable(scripted):
+                return scripted(request)
+            return scripted
 
         make_vector: Callable[[str], Vector] = vectors or (lambda _: [0.0])
 
         def embedded(request: EmbeddingsRequest) -> list[Vector] | DragomanError:
             answer = reply(ModelRequest(request.model))
-            return (
-                answer
-                if isinstance(answer, DragomanError)
-                else [make_vector(text) for text in request.texts]
-            )
+            if isinstance(answer, DragomanError):
+                return answer
+            return [make_vector(text) for text in request.texts]
 
         self.server = ScriptedServer(
             self.wire,
@@ -185,36 +193,36 @@ class ProviderBench(Bench):
         return Agent(self._record(model), **arguments)
 
     def require_of_model(self, condition: object, wrong: str) -> None:
-        """Demands something of what the model says. Of a real one it can only be hoped for: there
-        it is `Inconclusive`."""
+        """Requires a condition of what the model says. A real model that does not meet it is
+        `Inconclusive`."""
         if not self.scripted and not condition:
             raise Inconclusive(wrong)
         require(condition, wrong)
 
     def get_request(self, position: int = -1) -> ModelRequest:
-        """Returns a request that the scripted server has read."""
+        """Returns a request that the scripted server read, by default the last."""
         require(self.server.requests, "no request came to the server")
         return self.server.requests[position]
 
     def get_results(self, position: int = -1) -> list[ToolResultPart]:
-        """Returns the results of tools in a request that the scripted server has read."""
+        """Returns the tool results in a request that the scripted server read."""
         return [
             part for message in self.get_request(position).messages for part in message.tool_results
         ]
 
     def get_calls(self) -> list[ToolCallPart]:
-        """Returns the calls in the newest request that the scripted server has read."""
+        """Returns the tool calls in the last request that the scripted server read."""
         return [part for message in self.get_request().messages for part in message.tool_calls]
 
     def find_losses(self, settings: Settings) -> list[Loss]:
-        """Returns what the wire tells of a request with these settings that the provider cannot be
-        told."""
+        """Returns the losses of a request with these settings."""
         losses: list[Loss] = []
         request = ModelRequest(self.model, (Message.user("Hi."),), settings=settings)
         self.wire.dump_request(request, losses=losses, quirks=self.provider.quirks)
         return losses
 
     def _record(self, model: str | None) -> Provider:
+        """Returns the provider's record with models for the checks."""
         embeddings_model = self.provider.embeddings_model or "kit-embeddings-1"
         return msgspec.structs.replace(
             self.provider, chat_model=model or self.model, embeddings_model=embeddings_model
@@ -222,16 +230,16 @@ class ProviderBench(Bench):
 
 
 def load_player(folder: Path | str) -> Player:
-    """Returns a player of all recordings of a folder.
+    """Returns a player of all recordings in a folder.
 
     Raises:
-        SettingsError: there are none.
-        DecodeError: a file among them is none.
+        SettingsError: the folder has none.
+        DecodeError: a file in it is not a recording.
     """
     if not any(Path(folder).glob("*.json")):
-        problem = (
-            "the folder holds no *.json" if Path(folder).is_dir() else "there is no such folder"
-        )
+        problem = "there is no such folder"
+        if Path(folder).is_dir():
+            problem = "the folder has no *.json"
         raise SettingsError(
             f"no recordings in {folder}: {problem}. Make some with --live --record FOLDER"
         )
@@ -239,13 +247,14 @@ def load_player(folder: Path | str) -> Player:
 
 
 provider_check = check_maker(ProviderBench)
-"""Makes a check of a function on a provider's bench. `needs`, `shows`: capabilities."""
+"""Decorator that makes a check from a function of a `ProviderBench`. `needs` and `shows` are
+capabilities."""
 
 
 def make_reply(
     *content: Any, reason: FinishReason | None = None, usage: Usage | None = None
 ) -> Message:
-    """Returns a model's message."""
+    """Returns a finished model message."""
     message = Message.model(*content)
     usual = FinishReason.tool_calls if message.tool_calls else FinishReason.stop
     counted = Usage(input_tokens=11, output_tokens=7, total_tokens=18)
@@ -253,12 +262,12 @@ def make_reply(
 
 
 def make_call(name: str, id: str = "call_kit_1", /, **arguments: Any) -> ToolCallPart:  # noqa: A002
-    """Returns a tool call."""
+    """Returns a tool call with an id of the kit."""
     return ToolCallPart(id, name, arguments)
 
 
 def make_weather_tool(cities: list[str] | None = None) -> Tool:
-    """Returns a tool that tells the weather of a city, and notes which cities it was asked for."""
+    """Returns a tool that tells the weather of a city, and appends each city to `cities`."""
 
     async def get_weather(city: str) -> str:
         if cities is not None:
@@ -271,8 +280,8 @@ def make_weather_tool(cities: list[str] | None = None) -> Tool:
 def reply_with_value(
     value: Any, tools: Sequence[ToolCallPart] = ()
 ) -> Callable[[ModelRequest], Message]:
-    """Returns a model that first calls tools, then gives the value however it is asked for: by a
-    schema or by a tool, bare or in an object that holds it as `result`."""
+    """Returns a reply that first calls `tools`, then gives the value in the form that the request
+    asks for: by a schema or a tool, bare or in an object under `result`."""
 
     def reply(request: ModelRequest) -> Message:
         schemas = {
@@ -282,7 +291,10 @@ def reply_with_value(
         if tools and not answered and all(tool_call.name in schemas for tool_call in tools):
             return make_reply(*tools)
         schema = request.output_schema or schemas.get("return_result", {})
-        output = {"result": value} if [*schema.get("properties", {})] == ["result"] else value
+        output = value
+        # A type that is not an object is wrapped in `{"result": …}`.
+        if [*schema.get("properties", {})] == ["result"]:
+            output = {"result": value}
         if request.output_schema is None and "return_result" in schemas:
             return make_reply(ToolCallPart("call_kit_result", "return_result", output))
         return make_reply(msgspec.json.encode(output).decode())

@@ -13,6 +13,7 @@ from dragoman.errors import AuthenticationError
 from dragoman.model.strings import ModelString, parse_model_string
 from dragoman.providers.address import find_base_url
 from dragoman.providers.keys import find_key, request_headers
+from dragoman.providers.provider import Provider
 from dragoman.testing.check import Skipped, require, require_equal
 from dragoman.testing.provider.bench import KEY, ProviderBench, make_reply, provider_check
 
@@ -53,13 +54,20 @@ def records_are_complete(bench: ProviderBench) -> None:
         record.quirks is None or quirks_class is None or isinstance(record.quirks, quirks_class),
         f"`quirks` must be a Quirks record of the wire {record.wire} and is {type(record.quirks).__name__}",
     )
+    _require_capabilities(record)
+    _require_urls(record)
+
+
+def _require_capabilities(record: Provider) -> None:
+    """Requires that capabilities exist, and that the record has what they need."""
     can = record.capabilities
     require(
         Capability.chat in can or Capability.embeddings in can,
         "`capabilities` has neither chat nor embeddings",
     )
     require(
-        can <= set(Capability), f"`capabilities` has what is none: {sorted(can - set(Capability))}"
+        can <= set(Capability),
+        f"`capabilities` has unknown entries: {sorted(can - set(Capability))}",
     )
     needed = {Capability.parallel_tools, Capability.forced_tools} & can
     require(not needed or Capability.tools in can, f"{sorted(needed)} is declared without tools")
@@ -75,14 +83,15 @@ def records_are_complete(bench: ProviderBench) -> None:
         Capability.models not in can or record.models is not None or record.models_path is not None,
         "the capability models is declared, and both `models_path` and `models` are None: say where models are listed",
     )
+
+
+def _require_urls(record: Provider) -> None:
+    """Requires an HTTP base URL and a path for models that can be joined."""
     url = record.base_url
-    require(
-        not isinstance(url, str) or url.startswith(("http://", "https://")),
-        f"`base_url` is no HTTP URL: {url}",
-    )
-    require(
-        not isinstance(url, str) or not url.endswith("/"), f"`base_url` ends with a slash: {url}"
-    )
+    # Of a function or None nothing can be said before a request.
+    if isinstance(url, str):
+        require(url.startswith(("http://", "https://")), f"`base_url` is not an HTTP URL: {url}")
+        require(not url.endswith("/"), f"`base_url` ends with a slash: {url}")
     require(
         record.models_path is None or record.models_path.startswith("/"),
         "`models_path` must begin with a slash",

@@ -147,14 +147,15 @@ async def usage_is_reported_once(bench: ProviderBench) -> None:
 def _list_unread_fields(messages: Sequence[Message]) -> list[str]:
     """Returns the names of response fields that the wire keeps in `native` without a neutral place,
     and the types of its `ProviderPart`s."""
-    holders = [*messages, *(part for message in messages for part in message.content)]
-    rooms = [room for holder in holders for room in (holder.native or {}).items()]
-    own_fields = [if_object(room) for key, room in rooms if not key.endswith(NOTES)]
-    noted = [if_object(room) for key, room in rooms if key.endswith(NOTES)]
-    layers = [
-        *own_fields,
-        *(if_object(notes.get(field)) for notes in noted for field in ("message", "response")),
-    ]
-    kinds = [holder.kind for holder in holders if isinstance(holder, ProviderPart)]
-    names = [name for layer in layers for name in layer]
-    return [*dict.fromkeys([*kinds, *names])]
+    names: list[str] = []
+    for holder in (*messages, *(part for message in messages for part in message.content)):
+        if isinstance(holder, ProviderPart):
+            names.append(holder.kind)
+        for key, value in (holder.native or {}).items():
+            fields = if_object(value)
+            # Notes hold the fields of the response around a message; native itself those of a part.
+            if key.endswith(NOTES):
+                names += [*if_object(fields.get("message")), *if_object(fields.get("response"))]
+            else:
+                names += fields
+    return [*dict.fromkeys(names)]

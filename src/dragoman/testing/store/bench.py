@@ -44,9 +44,9 @@ class StoreBench(Bench):
 
     def find_skip_reason(self, needs: tuple[str, ...], *, live: bool) -> str | None:  # noqa: ARG002 - a store has no server
         """See `Bench.lacks`."""
-        return (
-            "stores of one process share nothing" if "shared" in needs and not self.shared else None
-        )
+        if "shared" in needs and not self.shared:
+            return "stores of one process share nothing"
+        return None
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[Store, None]:

@@ -232,7 +232,7 @@ def find_fault(events: Iterable[Event], *, corrupt: bool = False) -> str | None:
                 open_parts[id_, index][1].append(delta)
             case PartFinished(message_id=id_, index=index, part=part):
                 if (id_, index) in closed_parts and isinstance(part, ThinkingPart):
-                    # an amended signature
+                    # Providers may amend a signature after the thinking has ended.
                     continue
                 if (id_, index) not in open_parts:
                     return f"part {index} of the message {id_!r} is finished and was not open"

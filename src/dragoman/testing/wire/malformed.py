@@ -138,9 +138,9 @@ def _corrupt_payload(payload: Any) -> list[Any]:
     if isinstance(payload, list):
         entries = cast("list[Any]", payload)
         for index, entry in enumerate(entries):
-            roleless: list[Any] = (
-                [{**cast("Json", entry), "role": 5}] if isinstance(entry, dict) else []
-            )
+            roleless: list[Any] = []
+            if isinstance(entry, dict):
+                roleless = [{**cast("Json", entry), "role": 5}]
             spoilt += [
                 [*entries[:index], bad, *entries[index + 1 :]] for bad in (*wrong, *roleless)
             ]

@@ -48,12 +48,11 @@ def memory_changes_nothing(bench: WireBench) -> None:
 def _dump_http(bench: WireBench, request: ModelRequest, history: History | None) -> Json:
     """Returns everything that a request sends, with its losses, by name."""
     losses: list[Loss] = []
-    turn = (
-        None
-        if history is None
-        else history.turn(request.messages, request.tools, ORIGIN, bench.name)
-    )
-    options: Json = {} if turn is None else {"history": turn}
+    options: Json = {}
+    if history is not None:
+        turn = history.turn(request.messages, request.tools, ORIGIN, bench.name)
+        if turn is not None:
+            options["history"] = turn
     http = bench.wire.dump_http(request, target=ORIGIN, losses=losses, **options)
     body = round_trip_json(http.body, "dump_http")
     fields = list(cast("Json", body)) if isinstance(body, dict) else []

@@ -192,11 +192,9 @@ def _round_trip_body(
 
 def _simplify_tool(tool: ToolSpec | ServerTool) -> Any:
     """Returns what must survive of a tool: name, description and schema."""
-    return (
-        (tool.name, tool.description, _simplify_schema(tool.input_schema))
-        if isinstance(tool, ToolSpec)
-        else tool
-    )
+    if isinstance(tool, ToolSpec):
+        return tool.name, tool.description, _simplify_schema(tool.input_schema)
+    return tool
 
 
 def _simplify_schema(schema: Any) -> Any:

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import cast
 
 from dragoman.errors import OverloadedError, StreamCutError
-from dragoman.event import MessageFinished, PartDelta, RunError
+from dragoman.event import (
+    Event,
+    MessageFinished,
+    MessageStarted,
+    PartDelta,
+    PartStarted,
+    RunError,
+)
 from dragoman.fold import compact, fold
 from dragoman.message import FinishReason, Message, ToolCallPart
 from dragoman.testing.check import require, require_equal
@@ -85,22 +93,13 @@ def arguments_in_pieces_are_complete(bench: WireBench) -> None:
     ]
     answer = Message.model(*calls).replace(finish_reason=FinishReason.tool_calls)
     in_turn = make_stream_events(answer, piece=1)
-    aside = [event for event in in_turn if isinstance(event, PartDelta)]
-    others = [event for event in in_turn if not isinstance(event, PartDelta)]
-    begun = [event for event in others if type(event).__name__ in ("MessageStarted", "PartStarted")]
-    ended = [event for event in others if event not in begun]
-    side_by_side = [
-        *begun,
-        *[event for group in _interleave_deltas(aside) for event in group],
-        *ended,
-    ]
-    for order, events in (("in turn", in_turn), ("side by side", side_by_side)):
+    for order, events in (("in turn", in_turn), ("interleaved", _interleave_parts(in_turn))):
         loaded = bench.fold_message(
             bench.decode(split_bytes(bench.encode(events), 5)), f"a stream of calls {order}"
         )
-        messages = [(call.name, call.arguments, call.state) for call in loaded.tool_calls]
+        loaded_calls = [(call.name, call.arguments, call.state) for call in loaded.tool_calls]
         require_equal(
-            messages,
+            loaded_calls,
             [(call.name, call.arguments, "complete") for call in calls],
             f"the calls that were streamed {order}",
         )
@@ -171,12 +170,19 @@ def errors_in_streams_are_events(bench: WireBench) -> None:
     )
 
 
-def _interleave_deltas(deltas: list[PartDelta]) -> list[list[PartDelta]]:
-    """Returns the deltas in groups that take one delta of each part in turn."""
-    by_part: dict[int, list[PartDelta]] = {}
-    for delta in deltas:
-        by_part.setdefault(delta.index, []).append(delta)
-    longest = max(map(len, by_part.values()))
-    return [
-        [part[turn] for part in by_part.values() if turn < len(part)] for turn in range(longest)
-    ]
+def _interleave_parts(events: list[Event]) -> list[Event]:
+    """Returns the events of a message with all parts open at once: first the starts, then one delta
+    of each part in turn, then the ends."""
+    starts: list[Event] = []
+    ends: list[Event] = []
+    deltas_by_part: dict[int, list[PartDelta]] = {}
+    for event in events:
+        if isinstance(event, PartDelta):
+            deltas_by_part.setdefault(event.index, []).append(event)
+        elif isinstance(event, MessageStarted | PartStarted):
+            starts.append(event)
+        else:
+            ends.append(event)
+    rounds = zip_longest(*deltas_by_part.values())
+    deltas = [delta for deltas in rounds for delta in deltas if delta is not None]
+    return [*starts, *deltas, *ends]

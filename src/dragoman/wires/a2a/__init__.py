@@ -14,7 +14,7 @@ agents are read too; what is written is 1.0.
 from importlib import import_module
 from typing import Any
 
-from dragoman.wires.a2a.decode import decoder, load_response, member
+from dragoman.wires.a2a.decode import decoder, load_response, split_member
 from dragoman.wires.a2a.encode import dump_response, encoder, envelope, ping, stream_type
 from dragoman.wires.a2a.errors import (
     FAULTS,
@@ -25,31 +25,31 @@ from dragoman.wires.a2a.errors import (
     rest_error,
     rpc_error,
 )
-from dragoman.wires.a2a.interrupts import answered
+from dragoman.wires.a2a.interrupts import answer_from_words
 from dragoman.wires.a2a.messages import dump_messages, load_messages, votes
 from dragoman.wires.a2a.old import OLD_REST, OLD_RPC, OldBinding, new_params, old_card
 from dragoman.wires.a2a.quirks import EXTENSION, NAME, REPLY, Quirks
 from dragoman.wires.a2a.runs import (
     OLD_METHODS,
+    assign_task,
     dump_run,
-    framed,
-    in_task,
+    frame_object,
     load_run,
     routes,
     rpc_failure,
     rpc_request,
     rpc_result,
-    task_of,
+    task_id_of,
 )
 from dragoman.wires.a2a.serving import CARD_PATH, MEDIA_TYPES, bodies, dump_card
 from dragoman.wires.a2a.tasks import (
     NO_STATE,
     STAGES,
-    aggregated,
-    cancelled,
+    aggregate_task,
+    cancel_task,
     dump_task,
+    find_reply,
     load_task,
-    reply_of,
 )
 from dragoman.wires.a2a.tools import TOOL_CALLS_KEY, TOOL_RESULTS_KEY
 
@@ -74,7 +74,7 @@ _SEED = frozenset(
         "get_agui_event_type_from_task_status_update",
     ]
 )
-"""The conversions of the documents of the year 2025, by the names that those give them."""
+"""Names of the conversions that documents of the year 2025 define."""
 
 
 # They stand in a format, and formats stand above wires: an import at the top would turn that round,
@@ -88,7 +88,7 @@ def __getattr__(name: str) -> Any:
 
 __all__ = ["EXTENSION", "REPLY", "Quirks", "name"]
 __all__ += ["load_messages", "dump_messages", "votes"]
-__all__ += ["load_run", "dump_run", "routes", "answered"]
+__all__ += ["load_run", "dump_run", "routes", "answer_from_words"]
 __all__ += [
     "decoder",
     "load_response",
@@ -97,9 +97,17 @@ __all__ += [
     "dump_response",
     "stream_type",
     "ping",
-    "member",
+    "split_member",
 ]
-__all__ += ["NO_STATE", "STAGES", "dump_task", "load_task", "aggregated", "cancelled", "reply_of"]
+__all__ += [
+    "NO_STATE",
+    "STAGES",
+    "dump_task",
+    "load_task",
+    "aggregate_task",
+    "cancel_task",
+    "find_reply",
+]
 __all__ += [
     "FAULTS",
     "load_error",
@@ -109,7 +117,15 @@ __all__ += [
     "rest_error",
     "rpc_error",
 ]
-__all__ += ["OLD_METHODS", "rpc_request", "rpc_result", "rpc_failure", "framed"]
-__all__ += ["OLD_REST", "OLD_RPC", "OldBinding", "new_params", "old_card", "in_task", "task_of"]
+__all__ += ["OLD_METHODS", "rpc_request", "rpc_result", "rpc_failure", "frame_object"]
+__all__ += [
+    "OLD_REST",
+    "OLD_RPC",
+    "OldBinding",
+    "new_params",
+    "old_card",
+    "assign_task",
+    "task_id_of",
+]
 __all__ += ["CARD_PATH", "MEDIA_TYPES", "bodies", "dump_card"]
 __all__ += ["TOOL_CALLS_KEY", "TOOL_RESULTS_KEY"]

@@ -45,7 +45,7 @@ __all__ = ["decoder", "dump_cancel", "dump_http", "dump_request", "load_error", 
 
 name = NAME
 _OUTPUT = ("text/plain", "application/json", "image/*", "audio/*", "application/pdf")
-"""What is read of an answer."""
+"""Media types that the client reads in an answer."""
 _SPEAKERS: Mapping[Role, str] = {
     Role.SYSTEM: "Instructions",
     Role.USER: "User",
@@ -61,7 +61,7 @@ _LOST: Mapping[type, Lost] = {
     ThinkingPart: Lost.thinking,
     ProviderPart: Lost.provider,
 }
-"""What is not told, or in words alone, of what others said."""
+"""Type of a piece → the loss, if it is only described in words or left out."""
 
 
 def dump_request(
@@ -71,7 +71,8 @@ def dump_request(
     quirks: Any = None,
     losses: list[Loss] | None = None,
 ) -> Json:
-    """A request → the parameters of `SendMessage`. Options are further fields of them."""
+    """Returns the parameters of `SendMessage` for a request. Its options become further fields of
+    them."""
     peer = _quirks_of(quirks)
     if losses is None:
         losses = []
@@ -84,8 +85,8 @@ def dump_request(
         native=OWN.note({"taskId": turns.waits} if turns.waits else None),
     )
     if peer.extras:
-        run_request = _with_carried(run_request, request)
-    losses += _unsent(request, run_request.tools)
+        run_request = _add_carried(run_request, request)
+    losses += _find_losses(request, run_request.tools)
     params = dump_run(run_request)
     message = if_object(params["message"])
     message["messageId"] = f"{run_request.run_id or 'message'}-{len(request.messages)}"
@@ -98,11 +99,15 @@ def dump_request(
 
 
 def _quirks_of(quirks: Any) -> Quirks:
-    return quirks if isinstance(quirks, Quirks) else Quirks()
+    """Returns the peer's quirks, or the defaults if the caller passed none."""
+    if isinstance(quirks, Quirks):
+        return quirks
+    return Quirks()
 
 
-def _with_carried(run_request: RunRequest, request: ModelRequest) -> RunRequest:
-    """Returns the request with what our extension carries to agents that know it."""
+def _add_carried(run_request: RunRequest, request: ModelRequest) -> RunRequest:
+    """Returns the run request with the tools, context, state and settings that the extension
+    carries."""
     tools = tuple([tool for tool in request.tools if isinstance(tool, ToolSpec)])
     run_request = run_request.replace(tools=tools)
     if request.run is not None:
@@ -112,12 +117,12 @@ def _with_carried(run_request: RunRequest, request: ModelRequest) -> RunRequest:
     return run_request
 
 
-def _unsent(request: ModelRequest, sent: Sequence[ToolSpec]) -> list[Loss]:
-    """Returns what the protocol, or the agent, has no field for."""
+def _find_losses(request: ModelRequest, sent_tools: Sequence[ToolSpec]) -> list[Loss]:
+    """Returns a loss for each tool that is not sent, and for an output schema."""
     losses = [
         Loss(None, None, Lost.tool, "the agent takes no tools of its clients", tool.name)
         for tool in request.tools
-        if tool not in sent
+        if tool not in sent_tools
     ]
     if request.output_schema is not None:
         losses.append(Loss(None, None, Lost.output_schema, "A2A has no field for it"))
@@ -125,13 +130,16 @@ def _unsent(request: ModelRequest, sent: Sequence[ToolSpec]) -> list[Loss]:
 
 
 def _unheard_messages(turns: AgentTurns, losses: list[Loss]) -> list[Message]:
-    """Returns what the agent has not heard: what its user says now, and before it, in words, what
-    was said by others and to them."""
+    """Returns the messages that the agent does not know yet, as the user's.
+
+    What the user says now is sent as it is. Messages from elsewhere since the agent's last answer
+    are joined to one text that goes before it.
+    """
     messages = turns.messages[turns.known :]
     start = last_index(messages, lambda message: message.role is not Role.USER) + 1
     calls = {call.id for message in turns.messages[: turns.known] for call in message.tool_calls}
     texts: list[str] = []
-    sent: list[Message] = []
+    new_messages: list[Message] = []
     for index, message in enumerate(messages):
         # What its user says now is sent as it is, but for results of calls that others made.
         as_is = [
@@ -143,21 +151,35 @@ def _unheard_messages(turns: AgentTurns, losses: list[Loss]) -> list[Message]:
         # A message of which nothing is left was told in words as a whole.
         pieces = tuple(compress(message.content, as_is))
         if pieces or not message.content:
-            sent.append(message.replace(content=pieces))
+            new_messages.append(message.replace(content=pieces))
     if texts:
-        sent = [Message.user("What was said before:\n\n" + "\n\n".join(texts)), *sent]
-    return sent
+        new_messages = [
+            Message.user("What was said before:\n\n" + "\n\n".join(texts)),
+            *new_messages,
+        ]
+    return new_messages
 
 
-def _retell(message: Message, as_is: Sequence[bool], number: int, losses: list[Loss]) -> str:
-    """Returns in words what is not sent `as_is` of a message. `number`: its index in the
-    conversation."""
+def _retell(
+    message: Message,
+    as_is: Sequence[bool],
+    number: int,
+    losses: list[Loss],
+) -> str:
+    """Returns the text that stands for the pieces of a message that are not sent as they are.
+
+    Args:
+        message: the message.
+        as_is: for each piece, True if it is sent unchanged.
+        number: index of the message in the conversation, for losses.
+        losses: grows with each piece that becomes words.
+    """
     why = "what was said to others is told an agent of A2A in words"
     texts: list[str] = []
     for index, (piece, is_sent) in enumerate(zip(message.content, as_is, strict=True)):
         if is_sent:
             continue
-        texts.append(_words_of(piece))
+        texts.append(_describe_piece(piece))
         if (lost := _LOST.get(type(piece))) is not None:
             losses.append(Loss(number, index, lost, why))
     if message.role is Role.SYSTEM:
@@ -165,20 +187,28 @@ def _retell(message: Message, as_is: Sequence[bool], number: int, losses: list[L
     return "\n".join(filter(None, texts))
 
 
-def _words_of(piece: Content) -> str:
+def _describe_piece(piece: Content) -> str:
+    """Returns a piece of content in words, or an empty text if words cannot hold it."""
     if isinstance(piece, TextPart):
         return piece.text
     if isinstance(piece, ToolCallPart):
-        arguments = arguments_text(piece) if piece.state == "complete" else piece.raw
+        if piece.state == "complete":
+            arguments = arguments_text(piece)
+        else:
+            arguments = piece.raw
         return f"[calls {piece.name} with {arguments}]"
     if isinstance(piece, ToolResultPart):
         return f"[{piece.name or piece.id} gave {result_text(piece)}]"
-    return f"[{media_label(piece)}]" if isinstance(piece, _FILES) else ""
+    if isinstance(piece, _FILES):
+        return f"[{media_label(piece)}]"
+    return ""
 
 
 def _plain_parts(run_request: RunRequest, parts: list[Any]) -> list[Any]:
-    """Returns the parts for an agent that does not know our extension. It is answered in words;
-    results are told as older agents have them."""
+    """Returns the parts for an agent that does not know the extension.
+
+    Answers to questions become words, and tool results the `tool_results` list of older agents.
+    """
     answers: list[Any] = [_plain_answer(resume) for resume in run_request.resume]
     results = [
         {"call_id": result.id, "name": result.name, "output": result_text(result)}
@@ -187,17 +217,21 @@ def _plain_parts(run_request: RunRequest, parts: list[Any]) -> list[Any]:
     ]
     if results:
         answers.append({"data": {TOOL_RESULTS_KEY: results}})
-    others = [part for part in parts[len(run_request.resume) :] if not _is_result(part)]
-    return [*answers, *others] or [{"text": ""}]
+    other_parts = [part for part in parts[len(run_request.resume) :] if not _is_result(part)]
+    return [*answers, *other_parts] or [{"text": ""}]
 
 
 def _plain_answer(resume: Resume) -> Json:
+    """Returns the part that answers a question in words: "yes", "no", "cancelled", or the value
+    itself."""
     payload = if_object(resume.payload)
     if resume.status == "cancelled":
         return {"text": "cancelled"}
     if "approved" not in payload:
         value = payload.get("value")
-        return {"text": value} if isinstance(value, str) else {"data": value}
+        if isinstance(value, str):
+            return {"text": value}
+        return {"data": value}
     if payload["approved"] is True:
         return {"text": "yes"}
     reason = payload.get("reason")
@@ -205,6 +239,7 @@ def _plain_answer(resume: Resume) -> Json:
 
 
 def _is_result(part: Any) -> bool:
+    """True if a part is a data part with a tool result."""
     return if_object(if_object(part).get("data")).get("type") == RESULT
 
 
@@ -215,22 +250,31 @@ def dump_http(
     quirks: Any = None,
     losses: list[Loss] | None = None,
 ) -> HttpRequest:
-    """A request as it is sent to the agent's URL."""
+    """Returns the HTTP request that asks the agent, by the binding and version that it speaks."""
     peer = _quirks_of(quirks)
     params = dump_request(request, target=target, quirks=peer, losses=losses)
-    method = "SendStreamingMessage" if peer.streams else "SendMessage"
+    method = "SendMessage"
+    if peer.streams:
+        method = "SendStreamingMessage"
     path = f"/message:{'stream' if peer.streams else 'send'}"
-    http = _request(method, path, params, peer)
+    http = _http_request(method, path, params, peer)
     return HttpRequest(http.path, http.headers, http.body, retries=request.retries)
 
 
 def dump_cancel(task_id: str, quirks: Any = None) -> HttpRequest:
-    """The request that ends a task."""
+    """Returns the HTTP request that cancels a task."""
     peer = _quirks_of(quirks)
-    return _request("CancelTask", f"/tasks/{task_id}:cancel", {"id": task_id}, peer)
+    return _http_request("CancelTask", f"/tasks/{task_id}:cancel", {"id": task_id}, peer)
 
 
-def _request(method: str, path: str, params: Json, peer: Quirks) -> HttpRequest:
+def _http_request(
+    method: str,
+    path: str,
+    params: Json,
+    peer: Quirks,
+) -> HttpRequest:
+    """Returns the HTTP request for a method, with the protocol's version and extension in its
+    headers."""
     headers = {"accept": "application/json"}
     if method == "SendStreamingMessage":
         headers["accept"] = "text/event-stream"
@@ -255,5 +299,11 @@ def decoder(
 ) -> AnswerDecoder:
     """See `AgentClient.decoder`."""
     run = decode.decoder(origin=origin)
-    answer = AgentAnswer(OWN, origin=origin, new_id=new_id, tools=tools, task=lambda: run.task_id)
+    answer = AgentAnswer(
+        OWN,
+        origin=origin,
+        new_id=new_id,
+        tools=tools,
+        task=lambda: run.task_id,
+    )
     return AnswerDecoder(run, answer)

@@ -35,24 +35,24 @@ __all__ = [
     "START",
     "canonical_type",
     "compact_messages",
-    "continuation",
-    "field",
+    "new_text",
+    "read_field",
     "get_agui_event_type_from_a2a_message",
-    "holds",
+    "continues_text",
     "merge_arguments",
     "parts_of",
     "reduce_entries",
     "role_name",
-    "text_in",
+    "find_text",
     "tool_calls_of",
     "tool_results_of",
 ]
 
 Calls = Sequence[tuple[str, Any]]
-"""Id of each call, and its arguments."""
+"""The id and the arguments of each call."""
 _TRIES = 20
-"""How many answers that were cut may stand before one whose chunks hold only what is new: a bound
-of the work."""
+"""Bound of the work: at most this many cut answers may precede one whose chunks hold only new
+text."""
 CONTENT = "TextMessageContentEvent"
 CHUNK = "TextMessageChunkEvent"
 END = "TextMessageEndEvent"
@@ -61,34 +61,34 @@ ARGS = "ToolCallArgsEvent"
 RESULT = "ToolCallResultEvent"
 
 KINDS = (CONTENT, CHUNK, END, START, ARGS, RESULT)
-"""All types of messages."""
+"""All canonical types of messages."""
 
 
 class Entry(msgspec.Struct, frozen=True):
-    """One event of a stream, as far as compaction reads it."""
+    """One event of a stream, reduced to what compaction needs."""
 
-    kind: str
-    """Canonical type; any other is passed on."""
+    event_type: str
+    """Canonical type. An unknown one is passed through."""
     text: str = ""
     calls: Calls = ()
 
 
 class Remaining:
-    """An entry that stays."""
+    """An entry that stays after compaction."""
 
     __slots__ = ("arguments", "index", "is_text")
 
     def __init__(self, index: int, *, is_text: bool = False) -> None:
         self.index = index
         self.is_text = is_text
-        """It stays as the end of an answer: a chunk behind which no end came, or the text of a call
-        that came again without it."""
+        """True if only its text stays: a chunk without an end, or the text of a call that was
+        repeated without it."""
         self.arguments: dict[str, Json] = {}
-        """Id of a call → its arguments, where they came in pieces."""
+        """Call id → its merged arguments, if they arrived in pieces."""
 
 
 def reduce_entries(entries: Sequence[Entry]) -> list[Remaining]:
-    """The entries that stay, in their order (T-20 to T-28)."""
+    """Returns the entries that stay after compaction, in stream order (T-20 to T-28)."""
     compaction = _Compaction(entries)
     for index, entry in enumerate(entries):
         compaction.add(index, entry)
@@ -96,62 +96,74 @@ def reduce_entries(entries: Sequence[Entry]) -> list[Remaining]:
 
 
 class _Compaction:
+    """The state of one compaction: the entries so far, and which of them stay."""
+
     def __init__(self, entries: Sequence[Entry]) -> None:
         self._entries = entries
         self._remaining: dict[int, Remaining] = {}
         self._chunks: list[int] = []
-        """Indexes of chunks whose text no later entry holds yet."""
+        """Indexes of chunks whose text no later entry repeats yet."""
         self._repeatable: dict[str, Remaining] = {}
-        """Id of a call → where it stays, while the same answer may still say it again."""
+        """Call id → the entry that stays, while the same answer may repeat the call."""
         self._calls: dict[str, Remaining] = {}
-        """Id of a call → where it stays, while its arguments may go on."""
+        """Call id → the entry that stays, while more of its arguments may arrive."""
         self._early: dict[str, Json] = {}
-        """Id of a call that did not come yet → its arguments."""
+        """Id of a call that has not arrived → its arguments."""
 
     def add(self, index: int, entry: Entry) -> None:
-        if entry.kind == CHUNK:
+        """Adds the next entry of the stream."""
+        if entry.event_type == CHUNK:
             self._add_chunk(index, entry.text)
-        elif entry.kind == ARGS:
+        elif entry.event_type == ARGS:
             self._add_arguments(entry.calls)
         else:
-            if entry.kind in (START, END):
-                self._cover(entry.text)
-            if entry.kind in (CONTENT, RESULT):
-                self._begin_turn(keeps_early=entry.kind == RESULT)
+            if entry.event_type in (START, END):
+                self._drop_repeated(entry.text)
+            if entry.event_type in (CONTENT, RESULT):
+                self._begin_turn(keeps_early=entry.event_type == RESULT)
             remaining = self._remaining[index] = Remaining(index)
-            if entry.kind == START:
+            if entry.event_type == START:
                 self._add_start(remaining, entry)
-            elif entry.kind == END:
+            elif entry.event_type == END:
                 self._repeatable.clear()
 
     def end(self) -> list[Remaining]:
-        self._keep(self._chunks)
+        """Ends the stream. Returns the entries that stay."""
+        self._keep_cut(self._chunks)
         return [self._remaining[index] for index in sorted(self._remaining)]
 
     def _add_chunk(self, index: int, text: str) -> None:
-        if self._chunks and holds(text, self._entries[self._chunks[-1]].text):
+        """Adds a chunk. It replaces the chunk before it if it repeats that text and goes on."""
+        if self._chunks and continues_text(text, self._entries[self._chunks[-1]].text):
             self._chunks.pop()
         self._chunks.append(index)
 
-    def _cover(self, text: str) -> None:
-        """The answer says `text` at its end: chunks that it holds go, also where each had only what
-        was new."""
+    def _drop_repeated(self, text: str) -> None:
+        """Drops the chunks that a complete answer repeats, and keeps the others as answers that
+        were cut.
+
+        Chunks may hold the text so far, or each only the new text: both are recognized.
+        """
         texts = [self._entries[index].text for index in self._chunks]
         # Some agents send only what is new in each chunk. Which chunk such an answer began with is
         # tried from the oldest on.
         starts = range(min(len(texts), _TRIES))
-        matches = (start for start in starts if holds(text, "".join(texts[start:])))
+        matches = (start for start in starts if continues_text(text, "".join(texts[start:])))
         earlier = self._chunks[: next(matches, len(texts))]
-        self._keep([index for index in earlier if not holds(text, self._entries[index].text)])
+        self._keep_cut(
+            [index for index in earlier if not continues_text(text, self._entries[index].text)]
+        )
         self._chunks.clear()
 
-    def _keep(self, chunks: Sequence[int]) -> None:
+    def _keep_cut(self, chunks: Sequence[int]) -> None:
+        """Keeps chunks as answers that were cut, unless they are empty."""
         for index in chunks:
             if self._entries[index].text:
                 self._remaining[index] = Remaining(index, is_text=True)
 
     def _begin_turn(self, *, keeps_early: bool) -> None:
-        self._keep(self._chunks)
+        """Ends the current answer, because the user spoke or a tool answered."""
+        self._keep_cut(self._chunks)
         self._chunks.clear()
         self._repeatable.clear()
         self._calls.clear()
@@ -159,14 +171,19 @@ class _Compaction:
             self._early.clear()
 
     def _add_arguments(self, calls: Calls) -> None:
+        """Merges a piece of arguments into its call, or stores it until the call arrives."""
         for id_, arguments in calls:
             if not isinstance(arguments, dict):
                 continue
             # Arguments may come before the call that they are of.
-            target = self._calls[id_].arguments if id_ in self._calls else self._early
+            if id_ in self._calls:
+                target = self._calls[id_].arguments
+            else:
+                target = self._early
             target.setdefault(id_, {}).update(if_object(arguments))
 
     def _add_start(self, start: Remaining, entry: Entry) -> None:
+        """Adds an event with calls, merged with earlier pieces of their arguments."""
         pieces = self._take_back_repeated(entry)
         for id_, arguments in entry.calls:
             merged = {**pieces.get(id_, {}), **self._early.pop(id_, {})}
@@ -178,8 +195,11 @@ class _Compaction:
             self._calls[id_] = self._repeatable[id_] = start
 
     def _take_back_repeated(self, entry: Entry) -> dict[str, Json]:
-        """Drops earlier events of the same calls, of which only other text stays. Returns the
-        arguments that they had, by call."""
+        """Drops earlier events that a new event with the same calls repeats. Returns their
+        arguments by call id.
+
+        An earlier event stays for its text alone if the new event does not contain that text.
+        """
         # Several calls of the entry may stand in one earlier event, which counts once.
         earlier = {
             id(start): start for id_, _ in entry.calls if (start := self._repeatable.get(id_))
@@ -190,29 +210,29 @@ class _Compaction:
                 continue
             for id_, arguments in self._entries[start.index].calls:
                 pieces[id_] = merge_arguments(arguments, start.arguments.get(id_, {}))
-            if holds(entry.text, self._entries[start.index].text):
+            if continues_text(entry.text, self._entries[start.index].text):
                 del self._remaining[start.index]
             else:
                 start.is_text, start.arguments = True, {}
         return pieces
 
     def _is_repeated(self, earlier: Remaining, entry: Entry) -> bool:
-        """Whether a later call event has all calls of this one, so that it is the same one, gone on
+        """True if an entry contains every call of an earlier one, so that it continues it
         (T-25)."""
         before = {id_ for id_, _ in self._entries[earlier.index].calls}
         return bool(before) and "" not in before and before <= {id_ for id_, _ in entry.calls}
 
 
 def merge_arguments(arguments: Any, pieces: Json | None) -> Any:
-    """The arguments of a call with those that came in pieces, of which the later win (T-24)."""
+    """Returns a call's arguments updated by the pieces that arrived apart from it (T-24)."""
     if pieces is None:
         return arguments
     return {**if_object(arguments), **pieces}
 
 
-def holds(text: str, earlier: str) -> bool:
-    """Whether a text is an earlier one that went on. White space around the whole does not count:
-    many trim it at the end."""
+def continues_text(text: str, earlier: str) -> bool:
+    """True if `text` continues `earlier`. White space at both ends is ignored, since many agents
+    trim it at the end."""
     trimmed = text.strip()
     return (
         text.startswith(earlier)
@@ -221,50 +241,66 @@ def holds(text: str, earlier: str) -> bool:
     )
 
 
-def continuation(text: str, earlier: str) -> str:
-    """What a text has beyond an earlier one that it `holds`."""
+def new_text(text: str, earlier: str) -> str:
+    """Returns the part of `text` that is new since `earlier`, which it continues (see `continues_text`)."""
     if text.startswith(earlier):
         return text[len(earlier) :]
     return text.strip()[len(earlier.lstrip()) :]
 
 
 def compact_messages(messages: Sequence[Any]) -> list[tuple[int, Any]]:
-    """The messages that stay of a list, with their indexes in it. One in which nothing came in
-    pieces is left as it is."""
-    if not any(_kind_of(message) in (CHUNK, ARGS) or _calls(message) for message in messages):
+    """Returns the messages that stay after compaction, each with its index in the list.
+
+    A list without chunks and tool calls is returned unchanged.
+    """
+    if not any(
+        _canonical_type_in(message) in (CHUNK, ARGS) or _find_calls(message) for message in messages
+    ):
         return list(enumerate(messages))
-    entries = reduce_entries([_entry(message) for message in messages])
-    return [(entry.index, _reduce(messages[entry.index], entry)) for entry in entries]
+    entries = reduce_entries([_load_entry(message) for message in messages])
+    return [(entry.index, _reduce_message(messages[entry.index], entry)) for entry in entries]
 
 
-def _entry(message: Any) -> Entry:
+def _load_entry(message: Any) -> Entry:
+    """Returns a message as an entry of a compaction. A message that carries the extension is passed
+    through."""
     if not isinstance(message, dict) or EXTENSION in if_object(if_object(message).get("metadata")):
         return Entry("")
-    kind = get_agui_event_type_from_a2a_message(message)
-    return Entry(kind if kind in KINDS else CONTENT, text_in(message) or "", _calls(message))
+    event_type = get_agui_event_type_from_a2a_message(message)
+    return Entry(
+        event_type if event_type in KINDS else CONTENT,
+        find_text(message) or "",
+        _find_calls(message),
+    )
 
 
-def _kind_of(message: Any) -> str:
+def _canonical_type_in(message: Any) -> str:
+    """Returns the canonical type in a message's metadata, or an empty text."""
     return if_text(if_object(if_object(message).get("metadata")).get(CANONICAL))
 
 
-def _calls(message: Any) -> Calls:
-    calls = [call for part in if_list(if_object(message).get("parts")) for call in _calls_in(part)]
+def _find_calls(message: Any) -> Calls:
+    """Returns the id and the arguments of each call in a message."""
+    calls = [
+        call for part in if_list(if_object(message).get("parts")) for call in _calls_of_part(part)
+    ]
     return [(if_text(call.get("call_id")), call.get("arguments")) for call in map(if_object, calls)]
 
 
-def _calls_in(part: Any) -> list[Any]:
+def _calls_of_part(part: Any) -> list[Any]:
+    """Returns the list of calls in a part of an older agent."""
     fields = if_object(part)
     data = if_object(fields.get("data", if_object(fields.get("root")).get("data")))
     return if_list(data.get(TOOL_CALLS_KEY))
 
 
-def _reduce(message: Any, remaining: Remaining) -> Any:
+def _reduce_message(message: Any, remaining: Remaining) -> Any:
+    """Returns a message as compaction left it: without its calls, or with merged arguments."""
     if not remaining.arguments and not remaining.is_text:
         return message
     parts = if_list(if_object(message)["parts"])
     if remaining.is_text:
-        return {**if_object(message), "parts": [part for part in parts if not _calls_in(part)]}
+        return {**if_object(message), "parts": [part for part in parts if not _calls_of_part(part)]}
     return {
         **if_object(message),
         "parts": [_merge_part(part, remaining.arguments) for part in parts],
@@ -272,7 +308,8 @@ def _reduce(message: Any, remaining: Remaining) -> Any:
 
 
 def _merge_part(part: Any, arguments: Mapping[str, Json]) -> Any:
-    if not _calls_in(part):
+    """Returns a part whose calls have their merged arguments."""
+    if not _calls_of_part(part):
         return part
     inner = if_object(if_object(part).get("root")) or if_object(part)
     data = if_object(inner["data"])
@@ -281,6 +318,7 @@ def _merge_part(part: Any, arguments: Mapping[str, Json]) -> Any:
 
 
 def _merge_call(call: Any, arguments: Mapping[str, Json]) -> Any:
+    """Returns a call of an older agent with its merged arguments."""
     fields = if_object(call)
     pieces = arguments.get(if_text(fields.get("call_id")))
     if pieces is None:
@@ -289,30 +327,31 @@ def _merge_call(call: Any, arguments: Mapping[str, Json]) -> Any:
 
 
 def canonical_type(message: Message) -> str:
-    """Returns the canonical type of a message of ours."""
+    """Returns the canonical type under which a message is written."""
     if message.role is Role.MODEL:
         return START if message.tool_calls else END
     return RESULT if message.tool_results else CONTENT
 
 
 def get_agui_event_type_from_a2a_message(message: Any) -> str:
-    """The canonical type of a message: what its metadata says, else by its role and its parts."""
-    kind = field(field(message, "metadata"), CANONICAL)
-    if isinstance(kind, str) and kind:
-        return kind
+    """Returns the canonical type of a message: from its metadata, else from its role and parts."""
+    event_type = read_field(read_field(message, "metadata"), CANONICAL)
+    if isinstance(event_type, str) and event_type:
+        return event_type
     role = role_name(message)
-    has_text = text_in(message) is not None
+    has_text = find_text(message) is not None
     if role == "user" and tool_results_of(message) is not None:
         return RESULT
     if role == "agent" and tool_calls_of(message) is not None:
         return START
-    return END if role == "agent" and has_text else CONTENT
+    if role == "agent" and has_text:
+        return END
+    return CONTENT
 
 
-def field(value: Any, *names: str) -> Any:
-    """A field under the first of these names that is there, of a dictionary or an object; `None`:
-    there is none."""
-    value = _plain(value)
+def read_field(value: Any, *names: str) -> Any:
+    """Returns the first of these fields that a dictionary or an object has, or None."""
+    value = _to_dict(value)
     for name in names:
         if isinstance(value, Mapping):
             if name in value:
@@ -322,8 +361,8 @@ def field(value: Any, *names: str) -> Any:
     return None
 
 
-def _plain(value: Any) -> Any:
-    """A message of protobuf as a dictionary; anything else as it is."""
+def _to_dict(value: Any) -> Any:
+    """Returns a protobuf message as a dictionary, and any other value unchanged."""
     if not hasattr(value, "DESCRIPTOR"):
         return value
     to_dict: Any = import_module("google.protobuf.json_format").MessageToDict
@@ -331,41 +370,54 @@ def _plain(value: Any) -> Any:
 
 
 def role_name(message: Any) -> str:
-    """`user` or `agent`, from any version's name for it; else the name itself, or empty."""
-    role = field(message, "role")
+    """Returns `user` or `agent` for any version's name of the role, any other name unchanged, or an
+    empty text."""
+    role = read_field(message, "role")
     name = if_text(role) or if_text(getattr(role, "value", None))
-    return name.removeprefix("ROLE_").lower() if name.startswith("ROLE_") else name
+    if name.startswith("ROLE_"):
+        return name.removeprefix("ROLE_").lower()
+    return name
 
 
 def parts_of(message: Any) -> list[Any]:
-    """The parts of a message, each out of its wrapper."""
-    parts = field(message, "parts")
+    """Returns the parts of a message, without the wrapper `root` of older libraries."""
+    parts = read_field(message, "parts")
     if not isinstance(parts, list | tuple):
         return []
     listed = list(cast("list[Any]", parts))
-    roots = [field(part, "root") for part in listed]
+    roots = [read_field(part, "root") for part in listed]
     return [part if root is None else root for part, root in zip(listed, roots, strict=True)]
 
 
-def text_in(message: Any) -> str | None:
-    """All text, joined without a separator; `None`: there is no part of text."""
-    texts = [text for part in parts_of(message) if isinstance(text := field(part, "text"), str)]
+def find_text(message: Any) -> str | None:
+    """Returns the text of all parts joined without a separator, or None if no part has text."""
+    texts = [
+        text for part in parts_of(message) if isinstance(text := read_field(part, "text"), str)
+    ]
     return "".join(texts) if texts else None
 
 
 def tool_calls_of(message: Any) -> list[Any] | None:
-    """The calls of all its parts; `None`: no part has calls, not even an empty list."""
-    return _tools(message, TOOL_CALLS_KEY, CALL)
+    """Returns the calls of all parts, or None if no part has a list of calls."""
+    return _find_tools(message, TOOL_CALLS_KEY, CALL)
 
 
 def tool_results_of(message: Any) -> list[Any] | None:
-    """The results of all its parts; `None`: no part has results, not even an empty list."""
-    return _tools(message, TOOL_RESULTS_KEY, RESULT_PART)
+    """Returns the results of all parts, or None if no part has a list of results."""
+    return _find_tools(message, TOOL_RESULTS_KEY, RESULT_PART)
 
 
-def _tools(message: Any, key: str, kind: str) -> list[Any] | None:
-    """What the parts have under the key of older agents, and today's parts of that kind."""
-    data = [if_object(field(part, "data")) for part in parts_of(message)]
-    matches = [value for value in data if key in value or value.get("type") == kind]
+def _find_tools(message: Any, key: str, data_type: str) -> list[Any] | None:
+    """Returns the calls or results in a message: lists of older agents, and data parts of today.
+
+    Args:
+        message: a dictionary or an object of any version.
+        key: key of an older agent's list.
+        kind: type of today's data parts.
+    """
+    data = [if_object(read_field(part, "data")) for part in parts_of(message)]
+    matches = [value for value in data if key in value or value.get("type") == data_type]
     entries = [if_list(value[key]) if key in value else [value] for value in matches]
-    return [*chain.from_iterable(entries)] if matches else None
+    if matches:
+        return [*chain.from_iterable(entries)]
+    return None

@@ -31,44 +31,53 @@ __all__ = ["JSON_TYPE", "dump_content", "dump_data", "load_content", "load_data"
 JSON_TYPE = "application/json"
 _FILE = "application/octet-stream"
 _THOUGHTS = ("thought", "adk_thought")
-"""Keys of a part's metadata that tell of thinking."""
+"""Keys in a part's metadata that mark thinking."""
 _READ = ("kind", "text", "raw", "url", "data", "file", "mediaType", "filename")
 
 
 def dump_content(piece: Content) -> list[Json]:
-    """Returns the parts that show a piece; none if it is not shown. What they do not hold is told
-    beside them, by the extension."""
+    """Returns the parts that show a piece of content, or an empty list for hidden content.
+
+    The extension carries what these parts cannot hold.
+    """
     dump = _DUMPS.get(type(piece))
     return [] if dump is None else dump(piece)
 
 
 def _dump_text(piece: TextPart) -> list[Json]:
+    """Returns a text part."""
     return [{**OWN.fields(piece.native), "text": piece.text}]
 
 
 def _dump_bytes(piece: DataPart) -> list[Json]:
+    """Returns bytes as a file part, or as a data part if they were read from one and are still
+    JSON."""
     fields = OWN.fields(piece.native)
-    if OWN.form(piece.native).get("data") and (value := _json(piece.data)) is not None:
+    if OWN.form(piece.native).get("data") and (value := _load_json(piece.data)) is not None:
         return [{**fields, "data": value[0]}]
     raw = {"raw": b64encode(piece.data).decode(), "mediaType": piece.mime_type}
     return [{**fields, **raw, **drop_empty({"filename": piece.name})}]
 
 
 def _dump_link(piece: LinkPart) -> list[Json]:
+    """Returns a file part that names a URL."""
     named = drop_empty({"mediaType": piece.mime_type, "filename": piece.name})
     return [{**OWN.fields(piece.native), "url": piece.url, **named}]
 
 
 def _dump_file(piece: FilePart) -> list[Json]:
+    """Returns a text part that names a provider's file, which no other agent can open."""
     return [{"text": describe_as_text(piece)}]
 
 
 def _dump_call(call: ToolCallPart) -> list[Json]:
+    """Returns the data part of a tool call."""
     return [dump_data(dump_call(call))]
 
 
 def _dump_result(result: ToolResultPart) -> list[Json]:
-    """A result, and the files in it, which say to which call they belong."""
+    """Returns the data part of a tool result, and a part for each file in it with the id of its
+    call."""
     pieces = result.result if result.is_content else ()
     files = [piece for piece in pieces if isinstance(piece, DataPart | LinkPart)]
     metadata = {"metadata": {"toolCallId": result.id}}
@@ -87,30 +96,31 @@ _DUMPS: Mapping[type, Callable[[Any], list[Json]]] = {
 
 
 def dump_data(value: Any) -> Json:
-    """A JSON value → a data part."""
+    """Returns a data part with a JSON value."""
     return {"data": value, "mediaType": JSON_TYPE}
 
 
 def load_content(part: JsonMap) -> list[Content]:
-    """A part → the pieces that it shows.
+    """Returns the pieces of content in a part.
 
     Raises:
-        HistoryError: it is none.
+        HistoryError: the part has none of text, raw, url and data.
     """
     if isinstance(part.get("root"), dict):  # as objects of older libraries have it
         part = if_object(part["root"])
     if "text" in part:
         return _load_text(part)
     if "file" in part:
-        return [_file(if_object(part["file"]), part)]
+        return [_load_file(if_object(part["file"]), part)]
     if "raw" in part or "url" in part:
-        return [_file(part, part)]
+        return [_load_file(part, part)]
     if "data" in part:
         return load_data(part)
     raise HistoryError("a part has one of text, raw, url and data; this one has none")
 
 
 def _load_text(part: JsonMap) -> list[Content]:
+    """Returns a text or thinking piece, or nothing for an empty text."""
     text = part["text"]
     if not isinstance(text, str):
         raise HistoryError("the text of a part is a text; send it as one")
@@ -119,35 +129,43 @@ def _load_text(part: JsonMap) -> list[Content]:
     metadata = if_object(part.get("metadata"))
     if any(metadata.get(key) is True for key in _THOUGHTS):
         return [ThinkingPart(text)]
-    return [TextPart(text, _native(part, "mediaType", "filename"))]
+    return [TextPart(text, _load_native(part, "mediaType", "filename"))]
 
 
 def load_data(part: JsonMap) -> list[Content]:
-    """A data part → calls, results, or the value as a file of JSON."""
+    """Returns the calls and results in a data part, or its value as a JSON file."""
     value = part["data"]
-    tools = load_tools(if_object(value)) if isinstance(value, dict) else None
+    tools = None
+    if isinstance(value, dict):
+        tools = load_tools(if_object(value))
     if tools is not None:
         return [*tools]
     mime_type = if_text(part.get("mediaType")) or JSON_TYPE
-    fields = OWN.fields(_native(part, "mediaType", "filename"))
+    fields = OWN.fields(_load_native(part, "mediaType", "filename"))
     native = OWN.note(fields, form={"data": True})
     return [DataPart(text_of(value).encode(), mime_type, native=native)]
 
 
-def _file(fields: JsonMap, part: JsonMap) -> Content:
-    """A file, by the names of any version. `fields`: where its bytes or its address are."""
+def _load_file(fields: JsonMap, part: JsonMap) -> Content:
+    """Returns a file from the field names of any version.
+
+    Args:
+        fields: the object with the bytes or the address.
+        part: the part around it, whose other fields go to `native`.
+    """
     name = first_text(fields, "filename", "name") or None
     mime_type = first_text(fields, "mediaType", "mimeType", "mime_type") or None
     raw = next((fields[key] for key in ("raw", "bytes") if fields.get(key) is not None), None)
     if raw is not None:
-        return DataPart(_bytes(raw), mime_type or _FILE, name, _native(part))
+        return DataPart(_load_bytes(raw), mime_type or _FILE, name, _load_native(part))
     url = first_text(fields, "url", "uri")
     if not url:
         raise HistoryError("a file has its bytes or a URL; this one has neither")
-    return LinkPart(url, mime_type, name, _native(part))
+    return LinkPart(url, mime_type, name, _load_native(part))
 
 
-def _bytes(raw: Any) -> bytes:
+def _load_bytes(raw: Any) -> bytes:
+    """Returns the bytes of base64, which may use the alphabet of URLs and lack its padding."""
     if (data := decode_base64(raw)) is not None:
         return data
     if not isinstance(raw, str):
@@ -160,13 +178,19 @@ def _bytes(raw: Any) -> bytes:
         raise HistoryError("the bytes of a file are no base64; encode them so") from error
 
 
-def _native(part: JsonMap, *more: str) -> Native:
-    """Fields of a part that its piece has none for."""
+def _load_native(part: JsonMap, *more: str) -> Native:
+    """Returns the fields of a part that a piece of content has no field for.
+
+    Args:
+        part: the part.
+        more: names that count as unread, although other pieces read them.
+    """
     fields = read_extra_fields(part, *(name for name in _READ if name not in more))
     return OWN.note({name: value for name, value in fields.items() if value not in (None, "", {})})
 
 
-def _json(data: bytes) -> tuple[Any] | None:
+def _load_json(data: bytes) -> tuple[Any] | None:
+    """Returns a JSON value in a tuple, or None if the bytes are no JSON."""
     try:
         return (json_bytes.decode(data),)
     except ValueError:

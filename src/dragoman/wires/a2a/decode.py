@@ -27,18 +27,19 @@ from dragoman.event import (
 )
 from dragoman.json_bytes import Json
 from dragoman.message import Content, Origin, Role
-from dragoman.wires.a2a.decode_plain import PlainDecoder, member
-from dragoman.wires.a2a.quirks import extras, json_of, load_events
+from dragoman.wires.a2a.decode_objects import split_member
+from dragoman.wires.a2a.decode_plain import PlainDecoder
+from dragoman.wires.a2a.quirks import carried_fields, json_of, load_events
 from dragoman.wires.a2a.tasks import is_over, state_of
 
-__all__ = ["Decoder", "decoder", "load_response", "member"]
+__all__ = ["Decoder", "decoder", "load_response", "split_member"]
 
 Key = tuple[str, int]
 """Id of a message, and the index of a part in it."""
 
 
 class Decoder(PlainDecoder):
-    """Reads one run."""
+    """Reads a streamed run that may carry dragoman's extension."""
 
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
@@ -46,29 +47,35 @@ class Decoder(PlainDecoder):
         """See `PlainDecoder`."""
         super().__init__(origin, new_id)
         self._is_ours = False
-        """Whether something was carried."""
+        """True once an object carried something."""
         self._texts: dict[str, Key] = {}
         """Id of an artifact → the part that it shows."""
 
     def admit(self, kind: str, fields: Json) -> bool:
-        """See `RunDecoder.admit`. `False`: the object is told already, by what it carries."""
+        """See `RunDecoder.admit`. Returns False if the carried events already say what the object
+        shows."""
         super().admit(kind, fields)
-        carried = extras(fields.get("metadata"))
+        carried = carried_fields(fields.get("metadata"))
         # Objects of ours that tell a delta carry nothing: the artifact is known from its first
         # piece.
         if carried:
-            return not self._tell_carried(kind, fields, carried)
+            return not self._read_carried(kind, fields, carried)
         if kind == "artifactUpdate" and fields.get("append") is True:
-            return not self._tell_text(if_object(fields.get("artifact")))
+            return not self._add_text(if_object(fields.get("artifact")))
         return not (kind == "statusUpdate" and self._is_bare(if_object(fields.get("status"))))
 
     def _is_bare(self, status: Json) -> bool:
-        """True for a status of ours that goes on and has no message."""
+        """True for a status of dragoman's own stream that only says that the task goes on."""
         is_going_on = not is_over(state_of(status.get("state")))
         return self._is_ours and is_going_on and "message" not in status
 
-    def _tell_carried(self, kind: str, fields: Json, carried: Mapping[str, str]) -> bool:
-        """Tells what an object carries. `False`: that cannot be read."""
+    def _read_carried(
+        self,
+        kind: str,
+        fields: Json,
+        carried: Mapping[str, str],
+    ) -> bool:
+        """Adds the events that an object carries. Returns False if they cannot be read."""
         if kind == "task" and "run" in carried:  # a whole task has all events of its run
             carried = {"events": carried["run"]}
         events = load_events(carried.get("events", ""))
@@ -76,19 +83,20 @@ class Decoder(PlainDecoder):
             return False
         self._is_ours = True
         for event in events:
-            self._tell_event(event)
+            self._add_event(event)
         artifact = if_object(fields.get("artifact"))
-        if (key := _key(json_of(carried.get("delta")))) is not None:
+        if (key := _load_key(json_of(carried.get("delta")))) is not None:
             self._texts[if_text(artifact.get("artifactId"))] = key
         # An artifact that comes whole shows a part that is carried as well; only pieces are deltas.
         if "delta" in carried or fields.get("append") is True:
-            self._tell_text(artifact)
-        self._tell_finished(if_list(json_of(carried.get("finished"))))
+            self._add_text(artifact)
+        self._finish_part(if_list(json_of(carried.get("finished"))))
         if kind == "task":
             self._run_id = if_text(fields.get("id")) or "task"
         return True
 
-    def _tell_event(self, event: Event) -> None:
+    def _add_event(self, event: Event) -> None:
+        """Adds a carried event, and keeps track of the parts that are open."""
         if isinstance(event, PartStarted):
             part = DecodedPart(event.message_id, event.index, event.part)
             self.open[event.message_id, event.index] = part
@@ -105,28 +113,36 @@ class Decoder(PlainDecoder):
                 event = msgspec.structs.replace(event, origin=self._model)
         self._events.append(event)
 
-    def _tell_text(self, artifact: Json) -> bool:
-        """Tells the text of an artifact as a delta of the part that it shows. `False`: it is none
-        of ours."""
+    def _add_text(self, artifact: Json) -> bool:
+        """Adds an artifact's text as a delta of the part that it shows. Returns False if the
+        artifact is unknown."""
         key = self._texts.get(if_text(artifact.get("artifactId")))
         if key is None:
             return False
         parts = [if_object(part) for part in if_list(artifact.get("parts"))]
         if text := "".join([if_text(part.get("text")) for part in parts]):
-            self._tell_event(PartDelta(*key, text))
+            self._add_event(PartDelta(*key, text))
         return True
 
-    def _tell_finished(self, finished: Sequence[Any]) -> None:
-        """Tells that a part ends. `finished`: its key, and the fields in which it is not what its
-        start and its deltas make. Streams of the first version had four entries if only `native`
-        differed."""
-        key = _key(finished[:2])
+    def _finish_part(self, finished: Sequence[Any]) -> None:
+        """Ends a part.
+
+        Args:
+            finished: the part's message id and index, then the fields that its start and deltas do
+                not
+                give. The first version of the extension wrote a fourth entry if only `native`
+                differs.
+        """
+        key = _load_key(finished[:2])
         if key is None:
             return
         part = self.open.pop(key, None)
         built = None if part is None else part.build_part()
         last = finished[-1]
-        fields = {"native": last} if len(finished) == 4 else if_object(last)
+        if len(finished) == 4:
+            fields = {"native": last}
+        else:
+            fields = if_object(last)
         # Without its start there is nothing to which the fields could belong.
         if built is None and "type" not in fields:
             return
@@ -134,7 +150,8 @@ class Decoder(PlainDecoder):
         self._events.append(PartFinished(*key, whole))
 
 
-def _key(value: Any) -> Key | None:
+def _load_key(value: Any) -> Key | None:
+    """Returns the message id and part index in a JSON list, or None if it is no such list."""
     listed = if_list(value)
     if len(listed) != 2 or not isinstance(listed[0], str) or type(listed[1]) is not int:
         return None

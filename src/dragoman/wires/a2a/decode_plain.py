@@ -13,7 +13,6 @@ were told are kept for that.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from dragoman import errors
 from dragoman.codec.emitter import Emitter
@@ -33,37 +32,47 @@ from dragoman.fold import unfold
 from dragoman.interrupt import Interrupt
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
-    Content,
     FinishReason,
     Message,
     Origin,
     Role,
     TextPart,
     ThinkingPart,
-    ToolCallPart,
     ToolResultPart,
 )
-from dragoman.wires.a2a.compact import CHUNK, END, START, continuation, holds
+from dragoman.wires.a2a.compact import CHUNK, END, START, continues_text, new_text
 from dragoman.wires.a2a.content import load_content
+from dragoman.wires.a2a.decode_objects import (
+    assign_call,
+    assign_to_client,
+    dump_note,
+    find_answers,
+    list_parts,
+    read_text,
+    split_member,
+    split_text,
+)
 from dragoman.wires.a2a.errors import error_of
 from dragoman.wires.a2a.interrupts import QUESTION, load_pending
 from dragoman.wires.a2a.messages import SHARED, group_artifacts, load_message
-from dragoman.wires.a2a.quirks import CANONICAL, OLD_KINDS, PATCH_TYPE, extras, others, role_of
-from dragoman.wires.a2a.runs import is_rpc, last_index
+from dragoman.wires.a2a.quirks import (
+    CANONICAL,
+    PATCH_TYPE,
+    carried_fields,
+)
+from dragoman.wires.a2a.runs import is_rpc
 from dragoman.wires.a2a.tasks import is_over, load_finish, load_usage, state_of
 
-__all__ = ["PlainDecoder", "member"]
+__all__ = ["PlainDecoder"]
 
 _ERRORS: Mapping[str, type[DragomanError]] = {
     "TASK_STATE_FAILED": errors.ProviderError,
     "TASK_STATE_REJECTED": errors.ContentRefusedError,
 }
-_MEMBERS = {kind: name for name, kind in OLD_KINDS.items()}
-"""Kind of an object in 0.3 → the member that 1.0 has it in."""
 
 
 class PlainDecoder(RunDecoder[DecodedPart]):
-    """Reads one run as the protocol has it."""
+    """Reads a streamed run as the protocol defines it, without dragoman's extension."""
 
     CUT = "the stream ended before the task did. Ask for the task, or send the request again."
 
@@ -73,17 +82,17 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         """`origin`: of the model's messages."""
         super().__init__(origin, new_id)
         self.task_id = ""
-        """Of the task that is told; empty: of none yet."""
+        """Id of the task, empty before the first object."""
         self._model = origin
         self._run_id = ""
         self._emitters: dict[str, Emitter] = {}
-        """Id of an artifact, or of a growing text, that is open → what becomes of it."""
-        self._told: set[str] = set()
-        """Ids of messages that were told."""
+        """Id of an open artifact or growing text → the emitter of its message."""
+        self._message_ids: set[str] = set()
+        """Ids of the messages so far."""
         self._parts: dict[str, list[Json]] = {}
         """Id of an artifact → its parts so far."""
         self._growing: tuple[Emitter, str] | None = None
-        """The text so far of an agent that sends all of it each time."""
+        """The emitter and the text so far, for agents that send the whole text each time."""
         self._growing_ids: set[str] = set()
 
     def read_type(self, event: Json) -> tuple[str, Json]:
@@ -92,7 +101,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
             if event.get("error") is not None:
                 raise error_of(event)
             event = if_object(event.get("result"))
-        kind, fields = member(event)
+        kind, fields = split_member(event)
         if kind:
             return kind, fields
         if "error" in event:
@@ -133,11 +142,13 @@ class PlainDecoder(RunDecoder[DecodedPart]):
     # steps
 
     def _read_message(self, fields: Json) -> None:
+        """Reads a message that answers in place of a task: it is the whole run."""
         self._start("message", fields)
-        self._tell_message(fields)
+        self._add_message(fields)
         self._events.append(RunFinished(self._run_id))
 
     def _read_task(self, fields: Json) -> None:
+        """Reads a task: its artifacts, then its status."""
         self._start(if_text(fields.get("id")) or "task", fields)
         status = if_object(fields.get("status"))
         is_last = is_over(state_of(status.get("state")))
@@ -150,10 +161,12 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         self._read_status(fields)
 
     def _read_status_update(self, fields: Json) -> None:
+        """Reads an update of the task's status."""
         self._start(if_text(fields.get("taskId")) or "task", fields)
         self._read_status(fields)
 
     def _read_artifact_update(self, fields: Json) -> None:
+        """Reads a new artifact, or a further piece of one."""
         self._start(if_text(fields.get("taskId")) or "task", fields)
         self._read_artifact(fields)
 
@@ -165,30 +178,36 @@ class PlainDecoder(RunDecoder[DecodedPart]):
     }
 
     def _start(self, run_id: str, fields: Json) -> None:
+        """Starts the run at the first object of the stream."""
         if not self._run_id:
             self._run_id = run_id
             self._events.append(RunStarted(run_id, if_text(fields.get("contextId")) or None))
 
     # messages
 
-    def _tell_message(self, message: JsonMap) -> None:
-        """Tells a whole message of the agent's."""
+    def _add_message(self, message: JsonMap) -> None:
+        """Adds the events of a complete message from the agent."""
         loaded = [part for part in load_message(dict(message), self._model) if part.content]
-        self._tell([part for part in loaded if part.role is Role.MODEL or part.tool_results])
+        self._add_messages(
+            [part for part in loaded if part.role is Role.MODEL or part.tool_results]
+        )
 
-    def _tell(self, messages: Sequence[Message]) -> None:
-        told = [
-            message if message.id is None else message.replace(id=self._unused_id(message.id))
+    def _add_messages(self, messages: Sequence[Message]) -> None:
+        """Adds the events of complete messages, and remembers their ids."""
+        renamed = [
+            message if message.id is None else message.replace(id=self._distinct_id(message.id))
             for message in messages
         ]
-        self._told |= {message.id for message in told if message.id is not None}
-        self._events += unfold(told)
+        self._message_ids |= {message.id for message in renamed if message.id is not None}
+        self._events += unfold(renamed)
 
-    def _tell_result(self, result: ToolResultPart, call_message_id: str) -> None:
-        self._tell([Message(Role.USER, (result,), id=f"{call_message_id}:result")])
+    def _add_result(self, result: ToolResultPart, call_message_id: str) -> None:
+        """Adds a tool result as a user message of its own."""
+        self._add_messages([Message(Role.USER, (result,), id=f"{call_message_id}:result")])
 
-    def _unused_id(self, id_: str) -> str:
-        """Returns an id that no growing text has: some agents give one id to all that they say."""
+    def _distinct_id(self, id_: str) -> str:
+        """Returns the id, changed if a growing text has it: some agents use one id for
+        everything."""
         if id_ not in self._growing_ids:
             return id_
         return f"{id_}:{len(self._growing_ids)}"
@@ -196,9 +215,10 @@ class PlainDecoder(RunDecoder[DecodedPart]):
     # artifacts
 
     def _read_artifact(self, fields: Json) -> None:
+        """Reads a new artifact, a replacement, or a further piece of an open one."""
         artifact = if_object(fields.get("artifact"))
         id_ = if_text(artifact.get("artifactId")) or "artifact"
-        parts = _parts_of(artifact)
+        parts = list_parts(artifact)
         appends = fields.get("append") is True
         if id_ in SHARED and if_text(artifact.get("name")) == id_:
             self._read_shared(id_, parts, is_change=appends)
@@ -209,54 +229,72 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         emitter = self._emitters.get(id_)
         if emitter is None:
             emitter = self._emitters[id_] = self._new_emitter(id_)
-            self._told.add(id_)
+            self._message_ids.add(id_)
         self._parts.setdefault(id_, []).extend(parts)
         for part in parts:
             self._emit(emitter, part)
         if fields.get("lastChunk", fields.get("last_chunk")) is True:
             del self._emitters[id_]
-            _finish(emitter, FinishReason.stop)
+            _finish_emitter(emitter, FinishReason.stop)
 
     def _replace_artifact(self, id_: str) -> None:
+        """Drops the message of an artifact that a new version replaces."""
         self._parts[id_] = []
-        if self._emitters.pop(id_, None) is not None or id_ in self._told:
+        if self._emitters.pop(id_, None) is not None or id_ in self._message_ids:
             self._events.append(MessageDropped(id_, "the artifact was replaced"))
 
     def _read_whole_artifact(self, message: Json, *, is_last: bool) -> None:
-        """An artifact as a task has it, of which something may have been told already. `is_last`:
-        nothing more of it comes."""
+        """Reads an artifact of a complete task, of which the stream may have shown some or all.
+
+        Args:
+            message: the artifact as a message.
+            is_last: True if the task is over.
+        """
         id_ = if_text(message.get("messageId"))
-        parts = _parts_of(message)
+        parts = list_parts(message)
         # A stream cuts texts anywhere, so they are compared joined.
-        text, other_parts = _gist(parts)
-        text_before, other_parts_before = _gist(self._parts.get(id_, []))
+        text, other_parts = split_text(parts)
+        text_before, other_parts_before = split_text(self._parts.get(id_, []))
         has_same_parts = other_parts == other_parts_before
         if id_ in self._parts and text == text_before and has_same_parts:
             return
         update: Json = {"artifact": {"artifactId": id_, "parts": parts}, "lastChunk": is_last}
         if id_ in self._emitters and text.startswith(text_before) and has_same_parts:
             news = [{"text": text[len(text_before) :]}]
-            update = {**update, "artifact": {"artifactId": id_, "parts": news}, "append": True}
+            update = {
+                **update,
+                "artifact": {"artifactId": id_, "parts": news},
+                "append": True,
+            }
         # An artifact that comes whole keeps the form that its message has, such as results of their
         # own.
-        elif is_last and id_ not in self._told:
+        elif is_last and id_ not in self._message_ids:
             self._parts[id_] = parts
-            self._tell_message(message)
+            self._add_message(message)
             return
         self._read_artifact(update)
 
     def _emit(self, emitter: Emitter, part: Json) -> None:
+        """Adds the content of a part to the message of its artifact."""
         for piece in load_content(part):
             if isinstance(piece, TextPart) and piece.native is None:
                 emitter.add_text("text", piece.text)
             elif isinstance(piece, ToolResultPart):
-                self._tell_result(piece, emitter.message_id)
+                self._add_result(piece, emitter.message_id)
             elif isinstance(piece, ThinkingPart):
                 emitter.add_thinking("thinking", piece.text)
             else:
                 emitter.add_whole_part(piece)
 
-    def _read_shared(self, name: str, parts: Sequence[Json], *, is_change: bool) -> None:
+    def _read_shared(
+        self,
+        name: str,
+        parts: Sequence[Json],
+        *,
+        is_change: bool,
+    ) -> None:
+        """Reads the artifact that holds the state shared by agent and client. A JSON patch changes
+        it."""
         for part in parts:
             if name != "state" or "data" not in part:
                 continue
@@ -268,16 +306,19 @@ class PlainDecoder(RunDecoder[DecodedPart]):
                 self._events.append(StateSnapshot(value))
 
     def _new_emitter(self, id_: str) -> Emitter:
+        """Returns an emitter for the message with this id."""
         return Emitter(lambda: id_, origin=self._model, events=self._events)
 
     def _finish_emitters(self, reason: FinishReason) -> None:
+        """Ends all open messages for this reason."""
         for emitter in self._emitters.values():
-            _finish(emitter, reason)
+            _finish_emitter(emitter, reason)
         self._emitters.clear()
 
     # states
 
     def _read_status(self, fields: Json) -> None:
+        """Reads a status: the end of the run, or progress."""
         status = if_object(fields.get("status"))
         state, message = state_of(status.get("state")), if_object(status.get("message"))
         if is_over(state):
@@ -286,40 +327,55 @@ class PlainDecoder(RunDecoder[DecodedPart]):
             self._read_progress(message)
 
     def _end_run(self, state: str, message: Json, fields: Json) -> None:
+        """Ends the run in the state that the task reports.
+
+        Args:
+            state: the state's name in version 1.0.
+            message: the message of the status, or an empty object.
+            fields: the task or status update around it.
+        """
         run_id = self._run_id
         # The end of a growing text goes before the ends of other messages; what an error says is no
         # part of it.
-        is_told = state not in _ERRORS and self._tell_end(message)
+        is_message_ids = state not in _ERRORS and self._add_end(message)
         self._finish_emitters(load_finish(state) or FinishReason.stop)
-        usage = load_usage(extras(fields.get("metadata")))
+        usage = load_usage(carried_fields(fields.get("metadata")))
         if state in _ERRORS:
             ending = state.removeprefix("TASK_STATE_").lower()
-            text = _text_of(message) or f"the agent's task ended as {ending}"
+            text = read_text(message) or f"the agent's task ended as {ending}"
             self._events.append(RunError(_ERRORS[state](text), run_id))
         elif state == "TASK_STATE_CANCELED":
             self._events.append(RunFinished(run_id, "cancelled", usage))
         elif state == "TASK_STATE_COMPLETED":
-            if not is_told:
-                self._tell_answer(message, fields)
+            if not is_message_ids:
+                self._add_answer(message, fields)
             self._events.append(RunFinished(run_id, usage=usage))
         else:
-            pending = self._pending(message, state, is_told=is_told)
+            pending = self._load_pending(message, state, is_message_ids=is_message_ids)
             self._events.append(RunFinished(run_id, "pending", usage, pending))
 
-    def _tell_answer(self, message: Json, fields: Json) -> None:
-        """Tells the message of a completed task, if it is new. Some agents say their answer in the
+    def _add_answer(self, message: Json, fields: Json) -> None:
+        """Adds the message of a completed task if it is new. Some agents put their answer into the
         history alone."""
         if message:
-            if if_text(message.get("messageId")) not in self._told:
-                self._tell_message(message)
-        elif not self._told and not self._growing_ids:
-            for answer in _answers_in(if_list(fields.get("history"))):
-                self._tell_message(answer)
+            if if_text(message.get("messageId")) not in self._message_ids:
+                self._add_message(message)
+        elif not self._message_ids and not self._growing_ids:
+            for answer in find_answers(if_list(fields.get("history"))):
+                self._add_message(answer)
 
-    def _pending(self, message: Json, state: str, *, is_told: bool) -> tuple[Interrupt, ...]:
-        """What a task waits for. Calls in its message that are no question of ours are for the
-        client to run."""
-        parts = _parts_of(message)
+    def _load_pending(
+        self,
+        message: Json,
+        state: str,
+        *,
+        is_message_ids: bool,
+    ) -> tuple[Interrupt, ...]:
+        """Returns the interrupts of a task that waits.
+
+        Calls in the message of a foreign agent are tools that the client is to run.
+        """
+        parts = list_parts(message)
         asks = any(if_object(part.get("data")).get("type") == QUESTION for part in parts)
         if asks or not message:
             return load_pending(message, state)
@@ -327,147 +383,90 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         calls = [call for part in loaded for call in part.tool_calls]
         if not calls:
             return load_pending(message, state)
-        if not is_told:
+        if not is_message_ids:
             # Calls of a task that waits for input are those that the client is to run.
             for_client = [
-                part.replace(content=tuple(map(_for_client, part.content))) for part in loaded
+                part.replace(content=tuple(map(assign_to_client, part.content))) for part in loaded
             ]
-            self._tell([part for part in for_client if part.content])
-        return tuple(Interrupt(call.id, "tool", _client_call(call)) for call in calls)
+            self._add_messages([part for part in for_client if part.content])
+        return tuple(Interrupt(call.id, "tool", assign_call(call)) for call in calls)
 
     def _read_progress(self, message: Json) -> None:
-        """What an agent says while it works: its text so far, its thinking, or a note."""
-        kind = if_object(message.get("metadata")).get(CANONICAL)
-        if kind == CHUNK:
-            self._grow(message)
+        """Reads the message of a working status: the text so far, thinking, or a note for the
+        user."""
+        event_type = if_object(message.get("metadata")).get(CANONICAL)
+        if event_type == CHUNK:
+            self._add_growing(message)
             return
         # Both say the whole text of the answer that the chunks before them told in pieces.
-        if kind in (START, END):
-            if not self._tell_end(message):
-                self._tell_message(message)
+        if event_type in (START, END):
+            if not self._add_end(message):
+                self._add_message(message)
             self._finish_growing()
             return
-        pieces = [piece for part in _parts_of(message) for piece in load_content(part)]
+        pieces = [piece for part in list_parts(message) for piece in load_content(part)]
         if pieces and all(isinstance(piece, ThinkingPart) for piece in pieces):
             id_ = if_text(message.get("messageId")) or None
-            self._tell([Message(Role.MODEL, tuple(pieces), id_, origin=self._model)])
+            self._add_messages([Message(Role.MODEL, tuple(pieces), id_, origin=self._model)])
         elif pieces:
             # It is no part of the answer, which comes as an artifact or with the end.
-            self._events.append(Custom("a2a.status", _note_of(message)))
+            self._events.append(Custom("a2a.status", dump_note(message)))
 
     # texts that grow
 
-    def _grow(self, message: Json) -> None:
-        """The text of an answer so far. One that does not go on from what was told is another
-        answer: the first was cut."""
-        text = _text_of(message)
+    def _add_growing(self, message: Json) -> None:
+        """Adds the new text of a chunk that repeats the answer so far.
+
+        A chunk that does not continue the text before it belongs to another answer: the first was
+        cut.
+        """
+        text = read_text(message)
         emitter, before = self._growing or (None, "")
         if emitter is not None and not emitter.finished:
             if before.startswith(text):
                 return
-            if not holds(text, before):
+            if not continues_text(text, before):
                 self._finish_growing()
         if emitter is None or emitter.finished:
-            id_ = self._unused_id(if_text(message.get("messageId")) or f"{self._run_id}:text")
+            id_ = self._distinct_id(if_text(message.get("messageId")) or f"{self._run_id}:text")
             self._growing_ids.add(id_)
             emitter, before = self._new_emitter(id_), ""
             self._emitters[id_] = emitter
-        emitter.add_text("text", continuation(text, before))
+        emitter.add_text("text", new_text(text, before))
         self._growing = emitter, text
 
-    def _tell_end(self, message: Json) -> bool:
-        """Tells what a whole message has beyond the growing text. `False`: it is another text, and
-        nothing was told."""
+    def _add_end(self, message: Json) -> bool:
+        """Adds what a complete message says beyond the growing text. Returns False if it is another
+        text."""
         if self._growing is None:
             return False
         emitter, before = self._growing
-        text = _text_of(message)
+        text = read_text(message)
         # An agent that says its answer once more with the end has said it already.
         if emitter.finished:
             return text == before
-        if not holds(text, before):
+        if not continues_text(text, before):
             return False
-        emitter.add_text("text", continuation(text, before))
+        emitter.add_text("text", new_text(text, before))
         self._growing = emitter, text
-        for part in _parts_of(message):
+        for part in list_parts(message):
             for piece in load_content(part):
                 if isinstance(piece, ToolResultPart):
-                    self._tell_result(piece, emitter.message_id)
+                    self._add_result(piece, emitter.message_id)
                 elif not isinstance(piece, TextPart):
-                    emitter.add_whole_part(_for_client(piece))
+                    emitter.add_whole_part(assign_to_client(piece))
         return True
 
     def _finish_growing(self) -> None:
+        """Ends the message of the growing text."""
         if self._growing is not None:
             emitter, _ = self._growing
             self._emitters.pop(emitter.message_id, None)
-            _finish(emitter, FinishReason.stop)
+            _finish_emitter(emitter, FinishReason.stop)
 
 
-def member(event: JsonMap) -> tuple[str, Json]:
-    """What an object of a stream holds: the name of its member, and the member. A task or a message
-    may stand alone, as in 0.3."""
-    for name in OLD_KINDS:
-        if isinstance(event.get(name), dict):
-            return name, if_object(event[name])
-    kind = event.get("kind")
-    if isinstance(kind, str) and kind in _MEMBERS:
-        return _MEMBERS[kind], dict(event)
-    # Some older agents leave the kind out, so the fields must tell.
-    if "parts" in event and "role" in event:
-        return "message", dict(event)
-    if isinstance(event.get("id"), str) and "status" in event:
-        return "task", dict(event)
-    return "", {}
-
-
-def _finish(emitter: Emitter, reason: FinishReason) -> None:
+def _finish_emitter(emitter: Emitter, reason: FinishReason) -> None:
+    """Ends the message of an emitter, if it has begun."""
     if emitter.started and not emitter.finished:
         is_cut = reason is FinishReason.error
         emitter.finish(FinishReason.tool_calls if emitter.calls() else reason, cut=is_cut)
-
-
-def _gist(parts: Sequence[Json]) -> tuple[str, list[Json]]:
-    """All text of an artifact, and its other parts: what stays the same however it is cut."""
-    text = "".join([if_text(part.get("text")) for part in parts])
-    return text, [part for part in parts if "text" not in part]
-
-
-def _answers_in(history: Sequence[Any]) -> list[Json]:
-    """Returns what the agent said behind the last question."""
-    messages = [if_object(message) for message in history]
-    asked = last_index(messages, lambda message: role_of(message.get("role")) is Role.USER)
-    return messages[asked + 1 :]
-
-
-def _note_of(message: Json) -> Json:
-    """Returns what an agent says while it works, as an application may show it."""
-    note: Json = {
-        "message": {name: message[name] for name in ("messageId", "parts") if name in message}
-    }
-    if metadata := others(message.get("metadata")):
-        note["metadata"] = metadata
-    return note
-
-
-def _client_call(call: ToolCallPart) -> ToolCallPart:
-    return ToolCallPart(
-        call.id, call.name, call.arguments, call.raw, call.state, "client", call.native
-    )
-
-
-def _for_client(piece: Content) -> Content:
-    return _client_call(piece) if isinstance(piece, ToolCallPart) else piece
-
-
-def _text_of(message: Json) -> str:
-    texts = [
-        if_text(if_object(part.get("root")).get("text")) or if_text(part.get("text"))
-        for part in _parts_of(message)
-    ]
-    return "".join(texts)
-
-
-def _parts_of(message: Json) -> list[Json]:
-    """Returns the parts of a message or an artifact; what is no object counts as an empty one."""
-    return [if_object(part) for part in if_list(message.get("parts"))]

@@ -15,15 +15,11 @@ One delta of text is always held back: the last piece of an artifact must say th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from copy import copy
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any, cast
 
-import msgspec
-
 from dragoman import json_bytes
-from dragoman.codec import run_encoder
 from dragoman.codec.encoder import NO_OBJECTS, Objects
 from dragoman.codec.framing import frame_server_event
 from dragoman.codec.json_values import if_text
@@ -37,7 +33,6 @@ from dragoman.event import (
     MessageDropped,
     MessageFinished,
     MessageStarted,
-    OpenText,
     PartDelta,
     PartFinished,
     PartStarted,
@@ -49,11 +44,10 @@ from dragoman.event import (
     StepFinished,
     StepStarted,
 )
-from dragoman.fold import close_part, compact
+from dragoman.fold import compact
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.message import (
-    Content,
     DataPart,
     FilePart,
     LinkPart,
@@ -65,63 +59,42 @@ from dragoman.message import (
 )
 from dragoman.request import RunRequest
 from dragoman.wires.a2a.content import dump_content, dump_data
-from dragoman.wires.a2a.encode_objects import WORKING, ArtifactIds, TaskObjects
+from dragoman.wires.a2a.encode_objects import (
+    WORKING,
+    ArtifactIds,
+    ArtifactPart,
+    TaskObjects,
+    dump_part_end,
+    strip_error,
+)
 from dragoman.wires.a2a.interrupts import dump_pending, waiting_state
-from dragoman.wires.a2a.messages import dump_message
-from dragoman.wires.a2a.quirks import CANONICAL, EXTENSION, OWN, PATCH_TYPE, text_of, with_events
+from dragoman.wires.a2a.messages import dump_message, keep_protocol_fields
+from dragoman.wires.a2a.quirks import EXTENSION, OWN, PATCH_TYPE, dump_events, text_of
 from dragoman.wires.a2a.runs import rpc_result
-from dragoman.wires.a2a.tasks import aggregated, dump_usage
+from dragoman.wires.a2a.tasks import aggregate_task, dump_usage
 
 __all__ = ["Encoder", "dump_response", "encoder", "envelope", "ping", "stream_type"]
 
 _encode = json_bytes.encode
 stream_type = "text/event-stream"
-"""Of a stream's bytes."""
+"""Media type of a stream."""
 ping = SSE_PING
-"""Keeps a stream open."""
-_MESSAGE_FIELDS = (
-    "messageId",
-    "role",
-    "parts",
-    "contextId",
-    "taskId",
-    "extensions",
-    "referenceTaskIds",
-)
-"""Fields of a message beside its metadata."""
+"""Bytes that keep an idle stream open."""
 _IN_ARTIFACTS = (TextPart, DataPart, LinkPart, FilePart, ToolCallPart, ToolResultPart)
-_ARTIFACT_NAMES: Mapping[type, str] = {
-    TextPart: "response",
-    OpenText: "response",
-    ToolCallPart: "tool-call",
-    ToolResultPart: "tool-result",
-}
-"""Type of a part → the name of its artifact; others are files."""
-
-
-class ArtifactPart(run_encoder.EncodedPart):
-    """A part of a message that clients see, and whose end is to come."""
-
-    __slots__ = ("artifact_id", "is_begun", "key", "name")
-
-    def __init__(self, key: Key, begun: Content | OpenText, artifact_id: str) -> None:
-        super().__init__(begun)
-        self.key = key
-        self.artifact_id = artifact_id
-        """Empty for thinking, which is no artifact."""
-        self.name = _ARTIFACT_NAMES.get(type(begun), "file")
-        self.is_begun = False
-        """Whether a piece of its artifact was written."""
 
 
 class Encoder(RunEncoder[ArtifactPart]):
-    """Events → objects, and their bytes.
+    """Writes the events of a run as stream objects, and as bytes.
 
-    `envelope`: `task_id`, `context_id`; `history`: messages of A2A that the task begins with;
-    `goes_on`: the task was there before, and begins as one that works; `now`: a callable that gives
-    the time of a status; `metadata` of the task; `rpc_id`: of the request, where the bytes are
-    answers of JSON-RPC (without it they are plain objects, as in the REST binding); `extras`:
-    whether what the protocol has no field for is sent.
+    Keys of `envelope`:
+        task_id, context_id: ids of the task and of its conversation.
+        history: A2A messages that the task begins with.
+        goes_on: True if the task existed before, so that it begins as a working one.
+        now: returns the time for a status.
+        metadata: of the task.
+        rpc_id: id of the JSON-RPC request that the objects answer. Without it they are plain
+            objects, as in the REST binding.
+        extras: False if the extension is not sent.
     """
 
     def __init__(self, envelope: JsonMap) -> None:
@@ -134,10 +107,10 @@ class Encoder(RunEncoder[ArtifactPart]):
         self._inner = InnerRuns()
         self._messages: dict[str, MessageStarted] = {}
         self._artifacts: dict[str, list[str]] = {}
-        """Id of a message → ids of the artifacts that show it."""
+        """Message id → ids of the artifacts that show it."""
         self._artifact_ids = ArtifactIds()
         self._held: tuple[Key, ArtifactPart, str] | None = None
-        """The delta of text that is not written yet, and the part that it is of."""
+        """The last delta of text, which is not written yet, with its part and key."""
         self._is_begun = self._is_run = self._has_state = False
 
     def frame(self, data: JsonMap) -> bytes:
@@ -147,8 +120,8 @@ class Encoder(RunEncoder[ArtifactPart]):
         return frame_server_event(_encode(data))
 
     def delta_bytes(self, event: PartDelta) -> bytes | None:
-        """The bytes of the text that is held, if this is more of the same and nothing else is to be
-        told; `None`: it is not so."""
+        """Returns the bytes of the delayed text if this delta continues it, or None for the slow
+        path."""
         if self._held is None or self.pending or type(event.delta) is not str or not event.delta:
             return None
         key, part, text = self._held
@@ -165,7 +138,7 @@ class Encoder(RunEncoder[ArtifactPart]):
         return before + _encode(text) + behind
 
     def admit(self, event: Event) -> bool:
-        """See `RunEncoder.admit`: begins the task, and carries the events of runs within tools."""
+        """See `RunEncoder.admit`. Begins the task, and carries the events of runs within tools."""
         if self.over:
             return False
         if not self._is_begun:
@@ -176,37 +149,41 @@ class Encoder(RunEncoder[ArtifactPart]):
             return True
         # Clients see nothing of runs within tools, but that the task still works.
         if self._inner.has(event):
-            self._carry(_without_details(event))
+            self._carry(strip_error(event))
             self._write_working()
             return False
         return True
 
     def close_objects(self) -> Objects:
-        """See `RunEncoder.close_objects`. Of no events there is no task."""
-        return super().close_objects() if self._is_begun else NO_OBJECTS
+        """See `RunEncoder.close_objects`. Without events there is no task."""
+        if self._is_begun:
+            return super().close_objects()
+        return NO_OBJECTS
 
     def end_stream(self) -> None:
-        """See `RunEncoder.end_stream`. A run that was not ended was cut; messages alone are a task
-        that is completed."""
+        """See `RunEncoder.end_stream`. A run without an end was cut. Messages alone are a completed
+        task."""
         # Messages without a run, as a gateway has them, are complete when they end.
         if self._is_run:
             error = StreamCutError("the run was cut before its end. Ask again.")
             self._end_failed(RunError(error))
         else:
-            self._release()
+            self._write_held()
             self._write_end("TASK_STATE_COMPLETED", [])
 
     # objects
 
     def _begin(self, event: Event) -> None:
-        """Writes the task, before anything else of it."""
+        """Writes the task, which comes before all updates."""
         self._is_begun = True
         self._is_run = isinstance(event, RunStarted) and not self._inner.has(event)
         # A new task is told as submitted first, and works from then on.
-        state = WORKING if self._envelope.get("goes_on") else "TASK_STATE_SUBMITTED"
+        state = "TASK_STATE_SUBMITTED"
+        if self._envelope.get("goes_on"):
+            state = WORKING
         metadata = dict(cast("JsonMap", self._envelope.get("metadata") or {}))
         if self._extras:
-            events = with_events([event] if self._is_run else [])
+            events = dump_events([event] if self._is_run else [])
             metadata[EXTENSION] = {"type": "RUN_STARTED", "events": "[]", **events}
         history = cast("Iterable[Any]", self._envelope.get("history") or ())
         self.write(self._task.task(state, history, metadata))
@@ -214,28 +191,45 @@ class Encoder(RunEncoder[ArtifactPart]):
             self.write(self._task.status_update(WORKING))
 
     def _carry(self, event: Event) -> None:
-        """Leaves an event that has no object of its own to the next object."""
-        self._release()
+        """Keeps an event for the next object, because it has no object of its own."""
+        self._write_held()
         self.pending.append(event)
 
-    def _carried(self, **fields: str) -> Json:
-        """Returns the field `metadata` of an object: the events that wait, and these fields."""
+    def _take_carried(self, **fields: str) -> Json:
+        """Returns the `metadata` field with the waiting events and these fields, or nothing without
+        the extension."""
         events, self.pending = self.pending, []
         if not self._extras:
             return {}
-        return {"metadata": {EXTENSION: {"events": "[]", **with_events(compact(events)), **fields}}}
+        return {
+            "metadata": {
+                EXTENSION: {
+                    "events": "[]",
+                    **dump_events(compact(events)),
+                    **fields,
+                }
+            }
+        }
 
     def _write_working(self, message: Json | None = None, **fields: str) -> None:
-        """Writes a status that goes on, with the events that wait."""
+        """Writes a working status that carries the waiting events."""
         if message is None and not self._extras:  # it would say nothing
             self.pending.clear()
         else:
-            self.write(self._task.status_update(WORKING, message, self._carried(**fields)))
+            self.write(self._task.status_update(WORKING, message, self._take_carried(**fields)))
 
     def _write_piece(
         self, part: ArtifactPart, parts: list[Json], *, append: bool, last: bool, **fields: str
     ) -> None:
-        """Writes a piece of the artifact that shows a part."""
+        """Writes a piece of the artifact that shows a part.
+
+        Args:
+            part: the part of the message.
+            parts: the A2A parts of the piece.
+            append: True if the piece continues the artifact, False if it begins it.
+            last: True if no further piece follows.
+            fields: further fields of the extension.
+        """
         artifact: Json = {"artifactId": part.artifact_id}
         if not append:
             artifact["name"] = part.name
@@ -244,30 +238,47 @@ class Encoder(RunEncoder[ArtifactPart]):
         artifact["parts"] = parts
         carried: Json = {}
         if self.pending or fields or not append:
-            carried = self._carried(**fields)
+            carried = self._take_carried(**fields)
         part.is_begun = True
         self.write(self._task.artifact_update(artifact, carried, append=append, last=last))
 
-    def _write_artifact(self, name: str, part: Json, *, append: bool = False) -> None:
+    def _write_artifact(
+        self,
+        name: str,
+        part: Json,
+        *,
+        append: bool = False,
+    ) -> None:
+        """Writes an artifact that belongs to the run instead of a message."""
         artifact = self._task.whole_artifact(name, part)
-        self.write(self._task.artifact_update(artifact, self._carried(), append=append, last=True))
+        self.write(
+            self._task.artifact_update(artifact, self._take_carried(), append=append, last=True)
+        )
 
-    def _release(self, *, last: bool = False, **fields: str) -> None:
-        """Writes the text that is held."""
+    def _write_held(self, *, last: bool = False, **fields: str) -> None:
+        """Writes the delayed text."""
         if self._held is None:
             return
         (_, part, text), self._held = self._held, None
         if not part.is_begun:
             fields["delta"] = text_of(part.key)
-        self._write_piece(part, [{"text": text}], append=part.is_begun, last=last, **fields)
+        self._write_piece(
+            part,
+            [{"text": text}],
+            append=part.is_begun,
+            last=last,
+            **fields,
+        )
 
     # steps: messages
 
     def _message_started(self, event: MessageStarted) -> None:
+        """Begins a message, whose start travels with its first artifact."""
         self._carry(event)
         self._messages[event.message_id] = event
 
     def _part_started(self, event: PartStarted) -> None:
+        """Opens a part, with an artifact of its own unless it is thinking."""
         self._carry(event)
         # A part that starts again begins another artifact; what was streamed into the first one
         # stays.
@@ -278,14 +289,15 @@ class Encoder(RunEncoder[ArtifactPart]):
         part = ArtifactPart(key, event.part, "")
         if not isinstance(event.part, ThinkingPart):
             # Clients find a call by its id, so its artifact has that id too.
-            call_id = event.part.id if isinstance(event.part, ToolCallPart) else ""
+            call_id = ""
+            if isinstance(event.part, ToolCallPart):
+                call_id = event.part.id
             part.artifact_id = self._artifact_ids.take(call_id or event.message_id)
             self._artifacts.setdefault(event.message_id, []).append(part.artifact_id)
         self.open[key] = part
 
     def _is_seen(self, event: PartStarted) -> bool:
-        """True if clients see the part: what the model says in its first candidate, and all
-        results."""
+        """True if clients see the part: results, and what the first candidate of the model says."""
         if isinstance(event.part, ToolResultPart):
             return True
         message = self._messages.get(event.message_id)
@@ -293,6 +305,7 @@ class Encoder(RunEncoder[ArtifactPart]):
         return is_answer and isinstance(event.part, (*_IN_ARTIFACTS, ThinkingPart))
 
     def _part_delta(self, event: PartDelta) -> None:
+        """Delays a delta of text by one, and carries any other delta."""
         part = self.open.get((event.message_id, event.index))
         if part is None:
             self._carry(event)
@@ -300,7 +313,7 @@ class Encoder(RunEncoder[ArtifactPart]):
         if not event.delta:
             return
         if isinstance(event.delta, str) and isinstance(part.begun, TextPart):
-            self._release()
+            self._write_held()
             self._held = part.key, part, event.delta
         else:
             self._carry(event)
@@ -309,47 +322,56 @@ class Encoder(RunEncoder[ArtifactPart]):
         part.deltas.append(event.delta)
 
     def _part_finished(self, event: PartFinished) -> None:
+        """Ends a part by the last piece of its artifact."""
         part = self.take_part((event.message_id, event.index))
         if part is None:
             self._carry(event)
             return
-        finished = _dump_end(event, part)
+        finished = dump_part_end(event, part)
         # The text that is held is the last piece, if it is this part's: one object less.
         if self._held is not None and self._held[1] is part:
-            self._release(last=True, finished=finished)
+            self._write_held(last=True, finished=finished)
             return
-        self._release()
+        self._write_held()
         if isinstance(event.part, ThinkingPart):
             thought = [{"text": event.part.text, "metadata": {"thought": True}}]
-            message = self._task.message(thought) if event.part.text else None
+            message = None
+            if event.part.text:
+                message = self._task.message(thought)
             self._write_working(message, finished=finished)
         elif not part.artifact_id:
             self._write_working(finished=finished)
         else:
             is_begun = part.is_begun
-            shown = [] if is_begun else dump_content(event.part)
+            if is_begun:
+                shown = []
+            else:
+                shown = dump_content(event.part)
             self._write_piece(
                 part, shown or [{"text": ""}], append=is_begun, last=True, finished=finished
             )
 
     def _message_dropped(self, event: MessageDropped) -> None:
+        """Replaces the artifacts of a retracted message by empty ones."""
         self._carry(event)
         self.take_parts([event.message_id])
         artifact_ids = self._artifacts.pop(event.message_id, [])
         for artifact_id in artifact_ids:
-            artifact = self._task.retracted_artifact(artifact_id)
-            self.write(self._task.artifact_update(artifact, self._carried(), last=True))
+            artifact = self._task.empty_artifact(artifact_id)
+            self.write(self._task.artifact_update(artifact, self._take_carried(), last=True))
         if not artifact_ids:
             self._write_working()
 
     # steps: the run
 
     def _state_snapshot(self, event: StateSnapshot) -> None:
+        """Writes the shared state as an artifact."""
         self._carry(event)
         self._has_state = True
         self._write_artifact("state", dump_data(event.state))
 
     def _state_delta(self, event: StateDelta) -> None:
+        """Appends a change to the artifact of the shared state."""
         self._carry(event)
         operations = [dict(operation) for operation in event.operations]
         # Changes are appended to the artifact of the state, so that a reader that comes late can
@@ -359,11 +381,13 @@ class Encoder(RunEncoder[ArtifactPart]):
         self._has_state = True
 
     def _custom(self, event: Custom) -> None:
+        """Carries a custom event on a working status."""
         self._carry(event)
         self._write_working()
 
     def _run_finished(self, event: RunFinished) -> None:
-        self._release()
+        """Ends the task: completed, cancelled, or waiting for its client."""
+        self._write_held()
         # A text is in the artifact of the model's last message already.
         if event.result is not None and not isinstance(event.result, str):
             self._write_artifact("result", dump_data(event.result))
@@ -378,18 +402,20 @@ class Encoder(RunEncoder[ArtifactPart]):
         self._write_end(state, [event], message, **dump_usage(event.usage))
 
     def _end_failed(self, event: RunError) -> None:
-        self._release()
+        """Ends the task as failed or rejected."""
+        self._write_held()
         state = "TASK_STATE_FAILED"
         if isinstance(event.error, ContentRefusedError):
             state = "TASK_STATE_REJECTED"
         message = self._task.message([{"text": event.error.message or "the agent failed"}])
-        self._write_end(state, [_without_details(event)], message)
+        self._write_end(state, [strip_error(event)], message)
 
     def _write_end(
         self, state: str, events: list[Event], message: Json | None = None, **fields: str
     ) -> None:
+        """Writes the status that ends the stream."""
         self.pending += events
-        carried = self._carried(type="end", **fields)
+        carried = self._take_carried(type="end", **fields)
         self.write(self._task.status_update(state, message, carried))
         self.over = True
 
@@ -411,45 +437,19 @@ class Encoder(RunEncoder[ArtifactPart]):
     }
 
 
-def _dump_end(event: PartFinished, part: ArtifactPart) -> str:
-    """Returns where the part is that ends, and the fields in which its start and its deltas make
-    another part; all fields, and its type, if they make one of another type."""
-    built = close_part(part.begun, part.deltas)
-    if built is None or type(built) is not type(event.part):
-        return text_of([*part.key, msgspec.to_builtins(event.part)])
-    fields = {
-        name: msgspec.to_builtins(value)
-        for name in built.__struct_fields__
-        if not _is_same(value := getattr(event.part, name), getattr(built, name))
-    }
-    return text_of([*part.key, fields] if fields else part.key)
-
-
-def _is_same(value: Any, other: Any) -> bool:
-    """True if two values are the same JSON, with the same order of keys: `1`, `1.0` and `true`
-    differ."""
-    return msgspec.json.encode(value) == msgspec.json.encode(other)
-
-
-def _without_details(event: Event) -> Event:
-    """An error without what the run had come to, of which the client has its part, and without what
-    an upstream answered."""
-    if not isinstance(event, RunError):
-        return event
-    # The exception itself belongs to the server, which logs it whole.
-    error = copy(event.error)
-    error.body = error.partial = error.result = None
-    return RunError(error, event.run_id, event.native)
-
-
 def encoder(**envelope: Any) -> Encoder:
-    """An encoder of one run."""
+    """Returns an encoder for one run."""
     return Encoder(envelope)
 
 
 def envelope(request: RunRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002 the protocol's
-    """What `encoder` takes of a request: the task that it goes on with, else a new one of that id,
-    and what was said to it."""
+    """Returns the arguments of `encoder` for a request.
+
+    Args:
+        request: the request, or None if it could not be read.
+        id: id of a new task.
+        now: time of the request.
+    """
     if request is None:
         return {"task_id": id, "context_id": id, "now": lambda: now}
     task_id = if_text(OWN.fields(request.native).get("taskId"))
@@ -462,7 +462,7 @@ def envelope(request: RunRequest | None, *, id: str, now: datetime) -> Json:  # 
         "context_id": context_id,
         "goes_on": bool(task_id),
         "history": [
-            _without_carried({**dump_message(message, f"{id}:asked"), **ids})
+            keep_protocol_fields({**dump_message(message, f"{id}:asked"), **ids})
             for message in questions
         ],
         "now": lambda: now,
@@ -473,29 +473,26 @@ def envelope(request: RunRequest | None, *, id: str, now: datetime) -> Json:  # 
     return fields
 
 
-def _without_carried(message: Json) -> Json:
-    """Returns a message of a client's with the protocol's fields only."""
-    metadata = {
-        name: value for name, value in message.get("metadata", {}).items() if name != CANONICAL
-    }
-    fields = {name: message[name] for name in _MESSAGE_FIELDS if name in message}
-    return {**fields, "metadata": metadata} if metadata else fields
-
-
 def dump_response(
     events: Iterable[Event],
     *,
     losses: list[Loss] | None = None,  # noqa: ARG001 nothing is lost
     **envelope: Any,
 ) -> Json:
-    """Events → the whole task that their stream tells of. `envelope`: as for `encoder`."""
+    """Returns the complete task that a run's events make.
+
+    Args:
+        events: all events of the run.
+        losses: unused, since the extension holds what has no field.
+        envelope: as for `encoder`.
+    """
     events, run = list(events), Encoder(envelope)
     objects = [data for event in events for data in run.objects(event)]
-    task = aggregated([*objects, *run.close_objects()])
+    task = aggregate_task([*objects, *run.close_objects()])
     if envelope.get("extras", True):
-        fields = with_events(compact([_without_details(event) for event in events]))
+        fields = dump_events(compact([strip_error(event) for event in events]))
         # A task that is read whole has no objects that could carry the events, so it carries all of
         # them.
-        held = {"type": "run", "run": fields.get("events", "[]")}
-        task["metadata"] = {**task.get("metadata", {}), EXTENSION: held}
+        carried = {"type": "run", "run": fields.get("events", "[]")}
+        task["metadata"] = {**task.get("metadata", {}), EXTENSION: carried}
     return task

@@ -32,14 +32,14 @@ _TYPE = "type.googleapis.com/google.rpc.ErrorInfo"
 
 
 class Fault(NamedTuple):
-    """What can be wrong, in the words of each binding."""
+    """An error of the protocol, as each binding writes it."""
 
     code: int
-    """Of JSON-RPC."""
+    """Code of JSON-RPC."""
     status: int
-    """Of HTTP."""
+    """HTTP status."""
     grpc: str
-    """Name of gRPC's status."""
+    """Name of the gRPC status."""
 
 
 FAULTS: Mapping[str, Fault] = {
@@ -58,14 +58,14 @@ FAULTS: Mapping[str, Fault] = {
     "PARSE_ERROR": Fault(-32700, 400, "INVALID_ARGUMENT"),
     "INTERNAL_ERROR": Fault(-32603, 500, "INTERNAL"),
 }
-"""Reason (of `ErrorInfo`) → the fault."""
+"""Reason (of `ErrorInfo`) → how each binding writes the error."""
 _REASONS: Mapping[type[DragomanError], str] = {
     errors.InvalidRequestError: "INVALID_PARAMS",
     errors.HistoryError: "INVALID_PARAMS",
     errors.DecodeError: "INVALID_AGENT_RESPONSE",
     errors.ModelNotFoundError: "TASK_NOT_FOUND",
 }
-"""Our exception → the reason by which it is told; all others are `INTERNAL_ERROR`."""
+"""Exception → its reason. Others are `INTERNAL_ERROR`."""
 _STATUS_NAMES: Mapping[int, str] = {
     401: "UNAUTHENTICATED",
     403: "PERMISSION_DENIED",
@@ -75,12 +75,12 @@ _STATUS_NAMES: Mapping[int, str] = {
     503: "UNAVAILABLE",
     504: "DEADLINE_EXCEEDED",
 }
-_KINDS: Mapping[str, type[DragomanError]] = {
+_ERROR_CLASSES: Mapping[str, type[DragomanError]] = {
     "TASK_NOT_FOUND": errors.ModelNotFoundError,
     "INVALID_AGENT_RESPONSE": errors.DecodeError,
     "INTERNAL_ERROR": errors.ProviderError,
 }
-"""Reason → our exception; all others are faults of the request."""
+"""Reason → exception. Others are errors of the request."""
 _CODES = {fault.code: reason for reason, fault in FAULTS.items()}
 _CLASSES: Mapping[str, type[DragomanError]] = {
     name: kind
@@ -91,28 +91,46 @@ _READER = ErrorReader(rules=ErrorRules())
 
 
 def fault_of(error: DragomanError, reason: str = "") -> tuple[str, Fault]:
-    """The reason by which an exception is told, and what it is in each binding. `reason`: where the
-    caller knows it."""
-    reason = reason if reason in FAULTS else look_up_class(_REASONS, error, "INTERNAL_ERROR")
+    """Returns the protocol's reason for an exception, and how each binding writes it.
+
+    Args:
+        error: the exception.
+        reason: the reason, if the caller knows it.
+    """
+    if reason not in FAULTS:
+        reason = look_up_class(_REASONS, error, "INTERNAL_ERROR")
     return reason, FAULTS[reason]
 
 
-def _info(error: DragomanError, reason: str) -> list[Json]:
+def _error_details(error: DragomanError, reason: str) -> list[Json]:
+    """Returns the `ErrorInfo` details of an exception, with the nearest dragoman class as its
+    kind."""
     names = [cls.__name__ for cls in type(error).__mro__ if _CLASSES.get(cls.__name__) is cls]
     # Clients of ours raise the very class; a subclass of an application's is told as the nearest of
     # ours.
-    kind = names[0]
-    return [{"@type": _TYPE, "reason": reason, "domain": DOMAIN, "metadata": {"kind": kind}}]
+    class_name = names[0]
+    return [
+        {
+            "@type": _TYPE,
+            "reason": reason,
+            "domain": DOMAIN,
+            "metadata": {"kind": class_name},
+        }
+    ]
 
 
 def rpc_error(error: DragomanError, reason: str = "") -> Json:
-    """An exception → the `error` of a JSON-RPC answer."""
+    """Returns the `error` member of a JSON-RPC response for an exception."""
     reason, fault = fault_of(error, reason)
-    return {"code": fault.code, "message": error.message, "data": _info(error, reason)}
+    return {
+        "code": fault.code,
+        "message": error.message,
+        "data": _error_details(error, reason),
+    }
 
 
 def rest_error(error: DragomanError, reason: str = "") -> ErrorResponse:
-    """An exception → the answer of the REST binding."""
+    """Returns the response of the REST binding for an exception."""
     reason, fault = fault_of(error, reason)
     status, grpc = fault.status, fault.grpc
     if reason == "INTERNAL_ERROR":  # the protocol has no word for who may ask, and how often
@@ -122,58 +140,77 @@ def rest_error(error: DragomanError, reason: str = "") -> ErrorResponse:
         "code": status,
         "status": grpc,
         "message": error.message,
-        "details": _info(error, reason),
+        "details": _error_details(error, reason),
     }
     return error_response(error, status, {"error": body})
 
 
 def dump_error(error: DragomanError) -> ErrorResponse:
-    """As in `Wire`: the answer of the REST binding."""
+    """See `Wire.dump_error`. Returns the response of the REST binding."""
     return rest_error(error)
 
 
 def dump_refusal(error: DragomanError, purpose: str, kind: str = "") -> ErrorResponse:
-    """An exception before a request was understood → the answer. `purpose`: of the place that it
-    goes to; by JSON-RPC it is an answer of that, unless it is about who asks. `kind`: the media
-    type of what was sent."""
+    """Returns the response to a request that was refused before it was read.
+
+    Args:
+        error: why it was refused.
+        purpose: the route's purpose. JSON-RPC routes answer with a JSON-RPC error, unless clients
+            and proxies act on the HTTP status.
+        kind: media type of the request's body.
+    """
     plain = rest_error(error)
     # Clients, and proxies between, act on these by the status of HTTP.
     if purpose != "rpc" or plain.status in (401, 403, 413, 429, 503):
         return plain
     reason = ""
     if isinstance(error, errors.InvalidRequestError):
-        reason = "CONTENT_TYPE_NOT_SUPPORTED" if kind and "json" not in kind else "PARSE_ERROR"
+        reason = "PARSE_ERROR"
+        if kind and "json" not in kind:
+            reason = "CONTENT_TYPE_NOT_SUPPORTED"
     failure = rpc_error(error, reason)
-    return ErrorResponse(200, plain.headers, {"jsonrpc": "2.0", "id": None, "error": failure})
+    return ErrorResponse(
+        200,
+        plain.headers,
+        {
+            "jsonrpc": "2.0",
+            "id": None,
+            "error": failure,
+        },
+    )
 
 
 def error_of(body: JsonMap, status: int | None = None) -> DragomanError:
-    """The `error` of an answer, of either binding → the exception."""
+    """Returns the exception for the `error` of a response, of either binding."""
     fields = if_object(body.get("error")) or if_object(body)
     details = [*if_list(fields.get("data")), *if_list(fields.get("details"))]
     infos = [info for info in map(if_object, details) if info.get("reason")]
-    kind = _kind_of(fields.get("code"), infos[0] if infos else {})
+    error_class = _class_of(fields.get("code"), infos[0] if infos else {})
     message = if_text(fields.get("message"))
-    if kind is not None and message:
-        return kind(message, status=status)
+    if error_class is not None and message:
+        return error_class(message, status=status)
     error = _READER.load_inner_error(dict(body))
-    return error if status is None else error.at(status=status)
+    if status is None:
+        return error
+    return error.at(status=status)
 
 
-def _kind_of(code: object, info: JsonMap) -> type[DragomanError] | None:
-    """Returns the class of an error: as our own servers name it, else by its reason, else by its
+def _class_of(code: object, info: JsonMap) -> type[DragomanError] | None:
+    """Returns the exception class of an error: dragoman's own name, else its reason, else its
     code."""
-    kind = _CLASSES.get(if_text(if_object(info.get("metadata")).get("kind")))
-    if kind is not None:
-        return kind
+    error_class = _CLASSES.get(if_text(if_object(info.get("metadata")).get("kind")))
+    if error_class is not None:
+        return error_class
     reason = if_text(info.get("reason"))
     if not reason and isinstance(code, int):
         reason = _CODES.get(code, "")
-    return _KINDS.get(reason, errors.InvalidRequestError) if reason in FAULTS else None
+    if reason in FAULTS:
+        return _ERROR_CLASSES.get(reason, errors.InvalidRequestError)
+    return None
 
 
 def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
-    """As in `Wire`: an error's response, of either binding → the exception."""
+    """See `Wire.load_error`. Reads an error response of either binding."""
     fields = if_object(parse_body(body))
     error = if_object(fields.get("error"))
     has_details = if_list(error.get("data")) or if_list(error.get("details"))

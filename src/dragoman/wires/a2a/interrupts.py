@@ -12,19 +12,19 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.codec.json_values import drop_none, if_list, if_object, if_text
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import MarkPart, Message, Role, TextPart
 from dragoman.request import RunRequest
 from dragoman.wires.a2a.content import dump_data
-from dragoman.wires.a2a.quirks import EXTENSION, extras, json_of, text_of
+from dragoman.wires.a2a.quirks import EXTENSION, carried_fields, json_of, text_of
 from dragoman.wires.a2a.tools import dump_call, load_call
 
 __all__ = [
     "ANSWER",
     "QUESTION",
-    "answered",
+    "answer_from_words",
     "dump_pending",
     "dump_resume",
     "load_pending",
@@ -33,9 +33,9 @@ __all__ = [
 ]
 
 QUESTION = "interrupt"
-"""Type of a data part that asks."""
+"""Type of a data part that asks a question."""
 ANSWER = "resume"
-"""Type of one that answers."""
+"""Type of a data part that answers one."""
 _YES = frozenset(["yes", "y", "ok", "approve", "approved", "allow"])
 _NO = frozenset(["no", "n", "deny", "denied", "reject", "rejected"])
 _DEFAULT: Mapping[str, str] = {
@@ -47,18 +47,20 @@ _DEFAULT: Mapping[str, str] = {
 
 
 def waiting_state(pending: Sequence[Interrupt]) -> str:
-    """Returns the state of a task that waits for these."""
+    """Returns the state of a task that waits for these interrupts."""
     if pending and all(interrupt.reason == "auth" for interrupt in pending):
         return "TASK_STATE_AUTH_REQUIRED"
     return "TASK_STATE_INPUT_REQUIRED"
 
 
 def dump_pending(pending: Sequence[Interrupt], message_id: str, *, extras: bool = True) -> Json:
-    """What a run waits for → the message of the task's status: each question in words, and as a
-    data part."""
+    """Returns the status message that asks for what a run waits for: each question in words, and as
+    a data part."""
     parts: list[Json] = []
     for interrupt in pending:
-        name = interrupt.call.name if interrupt.call is not None else ""
+        name = ""
+        if interrupt.call is not None:
+            name = interrupt.call.name
         # A client that knows no data parts of ours shows the words, and sends words back (see
         # `answered`).
         question = interrupt.message or _DEFAULT[interrupt.reason].format(name=name)
@@ -75,6 +77,7 @@ def dump_pending(pending: Sequence[Interrupt], message_id: str, *, extras: bool 
 
 
 def _dump_question(interrupt: Interrupt) -> Json:
+    """Returns the value of the data part that asks one question."""
     expires_at = interrupt.expires_at
     fields = {
         "type": QUESTION,
@@ -88,29 +91,43 @@ def _dump_question(interrupt: Interrupt) -> Json:
         "signature": interrupt.signature,
         "metadata": _text_of(interrupt.metadata or None),
     }
-    return _without_none(fields)
+    return drop_none(fields)
 
 
 def load_pending(message: Any, state: str) -> tuple[Interrupt, ...]:
-    """The message of a task that waits → what it waits for. A task of another agent asks one
-    question, in the words of its message."""
+    """Returns the interrupts in the message of a waiting task.
+
+    The message of another agent is one question, in the words of its text.
+
+    Args:
+        message: the message of the task's status.
+        state: the task's state.
+    """
     fields = if_object(message)
     carried = _load_carried(fields)
     if carried is not None:
         return carried
     parts = [if_object(part) for part in if_list(fields.get("parts"))]
+    if pending := _load_questions(parts):
+        return pending
+    texts = [if_text(part.get("text")) for part in parts]
+    reason = "input"
+    if state == "TASK_STATE_AUTH_REQUIRED":
+        reason = "auth"
+    id_ = if_text(fields.get("messageId")) or reason
+    return (Interrupt(id_, reason, message="\n".join(filter(None, texts)) or None),)
+
+
+def _load_questions(parts: Sequence[Json]) -> tuple[Interrupt, ...]:
+    """Returns the interrupts in data parts that ask."""
     data = [if_object(part.get("data")) for part in parts]
     questions = [_load_question(value) for value in data if value.get("type") == QUESTION]
-    if pending := tuple(question for question in questions if question is not None):
-        return pending
-    texts = [text for part in parts if (text := if_text(part.get("text")))]
-    reason = "auth" if state == "TASK_STATE_AUTH_REQUIRED" else "input"
-    id_ = if_text(fields.get("messageId")) or reason
-    return (Interrupt(id_, reason, message="\n".join(texts) or None),)
+    return tuple([question for question in questions if question is not None])
 
 
 def _load_carried(message: Json) -> tuple[Interrupt, ...] | None:
-    carried = extras(message.get("metadata"))
+    """Returns the interrupts that a message carries under the extension, or None."""
+    carried = carried_fields(message.get("metadata"))
     if "pending" not in carried:
         return None
     try:
@@ -120,6 +137,7 @@ def _load_carried(message: Json) -> tuple[Interrupt, ...] | None:
 
 
 def _load_question(data: JsonMap) -> Interrupt | None:
+    """Returns the interrupt in a data part, or None if its fields are invalid."""
     fields = {
         "id": data.get("interruptId"),
         "reason": data.get("reason", "input"),
@@ -135,11 +153,13 @@ def _load_question(data: JsonMap) -> Interrupt | None:
     except (ValueError, TypeError, RecursionError):
         return None
     call = if_object(data.get("call"))
-    return msgspec.structs.replace(interrupt, call=load_call(call)) if call else interrupt
+    if call:
+        return msgspec.structs.replace(interrupt, call=load_call(call))
+    return interrupt
 
 
 def dump_resume(resume: Resume) -> Json:
-    """An answer → a data part."""
+    """Returns the data part that answers an interrupt."""
     fields = {
         "type": ANSWER,
         "interruptId": resume.interrupt_id,
@@ -148,19 +168,16 @@ def dump_resume(resume: Resume) -> Json:
         "signature": resume.signature,
         "metadata": _text_of(resume.metadata or None),
     }
-    return dump_data(_without_none(fields))
+    return dump_data(drop_none(fields))
 
 
 def _text_of(value: Any) -> str | None:
+    """Returns the JSON text of a value, or None for None."""
     return None if value is None else text_of(value)
 
 
-def _without_none(fields: JsonMap) -> Json:
-    return {name: value for name, value in fields.items() if value is not None}
-
-
 def load_resume(part: Any) -> Resume | None:
-    """A data part → the answer that it is, or None. The payload may be JSON or the text of it."""
+    """Returns the answer in a data part, or None. Its payload may be JSON or the text of JSON."""
     data = if_object(if_object(part).get("data"))
     id_ = data.get("interruptId")
     if data.get("type") != ANSWER or not isinstance(id_, str):
@@ -176,31 +193,40 @@ def load_resume(part: Any) -> Resume | None:
     )
 
 
-def answered(request: RunRequest, pending: Sequence[Interrupt]) -> RunRequest:
-    """A request whose words answer what its task waits for, with the answer in the place of the
-    words. A question (or a sign-in) takes any text, an approval takes a yes or a no. If several
-    questions wait, or the request answers already, it is left as it is."""
+def answer_from_words(request: RunRequest, pending: Sequence[Interrupt]) -> RunRequest:
+    """Returns a request whose last message is replaced by the answer that its words give.
+
+    A question or sign-in takes any text, an approval takes a yes or a no. The request stays
+    unchanged if it has answers already, or if not exactly one question waits.
+    """
     questions = [interrupt for interrupt in pending if interrupt.reason != "tool"]
     if request.resume or len(questions) != 1 or not request.messages:
         return request
-    text = _words_of(request.messages[-1])
-    resume = _answer(questions[0], text) if text else None
+    text = _spoken_text(request.messages[-1])
+    resume = None
+    if text:
+        resume = _answer_from_text(questions[0], text)
     if resume is None:
         return request
     return request.replace(messages=request.messages[:-1], resume=(resume,))
 
 
-def _words_of(message: Message) -> str:
+def _spoken_text(message: Message) -> str:
     """Returns what a user's message says, if it is nothing but words."""
     is_words = all(isinstance(piece, TextPart | MarkPart) for piece in message.content)
-    return message.text.strip() if is_words and message.role is Role.USER else ""
+    if is_words and message.role is Role.USER:
+        return message.text.strip()
+    return ""
 
 
-def _answer(question: Interrupt, text: str) -> Resume | None:
+def _answer_from_text(question: Interrupt, text: str) -> Resume | None:
+    """Returns the answer that a text gives to a question, or None if it gives none."""
     if question.reason != "approval":
         return question.answer(text)
     # What is neither a yes nor a no is a message of its own, and the task goes on waiting.
-    word = text.casefold().rstrip(".!")
-    if word in _YES:
+    spoken = text.casefold().rstrip(".!")
+    if spoken in _YES:
         return question.approve()
-    return question.deny() if word in _NO else None
+    if spoken in _NO:
+        return question.deny()
+    return None

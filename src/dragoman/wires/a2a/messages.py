@@ -14,7 +14,14 @@ from typing import Any
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import check_depth, if_list, if_object, if_text, read_extra_fields
+from dragoman.codec.json_values import (
+    check_depth,
+    if_list,
+    if_object,
+    if_text,
+    pick,
+    read_extra_fields,
+)
 from dragoman.codec.serving import Problem, note_problem
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
@@ -38,9 +45,9 @@ from dragoman.wires.a2a.quirks import (
     OWN,
     ROLE_NAMES,
     ROLES,
-    extras,
+    app_metadata,
+    carried_fields,
     json_of,
-    others,
     role_of,
     text_of,
 )
@@ -51,6 +58,7 @@ __all__ = [
     "dump_message",
     "dump_messages",
     "group_artifacts",
+    "keep_protocol_fields",
     "load_message",
     "load_messages",
     "task_messages",
@@ -58,26 +66,43 @@ __all__ = [
 ]
 
 _READ = ("kind", "messageId", "message_id", "role", "parts", "metadata")
-_SNAKE = {"context_id": "contextId", "task_id": "taskId", "reference_task_ids": "referenceTaskIds"}
+_MESSAGE_FIELDS = (
+    "messageId",
+    "role",
+    "parts",
+    "contextId",
+    "taskId",
+    "extensions",
+    "referenceTaskIds",
+)
+"""Fields of a message beside its metadata."""
+_SNAKE = {
+    "context_id": "contextId",
+    "task_id": "taskId",
+    "reference_task_ids": "referenceTaskIds",
+}
 SHARED = ("state", "result")
-"""Artifacts that are no message: what agent and client share, and what came of a run."""
+"""Names of artifacts that are no message: the shared state, and the result of a run."""
 _OWNERS: Mapping[type, Role] = {ToolResultPart: Role.USER, ToolCallPart: Role.MODEL}
-"""Type of a piece → whose it is, whoever sends it."""
-_MARKS = ("messageId", "contextId", "taskId", "referenceTaskIds")
+"""Type of a piece → the role that it always has, whoever sends it."""
+_FIELD_NAMES = ("messageId", "contextId", "taskId", "referenceTaskIds")
 
 
 def load_messages(
     payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
-    """A list of messages, one message, or a task (what came before it, and what it gave) →
-    messages.
+    """Returns the messages in a list of A2A messages, a single message or a task.
 
     Raises:
-        HistoryError: it is none of them, or one cannot be read and no problems are noted.
+        HistoryError: the payload is none of these, or a message cannot be read and `problems` is
+            None.
     """
     if isinstance(payload, dict):
         fields = if_object(payload)
-        payload = task_messages(fields) if "parts" not in fields else [fields]
+        if "parts" not in fields:
+            payload = task_messages(fields)
+        else:
+            payload = [fields]
     if not isinstance(payload, list):
         raise HistoryError("a conversation in A2A is a list of messages, or a task")
     entries = if_list(payload)
@@ -93,8 +118,12 @@ def load_messages(
 
 
 def task_messages(task: JsonMap) -> list[Any]:
-    """The messages of a task: its history, what it gave, and what its status says if somebody is to
-    answer."""
+    """Returns the A2A messages of a task: its history, its artifacts, and the question in its
+    status.
+
+    Raises:
+        HistoryError: the object is no task.
+    """
     if not isinstance(task.get("id"), str) and not isinstance(task.get("history"), list):
         raise HistoryError(
             "an object of A2A that holds a conversation is a message, which has parts, or a task"
@@ -108,8 +137,11 @@ def task_messages(task: JsonMap) -> list[Any]:
 
 
 def group_artifacts(task: JsonMap) -> list[Json]:
-    """What a task gave, as messages of the agent's: one for each artifact, or for those that our
-    extension says are of one."""
+    """Returns the artifacts of a task as agent messages.
+
+    Artifacts that the extension assigns to one message become one again. Shared and retracted
+    artifacts are left out.
+    """
     messages: list[Json] = []
     for artifact in map(if_object, if_list(task.get("artifacts"))):
         id_, parts = if_text(artifact.get("artifactId")), if_list(artifact.get("parts"))
@@ -118,20 +150,25 @@ def group_artifacts(task: JsonMap) -> list[Json]:
         if not parts or is_shared or metadata.get("retracted") is True:
             continue
         # Our own encoder writes an artifact a part; those of one message are one again.
-        message_id = extras(metadata).get("messageId", "")
+        message_id = carried_fields(metadata).get("messageId", "")
         if message_id and messages and messages[-1]["messageId"] == message_id:
             messages[-1]["parts"].extend(parts)
             continue
-        message = {"messageId": message_id or id_, "role": "ROLE_AGENT", "parts": [*parts]}
+        message = {
+            "messageId": message_id or id_,
+            "role": "ROLE_AGENT",
+            "parts": [*parts],
+        }
         messages.append({**message, "metadata": metadata} if metadata else message)
     return messages
 
 
 def load_message(entry: Any, origin: Origin | None = None) -> list[Message]:
-    """One message → ours: more than one where it holds results among what the agent said.
+    """Returns the messages in one A2A message: several if it mixes tool results with an agent's
+    words.
 
     Raises:
-        HistoryError: it is none.
+        HistoryError: it cannot be read.
     """
     if not isinstance(entry, dict):
         raise HistoryError("a message of A2A is a JSON object")
@@ -144,8 +181,11 @@ def load_message(entry: Any, origin: Origin | None = None) -> list[Message]:
     parts = fields.get("parts")
     if not isinstance(parts, list):
         raise HistoryError("the parts of a message are a list; send it")
-    carried = extras(fields.get("metadata")).get("message")
-    exact = None if carried is None else _unpack(carried, if_list(parts), role)
+    carried = carried_fields(fields.get("metadata")).get("message")
+    if carried is None:
+        exact = None
+    else:
+        exact = _unpack(carried, if_list(parts), role)
     if exact is not None:
         is_answer = exact.role is Role.MODEL
         return [exact.replace(origin=origin) if is_answer and origin is not None else exact]
@@ -154,14 +194,14 @@ def load_message(entry: Any, origin: Origin | None = None) -> list[Message]:
         if not isinstance(part, dict):
             raise HistoryError("a part of a message is a JSON object")
         content += load_content(if_object(part))
-    return _split(fields, role, content, origin)
+    return _split_roles(fields, role, content, origin)
 
 
-def _split(
+def _split_roles(
     fields: JsonMap, role: Role, content: list[Content], origin: Origin | None
 ) -> list[Message]:
-    """Returns the messages of one entry. Results are the user's and calls the model's, whoever
-    sends them."""
+    """Returns the messages of one A2A message. Tool results become the user's and calls the
+    model's, whoever sends them."""
     runs: list[tuple[Role, list[Content]]] = []
     for piece in content:
         owner = _OWNERS.get(type(piece), role)
@@ -169,7 +209,7 @@ def _split(
             runs.append((owner, []))
         runs[-1][1].append(piece)
     id_ = if_text(fields.get("messageId", fields.get("message_id"))) or None
-    native = _native(fields)
+    native = _load_native(fields)
     messages = [
         Message(
             owner,
@@ -181,12 +221,12 @@ def _split(
         for number, (owner, pieces) in enumerate(runs or [(role, [])])
     ]
     # What stands beside the parts is told once, with the first message.
-    first = messages[0].replace(metadata=others(fields.get("metadata")), native=native)
+    first = messages[0].replace(metadata=app_metadata(fields.get("metadata")), native=native)
     return [first, *messages[1:]]
 
 
-def _native(fields: JsonMap) -> Native:
-    """Returns the fields of an entry that a message has none for."""
+def _load_native(fields: JsonMap) -> Native:
+    """Returns the fields of an A2A message that a message has no field for."""
     unread = {
         _SNAKE.get(name, name): value for name, value in read_extra_fields(fields, *_READ).items()
     }
@@ -202,8 +242,14 @@ def dump_messages(
     losses: list[Loss] | None = None,  # noqa: ARG001 nothing is lost: the extension holds what has no field
     extras: bool = True,
 ) -> list[Json]:
-    """Messages → A2A messages. `extras`: whether what the protocol has no field for is written,
-    under our extension."""
+    """Returns a conversation as A2A messages.
+
+    Args:
+        messages: the conversation.
+        target: unused, since A2A messages do not depend on the peer.
+        losses: unused, since the extension holds what has no field.
+        extras: False to leave the extension out.
+    """
     return [
         dump_message(message, f"message-{index}", extras=extras)
         for index, message in enumerate(messages)
@@ -211,7 +257,7 @@ def dump_messages(
 
 
 def dump_message(message: Message, spare_id: str = "message", *, extras: bool = True) -> Json:
-    """One message. `spare_id`: of one that has none."""
+    """Returns one A2A message. `spare_id` is the id for a message that has none."""
     parts: list[Json] = []
     indexes: list[int] = []
     for piece in message.content:
@@ -224,15 +270,18 @@ def dump_message(message: Message, spare_id: str = "message", *, extras: bool = 
         **OWN.fields(message.native),
     }
     metadata: Json = dict(message.own_metadata)
-    if extras and not _says_all(message, {**entry, "metadata": metadata}):
+    if extras and not _is_lossless(message, {**entry, "metadata": metadata}):
         metadata[CANONICAL] = canonical_type(message)
         metadata[EXTENSION] = {"type": "message", "message": _pack(message, indexes)}
         entry["extensions"] = list(dict.fromkeys([*if_list(entry.get("extensions")), EXTENSION]))
-    return {**entry, "metadata": metadata} if metadata else entry
+    if metadata:
+        return {**entry, "metadata": metadata}
+    return entry
 
 
-def _says_all(message: Message, entry: JsonMap) -> bool:
-    """True if a message is read as it was from what every peer reads."""
+def _is_lossless(message: Message, entry: JsonMap) -> bool:
+    """True if reading the plain A2A message gives the same message again, so that nothing need be
+    carried."""
     data = [if_object(part).get("data") for part in if_list(entry.get("parts"))]
     values = [value for value in data if if_object(value).get("type") not in (CALL, RESULT)]
     # Peers that keep JSON as protobuf change numbers.
@@ -246,6 +295,7 @@ def _says_all(message: Message, entry: JsonMap) -> bool:
 
 
 def _has_numbers(value: Any) -> bool:
+    """True if a JSON value contains a number at any depth."""
     if isinstance(value, dict):
         return any(map(_has_numbers, if_object(value).values()))
     if isinstance(value, list):
@@ -254,8 +304,8 @@ def _has_numbers(value: Any) -> bool:
 
 
 def _pack(message: Message, indexes: Sequence[int]) -> str:
-    """The stored form of a message. Pieces that its parts hold are told by the `indexes` of
-    these."""
+    """Returns the stored form of a message as text. Texts and files in its parts are replaced by
+    the index of their part."""
     try:
         stored = json_bytes.decode(message.to_json())
     except HistoryError:  # half a character, which no JSON holds
@@ -272,23 +322,29 @@ def _pack(message: Message, indexes: Sequence[int]) -> str:
 
 
 def _unpack(text: str, parts: list[Any], role: Role) -> Message | None:
-    """What `_pack` wrote → the message; `None`: it cannot be read, or does not fit what it stands
-    beside."""
+    """Returns the message that `_pack` stored, or None if it is unreadable or contradicts the parts
+    beside it."""
     stored = if_object(json_of(text))
     content = stored.get("content", [])
     if not stored or not isinstance(content, list):
         return None
     try:
-        stored["content"] = [_fill(entry, parts) for entry in if_list(content)]
+        stored["content"] = [_fill_piece(entry, parts) for entry in if_list(content)]
         message = Message.from_json(json_bytes.encode(stored))
     except (HistoryError, ValueError, TypeError, LookupError):
         return None
     # A client may change what it sends back; it cannot make a message of its own the model's.
-    return message if (message.role is Role.MODEL) == (role is Role.MODEL) else None
+    if (message.role is Role.MODEL) == (role is Role.MODEL):
+        return message
+    return None
 
 
-def _fill(entry: Any, parts: list[Any]) -> Any:
-    """Returns a stored piece with what its part holds."""
+def _fill_piece(entry: Any, parts: list[Any]) -> Any:
+    """Returns a stored piece with the text or bytes of the part that it names.
+
+    Raises:
+        ValueError: the part holds another piece.
+    """
     fields = if_object(entry)
     index = fields.get("at")
     if index is None:
@@ -304,7 +360,7 @@ def _fill(entry: Any, parts: list[Any]) -> Any:
 
 
 def votes(message: Any) -> int:
-    """As in `Wire`."""
+    """See `Wire.votes`."""
     fields = if_object(message)
     if role_of(fields.get("role")) is None or not isinstance(fields.get("parts"), list):
         return 0
@@ -315,10 +371,24 @@ def votes(message: Any) -> int:
         return 3
     if fields["role"] == "agent":
         return 2
-    return 2 if any(name in fields for name in _MARKS) else 0
+    if any(name in fields for name in _FIELD_NAMES):
+        return 2
+    return 0
 
 
 def _faulty_field(entry: Any) -> str | None:
+    """Returns the field that makes a message unreadable, or None if it is no object."""
     if not isinstance(entry, dict):
         return None
-    return "role" if role_of(if_object(entry).get("role")) is None else "parts"
+    if role_of(if_object(entry).get("role")) is None:
+        return "role"
+    return "parts"
+
+
+def keep_protocol_fields(message: Json) -> Json:
+    """Returns a client's message with the protocol's fields only."""
+    metadata = read_extra_fields(if_object(message.get("metadata")), CANONICAL)
+    fields = pick(message, _MESSAGE_FIELDS)
+    if metadata:
+        return {**fields, "metadata": metadata}
+    return fields

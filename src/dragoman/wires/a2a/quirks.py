@@ -32,26 +32,26 @@ __all__ = [
     "ROLES",
     "ROLE_NAMES",
     "VERSION",
-    "extras",
+    "carried_fields",
     "json_of",
     "load_events",
-    "others",
+    "app_metadata",
     "role_of",
     "text_of",
-    "with_events",
+    "dump_events",
 ]
 
 NAME = "a2a"
 OWN = WireNative(NAME)
-"""Its part of `native`."""
+"""The wire's part of `native`."""
 VERSION = "1.0"
-"""Of the protocol that is written; 0.2 and 0.3 are read too."""
+"""Protocol version that is written. Versions 0.2 and 0.3 are read too."""
 EXTENSION = "https://dragoman.dev/a2a/ext/conversation/v1"
-"""URI of our extension. Under it stands, in metadata, what the protocol has no field for; each of
-its values is a text, since peers that keep JSON as protobuf change numbers and the order of
-keys."""
+"""URI of dragoman's extension, and the key of its fields in metadata. It holds what the protocol
+has no field for. Its values are texts, since peers that store JSON as protobuf change numbers
+and the order of keys."""
 CANONICAL = "canonical_type"
-"""Key in metadata under which agents before 1.0 wrote which event of AG-UI a message is."""
+"""Metadata key under which agents before 1.0 name the AG-UI event that a message is."""
 PATCH_TYPE = "application/json-patch+json"
 """Media type of a change of the shared state."""
 # A carried value nests an event, which nests a message, which nests what an application put there.
@@ -62,17 +62,17 @@ OLD_KINDS: Mapping[str, str] = {
     "statusUpdate": "status-update",
     "artifactUpdate": "artifact-update",
 }
-"""Member of a stream's object → the kind that 0.3 has in its place."""
+"""Member of a stream's object in 1.0 → its `kind` in 0.3."""
 REPLY = "a2a_reply"
-"""Name of a custom event by which a run says that it is answered by a message, and no task: for
-short answers that are not streamed."""
+"""Name of the custom event that makes a run answer with a message in place of a task, for short
+answers."""
 ROLE_NAMES: Mapping[Role, str] = {
     Role.USER: "ROLE_USER",
     Role.MODEL: "ROLE_AGENT",
     Role.SYSTEM: "ROLE_USER",
 }
-"""Whose a message is → as it is written. The protocol has no system messages: they are the user's,
-and the extension knows better."""
+"""Role → its name. The protocol has no system messages, so they are the user's, and the
+extension has the true role."""
 ROLES: Mapping[str, Role] = {
     "ROLE_USER": Role.USER,
     "ROLE_AGENT": Role.MODEL,
@@ -80,57 +80,60 @@ ROLES: Mapping[str, Role] = {
     "agent": Role.MODEL,
     "assistant": Role.MODEL,
 }
-"""As it is read, 0.3 and the time before it included."""
+"""Name in any version → role."""
 
 
 class Quirks(msgspec.Struct, frozen=True):
     """What a peer takes."""
 
     extras: bool = True
-    """Whether it is sent what the protocol has no field for, under `EXTENSION`."""
+    """True if the peer gets dragoman's extension."""
     version: Literal["1.0", "0.3"] = VERSION
-    """Of the protocol that it speaks."""
+    """Protocol version that the peer speaks."""
     binding: Literal["jsonrpc", "rest"] = "jsonrpc"
-    """By which it is asked."""
+    """Binding by which it is asked."""
     streams: bool = True
-    """Whether it tells a task while it works on it."""
+    """True if it streams tasks."""
 
 
 def role_of(value: object) -> Role | None:
-    """Returns the role of that name, or None."""
-    return ROLES.get(value) if isinstance(value, str) else None
+    """Returns the role for any version's name of it, or None."""
+    if isinstance(value, str):
+        return ROLES.get(value)
+    return None
 
 
 def text_of(value: Any) -> str:
-    """Returns the text of a JSON value, as our extension carries it."""
+    """Returns a JSON value as text, as the extension carries it."""
     return json_bytes.encode(value).decode()
 
 
 def json_of(text: Any) -> Any:
-    """Returns the JSON value of a text; None if it is no JSON, or nests too deep."""
+    """Returns the value of a JSON text, or None if it is no JSON or nests too deep."""
     return _decode(text, Any)
 
 
-def extras(metadata: Any) -> dict[str, str]:
-    """Returns what stands under our extension; only texts count."""
+def carried_fields(metadata: Any) -> dict[str, str]:
+    """Returns the fields under the extension's URI in metadata. Values that are no text are
+    ignored."""
     fields = if_object(if_object(metadata).get(EXTENSION))
     return {name: value for name, value in fields.items() if isinstance(value, str)}
 
 
-def others(metadata: Any) -> Json:
-    """Returns the application's own metadata."""
+def app_metadata(metadata: Any) -> Json:
+    """Returns the metadata of the application, without the extension's and the canonical type."""
     return read_extra_fields(if_object(metadata), EXTENSION, CANONICAL)
 
 
-def with_events(events: Sequence[Event]) -> dict[str, str]:
-    """Returns the field `events` of our extension; empty without events."""
+def dump_events(events: Sequence[Event]) -> dict[str, str]:
+    """Returns the extension's `events` field, or an empty object without events."""
     if not events:
         return {}
     return {"events": "[" + ",".join([event_to_json(event).decode() for event in events]) + "]"}
 
 
 def load_events(text: str) -> list[Event] | None:
-    """Returns the events of the field `events`; None if they cannot be read."""
+    """Returns the events in the extension's `events` field, or None if they cannot be read."""
     raw_events = _decode(text, list[msgspec.Raw])
     if raw_events is None:
         return None
@@ -140,11 +143,12 @@ def load_events(text: str) -> list[Event] | None:
         return None
 
 
-def _decode(text: Any, kind: Any) -> Any:
+def _decode(text: Any, value_type: Any) -> Any:
+    """Returns a JSON text as a value of this type, or None if it does not fit or nests too deep."""
     if not isinstance(text, str):
         return None
     try:
         json_bytes.check_depth(text, _DEPTH)
-        return msgspec.json.decode(text, type=kind)
+        return msgspec.json.decode(text, type=value_type)
     except ValueError:
         return None

@@ -11,7 +11,14 @@ import msgspec
 from dragoman import json_bytes
 from dragoman.codec.difference import restore_fields
 from dragoman.codec.framing import frame_server_event
-from dragoman.codec.json_values import check_depth, if_list, if_object, if_text, read_extra_fields
+from dragoman.codec.json_values import (
+    check_depth,
+    if_list,
+    if_object,
+    if_text,
+    pick,
+    read_extra_fields,
+)
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.interrupt import Resume
@@ -21,14 +28,22 @@ from dragoman.message import Message, Native, Origin, Role
 from dragoman.request import RunRequest
 from dragoman.wires.a2a.interrupts import dump_resume, load_resume
 from dragoman.wires.a2a.messages import dump_message, load_message
-from dragoman.wires.a2a.quirks import EXTENSION, NAME, OWN, extras, json_of, others, text_of
+from dragoman.wires.a2a.quirks import (
+    EXTENSION,
+    NAME,
+    OWN,
+    app_metadata,
+    carried_fields,
+    json_of,
+    text_of,
+)
 
 __all__ = [
     "OLD_METHODS",
     "OLD_NAMES",
     "dump_run",
-    "framed",
-    "in_task",
+    "frame_object",
+    "assign_task",
     "is_rpc",
     "last_index",
     "load_run",
@@ -36,7 +51,7 @@ __all__ = [
     "rpc_failure",
     "rpc_request",
     "rpc_result",
-    "task_of",
+    "task_id_of",
 ]
 
 OLD_METHODS: Mapping[str, str] = {
@@ -51,9 +66,9 @@ OLD_METHODS: Mapping[str, str] = {
     "tasks/pushNotificationConfig/delete": "DeleteTaskPushNotificationConfig",
     "agent/getAuthenticatedExtendedCard": "GetExtendedAgentCard",
 }
-"""Name in 0.3 → in 1.0."""
+"""Method name in 0.3 → its name in 1.0."""
 OLD_NAMES = {name: old_name for old_name, name in OLD_METHODS.items()}
-"""Name in 1.0 → in 0.3."""
+"""Method name in 1.0 → its name in 0.3."""
 
 
 def last_index(messages: Sequence[T], is_match: Callable[[T], bool]) -> int:
@@ -65,28 +80,37 @@ def last_index(messages: Sequence[T], is_match: Callable[[T], bool]) -> int:
 
 
 def is_rpc(value: Any) -> bool:
-    """Whether an object is one of JSON-RPC."""
+    """True if an object belongs to JSON-RPC."""
     return "jsonrpc" in if_object(value)
 
 
 def rpc_request(method: str, params: JsonMap, id: Any = 1) -> Json:  # noqa: A002 the protocol's
-    """A request."""
-    return {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+    """Returns a JSON-RPC request."""
+    return {
+        "jsonrpc": "2.0",
+        "id": id,
+        "method": method,
+        "params": params,
+    }
 
 
 def rpc_result(result: Any, id: Any) -> Json:  # noqa: A002 the protocol's
-    """An answer. `id`: the request's."""
+    """Returns a JSON-RPC response with a result. `id` is the request's."""
     return {"jsonrpc": "2.0", "id": id, "result": result}
 
 
 def rpc_failure(error: JsonMap, id: Any = None) -> Json:  # noqa: A002 the protocol's
-    """An answer that tells an error (`errors.rpc_error`). `id`: the request's; `None`: it could not
-    be read."""
+    """Returns a JSON-RPC response with an error.
+
+    Args:
+        error: the result of `errors.rpc_error`.
+        id: the request's id, or None if it could not be read.
+    """
     return {"jsonrpc": "2.0", "id": id, "error": error}
 
 
-def framed(value: JsonMap) -> bytes:
-    """An object of a stream as bytes."""
+def frame_object(value: JsonMap) -> bytes:
+    """Returns an object of a stream as a server-sent event."""
     return frame_server_event(json_bytes.encode(value))
 
 
@@ -128,10 +152,10 @@ routes = (
         )
     ],
 )
-"""Where a server has what. Those under `v1` are of 0.3."""
+"""Paths of a server. Those under `v1` are for clients of 0.3."""
 _CARRIED = ("run_id", "tools", "context", "state", "settings", "metadata")
-"""What is carried of a request under our extension. Whose conversation it is, and what goes to a
-provider unread, is not for a client to say."""
+"""Fields of a request that the extension carries. A client must not choose the conversation's
+owner or a provider's options."""
 _FIELDS = ("taskId", "referenceTaskIds", "extensions", "messageId")
 
 
@@ -143,39 +167,44 @@ def load_run(
     origin: Origin | None = None,
     problems: list[Problem] | None = None,
 ) -> RunRequest:
-    """What a client asks: the parameters, or the request of JSON-RPC that holds them (its id is in
-    the notes of `native`, `rpc`). `taskId`, `referenceTaskIds`, `extensions`, `messageId`,
-    `configuration` and `tenant` stand in `native`.
+    """Returns the request in the parameters of `SendMessage`, or in the JSON-RPC request around
+    them.
+
+    `taskId`, `referenceTaskIds`, `extensions`, `messageId`, `configuration` and `tenant` are kept
+    in `native`, and the id of a JSON-RPC request in its notes.
 
     Raises:
-        HistoryError: there is no message in it.
+        HistoryError: there is no user message in it.
     """
-    fields, rpc = _params_of(body)
+    fields, rpc = _split_rpc(body)
     message = fields.get("message")
     if not isinstance(message, dict):
         raise HistoryError("a request of A2A has a message; send one")
     entry = if_object(message)
     # Answers are parts of the message, and a text may stand beside them.
     resumes, unanswered = _split_answers(entry)
-    messages = [] if unanswered is None else load_message(unanswered, origin)
+    if unanswered is None:
+        messages = []
+    else:
+        messages = load_message(unanswered, origin)
     if any(message.role is Role.MODEL for message in messages):
         raise HistoryError("a request's message is the user's: its role is ROLE_USER")
     request = RunRequest(
-        tuple([_without_place(message) for message in messages if message.content]),
+        tuple([_without_ids(message) for message in messages if message.content]),
         thread_id=if_text(entry.get("contextId", entry.get("context_id"))) or None,
         resume=tuple(resumes),
-        metadata=others(fields.get("metadata")),
-        native=_native(fields, entry, rpc),
+        metadata=app_metadata(fields.get("metadata")),
+        native=_load_native(fields, entry, rpc),
     )
     if problems is not None and not request.messages and not request.resume:
         problems.append(Problem(0, "parts", "the message says nothing"))
-    carried = extras(entry.get("metadata")).get("run")
+    carried = carried_fields(entry.get("metadata")).get("run")
     return restore_fields(request, if_object(json_of(carried)), _CARRIED)
 
 
-def _params_of(body: Any) -> tuple[Json, Json | None]:
-    """Returns the parameters in a body, and what is noted of the request of JSON-RPC around them,
-    if there is one."""
+def _split_rpc(body: Any) -> tuple[Json, Json | None]:
+    """Returns the parameters in a body, and the note of the JSON-RPC request around them or
+    None."""
     if not isinstance(body, dict):
         raise HistoryError("a request of A2A is a JSON object")
     fields = if_object(body)
@@ -186,8 +215,8 @@ def _params_of(body: Any) -> tuple[Json, Json | None]:
 
 
 def _split_answers(message: JsonMap) -> tuple[list[Resume], Json | None]:
-    """Returns the answers in a message, and the message without them; `None`: nothing else is in
-    it."""
+    """Returns the answers in a message, and the message without them or None if nothing else is
+    left."""
     parts = message.get("parts")
     if not isinstance(parts, list):
         return [], dict(message)
@@ -199,37 +228,46 @@ def _split_answers(message: JsonMap) -> tuple[list[Resume], Json | None]:
     return resumes, {**message, "parts": unanswered}
 
 
-def _without_place(message: Message) -> Message:
-    """Returns a message without what says where it belongs; the request says that."""
+def _without_ids(message: Message) -> Message:
+    """Returns a message without its task and context, which the request has."""
     fields = read_extra_fields(OWN.fields(message.native), "contextId", *_FIELDS)
     return message.replace(native=_with_fields(message.native, fields))
 
 
 def _with_fields(native: Native, fields: Json) -> Native:
-    """Returns `native` with these as the protocol's fields, and without its notes."""
-    native = {name: value for name, value in (native or {}).items() if name != NAME}
+    """Returns `native` with these fields of the protocol, and without the wire's notes."""
+    changed = read_extra_fields(native or {}, NAME)
     if fields:
-        native[NAME] = fields
-    return native or None
+        changed[NAME] = fields
+    return changed or None
 
 
-def _native(params: JsonMap, message: JsonMap, rpc: Json | None) -> Any:
+def _load_native(params: JsonMap, message: JsonMap, rpc: Json | None) -> Any:
+    """Returns the fields of the parameters and of the message that a request has no field for."""
     # Some libraries send the names of protobuf's fields.
-    task_id = {"taskId": message["task_id"]} if "task_id" in message else {}
+    if "task_id" in message:
+        task_id = {"taskId": message["task_id"]}
+    else:
+        task_id = {}
     fields = {
         **task_id,
-        **{name: message[name] for name in _FIELDS if name in message},
+        **pick(message, _FIELDS),
         **read_extra_fields(params, "message", "metadata"),
     }
     native = OWN.note(
         {name: value for name, value in fields.items() if value not in (None, "", [])}
     )
-    return native if rpc is None else OWN.with_notes(native, rpc=rpc)
+    if rpc is None:
+        return native
+    return OWN.with_notes(native, rpc=rpc)
 
 
 def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:
-    """A request → the parameters that ask it. One message is sent; what came before it is known to
-    the agent: a history that is not is a loss."""
+    """Returns the parameters of `SendMessage` for a request.
+
+    Only what follows the agent's last answer is sent, since an agent keeps the conversation.
+    Earlier messages are losses.
+    """
     # The agent has its own answers, and what was said before them.
     start = last_index(request.messages, lambda message: message.role is Role.MODEL) + 1
     if losses is not None:
@@ -238,7 +276,7 @@ def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:
     fields = OWN.fields(request.native)
     spare_id = if_text(fields.get("messageId")) or f"{request.run_id or 'run'}:asked"
     entries = [dump_message(message, spare_id) for message in request.messages[start:]]
-    message = _join(entries, spare_id)
+    message = _join_messages(entries, spare_id)
     message["parts"] = [*map(dump_resume, request.resume), *message["parts"]]
     _add_carried(message, request)
     if EXTENSION in if_object(message.get("metadata")):
@@ -246,14 +284,16 @@ def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:
         message["extensions"] = list(dict.fromkeys(extensions))
     if request.thread_id:
         message["contextId"] = request.thread_id
-    message |= {name: fields[name] for name in ("taskId", "referenceTaskIds") if name in fields}
+    message |= pick(fields, ("taskId", "referenceTaskIds"))
     params = {"message": message, **read_extra_fields(fields, *_FIELDS)}
-    return {**params, "metadata": dict(request.metadata)} if request.metadata else params
+    if request.metadata:
+        return {**params, "metadata": dict(request.metadata)}
+    return params
 
 
 def _add_carried(message: Json, request: RunRequest) -> None:
-    """Adds the fields that are carried, and say something, to a message; not `metadata`, for which
-    the parameters have a field."""
+    """Adds the request's fields to the extension of its message. `metadata` has a field of its
+    own."""
     names = [name for name in _CARRIED if name != "metadata"]
     values = {name: msgspec.to_builtins(getattr(request, name)) for name in names}
     if carried := {name: value for name, value in values.items() if value}:
@@ -262,22 +302,24 @@ def _add_carried(message: Json, request: RunRequest) -> None:
         message["metadata"] = {**metadata, EXTENSION: extension}
 
 
-def _join(messages: list[Json], spare_id: str) -> Json:
-    """Returns several messages as the one that is sent."""
+def _join_messages(messages: list[Json], spare_id: str) -> Json:
+    """Returns several messages as the single one that a request may have."""
     if len(messages) == 1:
         return messages[0]
     parts = [part for message in messages for part in message["parts"]]
-    id_ = messages[-1]["messageId"] if messages else spare_id
+    id_ = spare_id
+    if messages:
+        id_ = messages[-1]["messageId"]
     return {"messageId": id_, "role": "ROLE_USER", "parts": parts}
 
 
-def task_of(request: RunRequest) -> str:
-    """The id of the task that a request goes on with; empty: it begins one."""
+def task_id_of(request: RunRequest) -> str:
+    """Returns the id of the task that a request continues, or an empty text for a new task."""
     return if_text(OWN.fields(request.native).get("taskId"))
 
 
-def in_task(request: RunRequest, task_id: str) -> RunRequest:
-    """A request that goes on with a task; empty: that begins one."""
+def assign_task(request: RunRequest, task_id: str) -> RunRequest:
+    """Returns the request as one that continues this task, or begins one if `task_id` is empty."""
     fields = read_extra_fields(OWN.fields(request.native), "taskId")
     if task_id:
         fields["taskId"] = task_id

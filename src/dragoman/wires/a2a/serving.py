@@ -14,10 +14,14 @@ from dragoman.wires.a2a.quirks import EXTENSION, VERSION
 __all__ = ["CARD_PATH", "MEDIA_TYPES", "bodies", "dump_card"]
 
 CARD_PATH = "/.well-known/agent-card.json"
-"""Where clients look for it, at the root of a host."""
+"""Path of the agent card, at the root of a host."""
 MEDIA_TYPES = ("application/json", "application/a2a+json")
-"""Of what clients send."""
-_BINDINGS: Mapping[str, str] = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON", "grpc": "GRPC"}
+"""Media types that clients may send."""
+_BINDINGS: Mapping[str, str] = {
+    "jsonrpc": "JSONRPC",
+    "rest": "HTTP+JSON",
+    "grpc": "GRPC",
+}
 _TEXT_MODES = ("text/plain", "application/json")
 
 
@@ -29,20 +33,38 @@ def dump_card(
     extended: bool = False,
     security: JsonMap = {},
 ) -> Json:
-    """The card of an agent. `interfaces`: binding (`jsonrpc`, `rest`, `grpc`) → its URL, the
-    preferred one first; `extended`: who has a key may ask for another; `security`: name of a scheme
-    → the scheme, each of which is required."""
+    """Returns an agent card.
+
+    Args:
+        card: name, description and other texts.
+        abilities: what the agent can do.
+        interfaces: binding (`jsonrpc`, `rest`, `grpc`) → its URL, the preferred one first.
+        extended: True if callers with a key may ask for an extended card.
+        security: name → security scheme, each of which is required.
+    """
     # Clients that do not know the extension lose nothing that the protocol has.
-    extension = {"uri": EXTENSION, "description": "Messages and runs, exactly", "required": False}
-    skills = _default_skills(card, abilities) if card.skills is None else card.skills
-    inputs = _default_inputs(abilities) if card.input_modes is None else card.input_modes
-    outputs = _default_outputs(abilities) if card.output_modes is None else card.output_modes
+    extension = {
+        "uri": EXTENSION,
+        "description": "Messages and runs, exactly",
+        "required": False,
+    }
+    skills, inputs, outputs = card.skills, card.input_modes, card.output_modes
+    if skills is None:
+        skills = _default_skills(card, abilities)
+    if inputs is None:
+        inputs = _default_inputs(abilities)
+    if outputs is None:
+        outputs = _default_outputs(abilities)
     dumped: Json = {
         "name": card.name,
         "description": card.description or card.name,
         "version": card.version,
         "supportedInterfaces": [
-            {"url": url, "protocolBinding": _BINDINGS[binding], "protocolVersion": VERSION}
+            {
+                "url": url,
+                "protocolBinding": _BINDINGS[binding],
+                "protocolVersion": VERSION,
+            }
             for binding, url in interfaces.items()
         ],
         "capabilities": {
@@ -66,6 +88,7 @@ def dump_card(
 
 
 def _default_inputs(abilities: Abilities) -> list[str]:
+    """Returns the media types that an agent reads."""
     modes = {
         "image/*": abilities.images,
         "audio/*": abilities.audio,
@@ -75,16 +98,23 @@ def _default_inputs(abilities: Abilities) -> list[str]:
 
 
 def _default_outputs(abilities: Abilities) -> list[str]:
-    return [*_TEXT_MODES, "image/*"] if abilities.makes_media else [*_TEXT_MODES]
+    """Returns the media types that an agent writes."""
+    if abilities.makes_media:
+        return [*_TEXT_MODES, "image/*"]
+    return [*_TEXT_MODES]
 
 
 def _default_skills(card: AgentCard, abilities: Abilities) -> list[Skill]:
-    """Returns a skill for the chat itself, and one for each tool and each agent that is asked in
-    turn."""
+    """Returns a skill for the chat itself, and one for each tool and each agent behind it."""
     description = card.description or f"Talks with {card.name}"
     specs = {"tool": abilities.tools, "agent": (*abilities.agents, *abilities.successors)}
     return [
-        Skill(id="chat", name=card.name, description=description, tags=("chat",)),
+        Skill(
+            id="chat",
+            name=card.name,
+            description=description,
+            tags=("chat",),
+        ),
         *[
             Skill(id=spec.name, description=spec.description, tags=(tag,))
             for tag, tagged in specs.items()
@@ -94,6 +124,7 @@ def _default_skills(card: AgentCard, abilities: Abilities) -> list[Skill]:
 
 
 def _dump_skill(skill: Skill) -> Json:
+    """Returns a skill of an agent card."""
     name = skill.name or skill.id
     dumped: Json = {
         "id": skill.id,
@@ -101,7 +132,9 @@ def _dump_skill(skill: Skill) -> Json:
         "description": skill.description or name,
         "tags": list(skill.tags),
     }
-    return {**dumped, "examples": list(skill.examples)} if skill.examples else dumped
+    if skill.examples:
+        return {**dumped, "examples": list(skill.examples)}
+    return dumped
 
 
 _COUNT: JsonSchema = {"type": "integer", "minimum": 0, "maximum": 100}
@@ -121,7 +154,11 @@ _PART = any_of(
     object_schema({"data": {}}, metadata=_ANY),
 )
 _MESSAGE = object_schema(
-    {"messageId": TEXT, "role": {"const": "ROLE_USER"}, "parts": list_schema(_PART, least=1)},
+    {
+        "messageId": TEXT,
+        "role": {"const": "ROLE_USER"},
+        "parts": list_schema(_PART, least=1),
+    },
     contextId=TEXT,
     taskId=TEXT,
     metadata=_ANY,
@@ -129,7 +166,12 @@ _MESSAGE = object_schema(
     referenceTaskIds=list_schema(TEXT),
 )
 _AUTHENTICATION = object_schema({"scheme": TEXT}, credentials=TEXT)
-_PUSH = object_schema({"url": TEXT}, id=TEXT, token=TEXT, authentication=_AUTHENTICATION)
+_PUSH = object_schema(
+    {"url": TEXT},
+    id=TEXT,
+    token=TEXT,
+    authentication=_AUTHENTICATION,
+)
 _CONFIGURATION = object_schema(
     acceptedOutputModes=list_schema(TEXT),
     historyLength=_COUNT,
@@ -163,13 +205,19 @@ _PARAMS: Mapping[str, JsonSchema] = {
     "DeleteTaskPushNotificationConfig": object_schema(_OF_TASK),
     "GetExtendedAgentCard": _ANY,
 }
-"""Method of JSON-RPC → its parameters."""
+"""JSON-RPC method → schema of its parameters."""
 
 
 def _rpc(method: str, params: JsonSchema) -> JsonSchema:
+    """Returns the schema of a JSON-RPC request for a method."""
     id_: JsonSchema = {"type": ["string", "integer", "null"]}
     return object_schema(
-        {"jsonrpc": {"const": "2.0"}, "id": id_, "method": {"const": method}, "params": params}
+        {
+            "jsonrpc": {"const": "2.0"},
+            "id": id_,
+            "method": {"const": method},
+            "params": params,
+        }
     )
 
 
@@ -178,7 +226,11 @@ _OLD_PART = any_of(
     object_schema({"file": object_schema(fileWithUri=TEXT, mimeType=TEXT)}),
 )
 _OLD_MESSAGE = object_schema(
-    {"messageId": TEXT, "role": {"const": "ROLE_USER"}, "content": list_schema(_OLD_PART, least=1)},
+    {
+        "messageId": TEXT,
+        "role": {"const": "ROLE_USER"},
+        "content": list_schema(_OLD_PART, least=1),
+    },
     contextId=TEXT,
 )
 _RPC = any_of(*[_rpc(method, params) for method, params in _PARAMS.items()])
@@ -194,4 +246,4 @@ _AT: Mapping[str, JsonSchema] = {
 bodies: Mapping[str, JsonSchema] = {
     root + path: schema for root in ("/a2a", "/a2a/agents/{model}") for path, schema in _AT.items()
 }
-"""Path → JSON Schema of what clients send there; where none is named, nothing need be sent."""
+"""Path → JSON Schema of the body. Other paths need none."""

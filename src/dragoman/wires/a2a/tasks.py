@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dragoman.codec.json_values import if_list, if_object, if_text, read_extra_fields
+from dragoman.codec.json_values import if_list, if_object, if_text, pick, read_extra_fields
 from dragoman.codec.response import dump_usage_entries, load_usage_entries
 from dragoman.event import Custom, Event
 from dragoman.fold import fold
@@ -20,15 +20,15 @@ __all__ = [
     "STAGES",
     "STATES",
     "TERMINAL",
-    "aggregated",
-    "cancelled",
+    "aggregate_task",
+    "cancel_task",
     "dump_task",
     "dump_usage",
     "is_over",
     "load_finish",
     "load_task",
     "load_usage",
-    "reply_of",
+    "find_reply",
     "state_of",
 ]
 
@@ -38,10 +38,10 @@ TERMINAL = (
     "TASK_STATE_CANCELED",
     "TASK_STATE_REJECTED",
 )
-"""States in which nothing more comes of a task."""
+"""States of a finished task."""
 _WAITING = ("TASK_STATE_INPUT_REQUIRED", "TASK_STATE_AUTH_REQUIRED")
 STATES = ("TASK_STATE_SUBMITTED", "TASK_STATE_WORKING", *TERMINAL, *_WAITING)
-"""States of a task."""
+"""All states of a task."""
 _FINISH: Mapping[str, FinishReason] = {
     "TASK_STATE_COMPLETED": FinishReason.stop,
     "TASK_STATE_FAILED": FinishReason.error,
@@ -53,8 +53,10 @@ _FINISH: Mapping[str, FinishReason] = {
 
 
 def state_of(value: Any) -> str:
-    """The name of a state as 1.0 has it, from any version's: `input-required` is
-    `TASK_STATE_INPUT_REQUIRED`; else empty."""
+    """Returns a task state by its name in 1.0, for any version's name of it, or an empty text.
+
+    For example `input-required` is `TASK_STATE_INPUT_REQUIRED`.
+    """
     name = if_text(value)
     if not name.startswith("TASK_STATE_"):
         name = f"TASK_STATE_{name.upper().replace('-', '_')}"
@@ -62,23 +64,25 @@ def state_of(value: Any) -> str:
 
 
 def is_over(state: str) -> bool:
-    """True if a turn ends in that state: the task does, or waits for its client."""
+    """True if a turn ends in that state: the task is done, or waits for its client."""
     return state in TERMINAL or state in _WAITING
 
 
 def load_finish(state: str) -> FinishReason | None:
-    """Why an answer ended, as far as the state of its task tells; `None`: it goes on."""
+    """Returns the finish reason for a task state, or None if the task goes on."""
     return _FINISH.get(state)
 
 
 def dump_usage(usage: Usage | None) -> dict[str, str]:
-    """The field `usage`; none where nothing is known."""
+    """Returns the extension's `usage` field, or an empty object if nothing is known."""
     entries = dump_usage_entries(usage)
-    return {"usage": text_of(entries)} if entries else {}
+    if entries:
+        return {"usage": text_of(entries)}
+    return {}
 
 
 def load_usage(fields: Mapping[str, str]) -> Usage | None:
-    """The sum of the field `usage`; `None`: nothing is known."""
+    """Returns the sum of the extension's `usage` field, or None if nothing is known."""
     return load_usage_entries(json_of(fields.get("usage")))
 
 
@@ -92,14 +96,14 @@ STAGES: Mapping[str, tuple[str, ...]] = {
     "TASK_STATE_REJECTED": ("refused",),
     "TASK_STATE_CANCELED": ("cancelled",),
 }
-"""State of a task → how a server that keeps it calls that."""
+"""State of a task → the stages of a stored run that it covers."""
 NO_STATE = ("TASK_STATE_UNSPECIFIED",)
-"""What stands for any state in a request."""
+"""State in a request that matches every task."""
 
 
-def aggregated(objects: Iterable[JsonMap]) -> Json:
-    """The objects of a stream → the task as it is after them. Texts that follow each other in an
-    artifact are one."""
+def aggregate_task(objects: Iterable[JsonMap]) -> Json:
+    """Returns the task after all objects of its stream. Adjacent texts of an artifact are
+    joined."""
     task: Json = {}
     artifacts: dict[str, Json] = {}
     for item in objects:
@@ -120,6 +124,7 @@ def aggregated(objects: Iterable[JsonMap]) -> Json:
 
 
 def _add_artifact(artifacts: dict[str, Json], update: JsonMap) -> None:
+    """Adds an update to the artifact that it continues, or adds the artifact."""
     piece = if_object(update.get("artifact"))
     new_parts = if_list(piece.get("parts"))
     artifact = artifacts.get(id_ := if_text(piece.get("artifactId")))
@@ -139,6 +144,7 @@ def _add_artifact(artifacts: dict[str, Json], update: JsonMap) -> None:
 
 
 def _is_text_alone(part: Any) -> bool:
+    """True if a part has a text and nothing else."""
     return if_object(part).keys() == {"text"}
 
 
@@ -151,39 +157,55 @@ def dump_task(
     metadata: JsonMap = {},
     extras: bool = True,
 ) -> Json:
-    """A conversation as a task: what was said before the agent's last word is its history, and that
-    is its artifact."""
+    """Returns a conversation as a task: its last answer is the artifact, everything before it the
+    history.
+
+    Args:
+        messages: the conversation.
+        task_id, context_id: ids of the task and of its conversation.
+        state: the task's state.
+        metadata: of the task.
+        extras: False to leave the extension out.
+    """
     history = dump_messages(messages, extras=extras)
-    task: Json = {"id": task_id, "contextId": context_id, "status": {"state": state}}
-    answers = history[-1:] if history and history[-1]["role"] == "ROLE_AGENT" else []
-    if asked := history[: len(history) - len(answers)]:
+    task: Json = {
+        "id": task_id,
+        "contextId": context_id,
+        "status": {"state": state},
+    }
+    if history and history[-1]["role"] == "ROLE_AGENT":
+        answers = history[-1:]
+    else:
+        answers = []
+    if earlier := history[: len(history) - len(answers)]:
         ids = {"taskId": task_id, "contextId": context_id}
-        task["history"] = [{**message, **ids} for message in asked]
+        task["history"] = [{**message, **ids} for message in earlier]
     for answer in answers:
         artifact = {"artifactId": answer["messageId"], "name": "response"}
         names = ("parts", "metadata", "extensions")
-        fields = {name: answer[name] for name in names if name in answer}
-        task["artifacts"] = [{**artifact, **fields}]
-    return {**task, "metadata": dict(metadata)} if metadata else task
+        task["artifacts"] = [{**artifact, **pick(answer, names)}]
+    if metadata:
+        return {**task, "metadata": dict(metadata)}
+    return task
 
 
 def load_task(task: JsonMap, *, origin: Origin | None = None) -> list[Message]:
-    """A task → the conversation that it holds.
+    """Returns the conversation in a task.
 
     Raises:
-        HistoryError: it is none.
+        HistoryError: the object is no task.
     """
     return load_messages(task, origin=origin)
 
 
-def cancelled(task: JsonMap) -> Json:
-    """A task that was cancelled while it waited."""
+def cancel_task(task: JsonMap) -> Json:
+    """Returns a task as cancelled, without the question that it waited with."""
     status = read_extra_fields(if_object(task.get("status")), "message")
     return {**task, "status": {**status, "state": "TASK_STATE_CANCELED"}}
 
 
-def reply_of(events: Iterable[Event], context_id: str) -> Json | None:
-    """The message with which a run answers in the place of a task; `None`: it is a task."""
+def find_reply(events: Iterable[Event], context_id: str) -> Json | None:
+    """Returns the message that a run answers with in place of a task, or None if it made a task."""
     events = list(events)
     if not any(isinstance(event, Custom) and event.name == REPLY for event in events):
         return None

@@ -34,16 +34,19 @@ __all__ = [
 CALL = "tool-call"
 RESULT = "tool-result"
 TOOL_CALLS_KEY = "tool_calls"
-"""Under which a data part of an older agent has its calls."""
+"""Key of the calls in a data part of an older agent."""
 TOOL_RESULTS_KEY = "tool_results"
-"""Under which it has its results."""
+"""Key of the results in a data part of an older agent."""
 _IDS = ("toolCallId", "call_id", "id")
 _TOOL_NAMES = ("toolCallName", "name")
 
 
 def dump_call(call: ToolCallPart) -> Json:
-    """A call → the value of a data part."""
-    arguments = arguments_text(call) if call.state == "complete" else call.raw or ""
+    """Returns the value of a data part for a tool call."""
+    if call.state == "complete":
+        arguments = arguments_text(call)
+    else:
+        arguments = call.raw or ""
     data: Json = {
         "type": CALL,
         "toolCallId": call.id,
@@ -58,8 +61,10 @@ def dump_call(call: ToolCallPart) -> Json:
 
 
 def load_call(data: JsonMap) -> ToolCallPart:
-    """The value of a data part → a call. Older agents name the fields `call_id` or `id`, and
-    `name`; arguments may be an object."""
+    """Returns the tool call in a data part.
+
+    Older agents name the fields `call_id` or `id`, and `name`. Arguments may be an object.
+    """
     function = if_object(data.get("function"))
     id_ = first_text(data, *_IDS)
     name = first_text(data, *_TOOL_NAMES) or if_text(function.get("name"))
@@ -75,7 +80,7 @@ def load_call(data: JsonMap) -> ToolCallPart:
 
 
 def result_text(result: ToolResultPart) -> str:
-    """What a tool returned, as a text. Files in it are named, and sent beside it."""
+    """Returns a tool result as text, in which files are named only."""
     if not result.is_content:
         return text_or_json(result.result)
     texts = [
@@ -86,7 +91,7 @@ def result_text(result: ToolResultPart) -> str:
 
 
 def dump_result(result: ToolResultPart) -> Json:
-    """A result → the value of a data part."""
+    """Returns the value of a data part for a tool result."""
     data: Json = {"type": RESULT, "toolCallId": result.id}
     if result.name:
         data["toolCallName"] = result.name
@@ -99,8 +104,8 @@ def dump_result(result: ToolResultPart) -> Json:
 
 
 def load_result(data: JsonMap) -> ToolResultPart:
-    """The value of a data part → a result. Older agents name the fields `call_id`, and `output` or
-    `result`."""
+    """Returns the tool result in a data part. Older agents name the fields `call_id`, and `output`
+    or `result`."""
     return ToolResultPart(
         first_text(data, *_IDS),
         first_text(data, *_TOOL_NAMES),
@@ -111,7 +116,7 @@ def load_result(data: JsonMap) -> ToolResultPart:
 
 
 def load_tools(data: JsonMap) -> list[ToolCallPart | ToolResultPart] | None:
-    """The calls and results that a data part holds; `None`: it is data of another kind."""
+    """Returns the calls and results in a data part, or None if it holds other data."""
     load = _LOADS.get(if_text(data.get("type")))
     if load is not None and isinstance(data.get("toolCallId"), str):
         return [load(data)]

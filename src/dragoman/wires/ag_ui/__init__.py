@@ -23,7 +23,7 @@ _SEED = (
     "convert_agui_event_to_openai_chat",
     "convert_agui_event_to_responses_api",
 )
-"""Conversions of the documents of the year 2025, which the wire `a2a` hands on too."""
+"""Conversions of documents of the year 2025, which the wire `a2a` offers too."""
 
 
 def __getattr__(name: str) -> Any:

@@ -22,7 +22,7 @@ __all__ = ["decoder", "dump_cancel", "dump_http", "dump_request", "load_error", 
 
 name = NAME
 _NO_RUN = RunInfo("run")
-"""Stands for the run of a request outside one."""
+"""The run of a request that is made outside of one."""
 
 
 def dump_request(
@@ -32,7 +32,7 @@ def dump_request(
     quirks: Any = None,  # noqa: ARG001 there is none
     losses: list[Loss] | None = None,
 ) -> Json:
-    """A request → a `RunAgentInput`. Options are further fields of it."""
+    """Returns the `RunAgentInput` for a request. Its options become further fields of it."""
     turns = agent_turns(request.messages, OWN, target)
     run = request.run or _NO_RUN
     run_request = RunRequest(
@@ -52,6 +52,7 @@ def dump_request(
 
 
 def _find_losses(request: ModelRequest) -> list[Loss]:
+    """Returns a loss for each provider tool, and for an output schema."""
     reason = "an agent of AG-UI has its own tools of servers"
     losses = [
         Loss(None, None, Lost.tool, reason, tool.name)
@@ -70,7 +71,7 @@ def dump_http(
     quirks: Any = None,
     losses: list[Loss] | None = None,
 ) -> HttpRequest:
-    """A request as it is sent to the agent's URL."""
+    """Returns the HTTP request that asks the agent."""
     body = dump_request(request, target=target, quirks=quirks, losses=losses)
     return HttpRequest("", {"accept": "text/event-stream"}, body, retries=request.retries)
 
@@ -88,5 +89,11 @@ def decoder(
 ) -> AnswerDecoder:
     """See `AgentClient.decoder`."""
     return AnswerDecoder(
-        decode.decoder(origin=origin), AgentAnswer(OWN, origin=origin, new_id=new_id, tools=tools)
+        decode.decoder(origin=origin),
+        AgentAnswer(
+            OWN,
+            origin=origin,
+            new_id=new_id,
+            tools=tools,
+        ),
     )

@@ -27,23 +27,23 @@ __all__ = ["compact"]
 _STATES = ("STATE_SNAPSHOT", "STATE_DELTA")
 _MESSAGES = "MESSAGES_SNAPSHOT"
 _BORDERS = ("RUN_STARTED", "RUN_FINISHED", "RUN_ERROR", _MESSAGES)
-"""Nothing is moved past these."""
+"""Types that nothing is moved past."""
 
 
 class _Stream:
-    """A text or a call whose end is still to come."""
+    """A text or a call whose end has not arrived."""
 
     def __init__(self, family: Family, id_: str) -> None:
         self._start: Json | None = None
         self._deltas: list[str] = []
         self._metadata: Json = {}
-        """Of what came after the start."""
+        """Metadata of what followed the start."""
         self._end: Json | None = None
         self._head = {"type": family.content, family.key: id_}
         self._family = family
 
     def add(self, event_type: str, fields: Json) -> bool:
-        """One more object of it. Returns whether that ends it."""
+        """Adds an object of the text or call. Returns True if it is the end."""
         if event_type == self._family.content:
             self._deltas.append(if_text(fields.get("delta")))
             self._metadata |= if_object(fields.get("metadata"))
@@ -54,12 +54,15 @@ class _Stream:
         return self._end is not None
 
     def _begin(self, fields: Json) -> None:
-        """A start; one that comes again changes the first."""
+        """Adds the start. A second start changes the first one."""
         more = if_object(fields.get("metadata"))
         if self._deltas:
             self._metadata |= more
             more = {}
-        before = if_object(self._start.get("metadata")) if self._start else {}
+        if self._start:
+            before = if_object(self._start.get("metadata"))
+        else:
+            before = {}
         metadata = {**before, **more}
         self._start = {
             **read_extra_fields(fields, "metadata"),
@@ -67,7 +70,7 @@ class _Stream:
         }
 
     def dump(self) -> list[Json]:
-        """All of it, made one."""
+        """Returns one start, one content and one end, as far as they arrived."""
         content: Json | None = None
         if self._deltas:
             content = {**self._head, "delta": "".join(self._deltas)}
@@ -77,8 +80,10 @@ class _Stream:
 
 
 def compact(objects: Iterable[JsonMap]) -> list[Json]:
-    """The objects of a stream → fewer that say the same. Chunks and old names are read; nothing
-    that is given is changed."""
+    """Returns fewer objects that say the same as a stream.
+
+    Chunks and old names are read. The objects themselves stay unchanged.
+    """
     old, compactor = OldEvents(), _Compactor()
     for event in objects:
         for fields in old.read(event):
@@ -87,17 +92,17 @@ def compact(objects: Iterable[JsonMap]) -> list[Json]:
 
 
 class _Compactor:
-    """Takes the objects of a stream, one by one."""
+    """Collects the objects of a stream, one by one."""
 
     def __init__(self) -> None:
         self._out: list[Json | _Stream] = []
         self._streams: dict[tuple[Family, str], _Stream] = {}
-        """Texts and calls that are open, by family and id."""
+        """The open texts and calls, by family and id."""
         self._states: list[Json] = []
-        """What changed the state since the last border."""
+        """State events since the last border."""
 
     def add(self, fields: Json) -> None:
-        """The next object."""
+        """Adds the next object."""
         event_type = if_text(fields.get("type"))
         family = FAMILIES.get(event_type)
         if family is not None and family is not REASONING:
@@ -112,7 +117,13 @@ class _Compactor:
                 self._end_states()
             self._out.append(fields)
 
-    def _add_to_stream(self, family: Family, event_type: str, fields: Json) -> None:
+    def _add_to_stream(
+        self,
+        family: Family,
+        event_type: str,
+        fields: Json,
+    ) -> None:
+        """Adds an object to its text or call, which stands where it began."""
         key = (family, if_text(fields.get(family.key)))
         stream = self._streams.get(key)
         if stream is None:
@@ -123,11 +134,12 @@ class _Compactor:
             del self._streams[key]
 
     def _end_states(self) -> None:
+        """Writes the changes of the state that were collected so far."""
         self._out += _join_states(self._states)
         self._states = []
 
     def close(self) -> list[Json]:
-        """All objects."""
+        """Ends the stream. Returns all its objects."""
         self._end_states()
         out: list[Json] = []
         for item in self._out:
@@ -136,8 +148,8 @@ class _Compactor:
 
 
 def _join_states(events: Sequence[Json]) -> list[Json]:
-    """The events of one run's state → one; changes alone, without the whole that they change, stay
-    as they are."""
+    """Returns one snapshot for the state events of a run. Deltas without a snapshot stay as they
+    are."""
     snapshots = [index for index, event in enumerate(events) if event["type"] == "STATE_SNAPSHOT"]
     if not snapshots:
         return list(events)
@@ -154,10 +166,10 @@ def _join_states(events: Sequence[Json]) -> list[Json]:
 
 
 def _apply_patches(snapshot: Any, patches: Sequence[Any]) -> Any:
-    """A state changed by JSON patches, without those that do not fit.
+    """Returns a state after JSON patches. A patch that does not fit is skipped.
 
     Raises:
-        DecodeError: the state is larger than a state may be.
+        DecodeError: the state grows beyond its limit.
     """
     try:
         state = PatchedValue(copy_value(snapshot))
@@ -169,6 +181,7 @@ def _apply_patches(snapshot: Any, patches: Sequence[Any]) -> Any:
 
 
 def _patch_if_it_fits(state: PatchedValue, operations: Sequence[Any]) -> None:
+    """Applies a JSON patch, or leaves the state unchanged if it does not fit."""
     try:
         state.patch(operations)
     except PatchTooLargeError:

@@ -33,20 +33,26 @@ __all__ = ["dump_block", "dump_content", "load_block", "load_content"]
 
 Block = TextPart | DataPart | LinkPart | FilePart
 Media = DataPart | LinkPart | FilePart
-_KINDS = ("image", "audio", "video")
-_MEDIA = frozenset([*_KINDS, "document"])
+_MEDIA_TYPES = ("image", "audio", "video")
+_MEDIA = frozenset([*_MEDIA_TYPES, "document"])
 _NAME = "filename"
 _UNTYPED = "application/octet-stream"
 
 
 def load_content(content: Any, form: Json) -> list[Content]:
-    """Reads the field `content`. `form` takes how it was written.
+    """Returns the pieces in the field `content`.
+
+    Args:
+        content: a text, a list of parts, or None.
+        form: takes a note if a single text was written as a list.
 
     Raises:
-        HistoryError: it is neither a text nor a list of parts.
+        HistoryError: the content is neither a text nor a list of parts.
     """
-    if content is None or isinstance(content, str):
-        return [TextPart(content)] if content else []
+    if content is None or content == "":
+        return []
+    if isinstance(content, str):
+        return [TextPart(content)]
     blocks = if_objects(content)
     if content != [] and not blocks:
         raise HistoryError("the content of an AG-UI message is a text or a list of parts")
@@ -58,11 +64,18 @@ def load_content(content: Any, form: Json) -> list[Content]:
 
 
 def _is_plain(piece: Block | None) -> bool:
+    """True for a text without fields of its own."""
     return type(piece) is TextPart and piece.native is None
 
 
 def dump_content(pieces: Sequence[Block], form: JsonMap = {}, *, extras: bool = True) -> Any:
-    """Writes the field `content`: one plain text is a text, all else a list."""
+    """Returns the field `content`: a text for one plain text, a list for anything else.
+
+    Args:
+        pieces: the content.
+        form: note of how it was read.
+        extras: False to leave out what the protocol has no field for.
+    """
     is_list = form.get("content") == "list"
     if not pieces:
         return [] if is_list else ""
@@ -74,10 +87,10 @@ def dump_content(pieces: Sequence[Block], form: JsonMap = {}, *, extras: bool = 
 
 
 def load_block(block: JsonMap) -> Block | None:
-    """Reads a part; `None`: a text that is empty.
+    """Returns the piece in a part, or None for an empty text.
 
     Raises:
-        HistoryError: it is none of the parts that there are.
+        HistoryError: the part has an unknown type or no source.
     """
     piece = _read(block)
     if piece is None:
@@ -86,18 +99,24 @@ def load_block(block: JsonMap) -> Block | None:
 
 
 def dump_block(piece: Block, *, extras: bool = True) -> Json:
-    """Writes a part. `extras`: with what the protocol has no field for."""
+    """Returns a part for a piece. `extras=False` leaves out what the protocol has no field for."""
     block = _write(piece)
     read = _read(block)
-    difference = find_difference(piece, read) if extras and read is not None else {}
+    if extras and read is not None:
+        difference = find_difference(piece, read)
+    else:
+        difference = {}
     return add_extras(block, difference)
 
 
 def _read(block: JsonMap) -> Block | None:
+    """Returns the piece in a part as the protocol defines it, or None for an empty text."""
     block_type = block.get("type")
     if block_type == "text":
         text = if_text(block.get("text"))
-        return TextPart(text, load_native(block, "type", "text")) if text else None
+        if text:
+            return TextPart(text, load_native(block, "type", "text"))
+        return None
     if block_type == "binary":
         return _read_binary(block)
     if not isinstance(block_type, str) or block_type not in _MEDIA:
@@ -108,29 +127,44 @@ def _read(block: JsonMap) -> Block | None:
 
 
 def _read_media(block_type: str, block: JsonMap) -> Media:
+    """Returns a media part: bytes, a URL or a file's id."""
     source = if_object(block.get("source"))
-    mime_type, value = if_text(source.get("mimeType")) or None, if_text(source.get("value"))
-    metadata = app_metadata(block.get("metadata"))
-    name = if_text(metadata.get(_NAME)) or None
+    name = if_text(app_metadata(block.get("metadata")).get(_NAME)) or None
     unread: JsonMap | None = read_extra_fields(source, "type", "value", "mimeType") or None
-    data = decode_base64(value) if source.get("type") == "data" else None
-    if data is not None:
-        part: Media = DataPart(data, mime_type or _UNTYPED, name)
-    elif source.get("type") == "file":
-        part = FilePart(value, mime_type, name)
-    elif source.get("type") == "url":
-        part = LinkPart(value, mime_type, name)
-    else:  # no base64 after all, or a source of another kind: keep the whole of it
-        part = LinkPart(f"data:{mime_type or ''};base64,{value}", mime_type, name)
+    part = _read_source(source, name)
+    if part is None:
+        # no base64 after all, or a source of another kind: keep the whole of it
+        mime_type, value = if_text(source.get("mimeType")), if_text(source.get("value"))
+        part = LinkPart(f"data:{mime_type};base64,{value}", mime_type or None, name)
         unread = source
     native = _media_native(block, name, unread)
-    form = {} if block_type == _media_type(part) else {"type": block_type}
+    form: Json = {}
+    if block_type != _media_type(part):
+        form["type"] = block_type
     return replace(part, native=OWN.note(native, form))
 
 
+def _read_source(source: JsonMap, name: str | None) -> Media | None:
+    """Returns the media in a source, or None if it is no valid source."""
+    mime_type, value = if_text(source.get("mimeType")) or None, if_text(source.get("value"))
+    source_type = source.get("type")
+    if source_type == "file":
+        return FilePart(value, mime_type, name)
+    if source_type == "url":
+        return LinkPart(value, mime_type, name)
+    if source_type == "data" and (data := decode_base64(value)) is not None:
+        return DataPart(data, mime_type or _UNTYPED, name)
+    return None
+
+
 def _media_native(block: JsonMap, name: str | None, source: JsonMap | None) -> Json:
-    """The fields of a part of media that are not neutral. `source`: those of its source, if there
-    are some."""
+    """Returns the fields of a media part that are not neutral.
+
+    Args:
+        block: the part.
+        name: the file's name, if the part has one.
+        source: fields of its source that are not neutral, if it has some.
+    """
     native = read_extra_fields(block, "type", "metadata", "source", *([_NAME] if name else []))
     metadata = app_metadata(block.get("metadata"))
     if name:
@@ -143,7 +177,11 @@ def _media_native(block: JsonMap, name: str | None, source: JsonMap | None) -> J
 
 
 def _read_binary(block: JsonMap) -> Block:
-    """A part of versions before 1.0: bytes, a URL or a file's id."""
+    """Returns a media part of versions before 1.0: bytes, a URL or a file's id.
+
+    Raises:
+        HistoryError: it has none of them.
+    """
     mime_type, name = if_text(block.get("mimeType")) or None, if_text(block.get("filename")) or None
     text = block.get("data")
     if isinstance(text, str) and (data := decode_base64(text)) is not None:
@@ -156,6 +194,7 @@ def _read_binary(block: JsonMap) -> Block:
 
 
 def _write(piece: Block) -> Json:
+    """Returns a part as the protocol defines it."""
     native_fields = OWN.fields(piece.native)
     if isinstance(piece, TextPart):
         return merge_wire_fields({"type": "text", "text": piece.text}, native_fields)
@@ -170,6 +209,7 @@ def _write(piece: Block) -> Json:
 
 
 def _write_source(piece: Media) -> Json:
+    """Returns the source of a media part."""
     if isinstance(piece, DataPart):
         return {"type": "data", "value": b64encode(piece.data).decode()}
     if isinstance(piece, LinkPart):
@@ -178,5 +218,8 @@ def _write_source(piece: Media) -> Json:
 
 
 def _media_type(part: Media) -> str:
+    """Returns the type of a media part: image, audio, video or document."""
     block_type = (part.mime_type or "").partition("/")[0]
-    return block_type if block_type in _KINDS else "document"
+    if block_type in _MEDIA_TYPES:
+        return block_type
+    return "document"

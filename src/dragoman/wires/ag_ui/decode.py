@@ -37,9 +37,9 @@ from dragoman.wires.ag_ui.quirks import CARRIED, load_extras
 __all__ = ["Decoder", "decoder", "load_response"]
 
 _CONTENT = {family.content: family.name for family in (TEXT, CALL, REASONING)}
-"""Type of content → the first half of the key of what it belongs to."""
+"""Type of a content object → the name of its family."""
 _BEGINNINGS = ("RUN_STARTED", "RUN_ERROR")
-"""What may come first, and after an end."""
+"""Types that may come first, and after an end."""
 
 
 class _Content(msgspec.Struct, gc=False, rename="camel"):
@@ -56,7 +56,7 @@ _content = msgspec.json.Decoder(_Content).decode
 
 
 class Decoder(PartsDecoder):
-    """Reads one stream."""
+    """Reads an AG-UI stream of any version."""
 
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
@@ -67,10 +67,11 @@ class Decoder(PartsDecoder):
         self._has_begun = False
         self._has_ended = False
         self._started_id = ""
-        """Id of the run, as its start has it."""
+        """The run's id, from its start."""
 
     def read_fast(self, payload: bytes) -> bool:
-        """Content of what is open, the shortest way."""
+        """See `ResponseDecoder.read_fast`. Reads the content of an open part, the most frequent
+        object."""
         # most other payloads are told apart without parsing them
         if b'"delta"' not in payload or self._has_ended or self._older.is_within_chunks:
             return False
@@ -81,7 +82,10 @@ class Decoder(PartsDecoder):
         if content.metadata is not msgspec.UNSET or not content.delta:
             return False
         family = _CONTENT.get(content.type)
-        id_ = content.tool_call_id if family == CALL.name else content.message_id
+        if family == CALL.name:
+            id_ = content.tool_call_id
+        else:
+            id_ = content.message_id
         part = self.open.get((family, id_))
         if part is None or part.is_ended:
             return False
@@ -90,7 +94,7 @@ class Decoder(PartsDecoder):
         return True
 
     def read_event(self, event: Json) -> None:
-        """See `ResponseDecoder.read_event`. An object of old may stand for several."""
+        """See `ResponseDecoder.read_event`. An object of an old version may stand for several."""
         for fields in self._older.read(event):
             self.read_object(*self.read_type(fields))
 
@@ -119,7 +123,7 @@ class Decoder(PartsDecoder):
         super().end()
 
     def read_body(self, body: bytes) -> None:
-        """What came in place of a stream: an error's body, or a list of events."""
+        """See `ResponseDecoder.read_body`. Reads a list of events, or an error body."""
         try:
             value = json_bytes.decode(body)
         except ValueError:
@@ -136,18 +140,21 @@ class Decoder(PartsDecoder):
     # the run
 
     def _load(self, fields: Json) -> Event | None:
-        """An object that is an event of its own → the event; `None`: no event of ours stands behind
-        it, or it says nothing."""
-        return None if self.extras(fields).get("made") else load_event(fields, self.calls)
+        """Returns the event of an object, or None if no dragoman event stands behind it."""
+        if self.extras(fields).get("made"):
+            return None
+        return load_event(fields, self.calls)
 
     def _event(self, fields: Json) -> None:
+        """Adds the event of an object."""
         event = self._load(fields)
         if event is not None:
             self._events.append(event)
 
     def _run_started(self, fields: Json) -> None:
+        """Begins a run. A stream may hold several, one after another."""
         self._has_begun, self._has_ended = True, False
-        self.forget()
+        self.begin_run()
         self.is_own = load_extras(fields.get("metadata")).get("v") == 1
         event = self._load(fields)
         if isinstance(event, RunStarted):
@@ -155,15 +162,20 @@ class Decoder(PartsDecoder):
             self._events.append(event)
 
     def _run_finished(self, fields: Json) -> None:
+        """Ends the run, and closes what is still open."""
         self.finish_all()
         self.add_unstreamed()
         self._has_ended = True
         event = self._load(fields)
         if isinstance(event, RunFinished):
-            run_id = event.run_id if self.is_own else event.run_id or self._started_id
+            if self.is_own:
+                run_id = event.run_id
+            else:
+                run_id = event.run_id or self._started_id
             self._events.append(msgspec.structs.replace(event, run_id=run_id))
 
     def _run_error(self, fields: Json) -> None:
+        """Ends the run with an error, or as cancelled for peers that know no such outcome."""
         error = error_of(fields)
         self._has_ended = True
         if not self.is_own:
@@ -171,19 +183,28 @@ class Decoder(PartsDecoder):
             self._events.append(RunError(error, self._started_id or None))
         elif finished := if_object(self.extras(fields).get("finished")):
             # a peer of the time before 1.0 was told so that the run was cancelled
-            self._event({**finished, "metadata": fields.get("metadata"), "type": "RUN_FINISHED"})
+            self._event(
+                {
+                    **finished,
+                    "metadata": fields.get("metadata"),
+                    "type": "RUN_FINISHED",
+                }
+            )
         else:
             self._own_error(fields)
 
     def _own_error(self, fields: Json) -> None:
+        """Adds the error event that dragoman's own encoder wrote."""
         carried = if_object(self.extras(fields).get("error"))
         run_id, native = carried.get("run_id"), if_object(carried.get("native"))
-        run_id = run_id if isinstance(run_id, str) else None
+        if not isinstance(run_id, str):
+            run_id = None
         self._events.append(RunError(error_of(fields), run_id, native or None))
 
     # runs within tools
 
     def _subagent_started(self, fields: Json) -> None:
+        """Starts a run within a tool."""
         event = load_event(fields, self.calls)
         assert isinstance(event, RunStarted)
         self.runs[if_text(fields.get("subagentRunId"))] = event.run_id
@@ -193,12 +214,14 @@ class Decoder(PartsDecoder):
         self._events.append(event)
 
     def _subagent_finished(self, fields: Json) -> None:
+        """Ends a run within a tool, and closes its messages."""
         owner = if_text(fields.get("subagentRunId"))
-        self.finish(owner)
+        self.finish_message(owner)
         self.finish_aside(owner)
         self._event(fields)
 
     def _subagent_error(self, fields: Json) -> None:
+        """Ends a run within a tool with an error."""
         if self.is_own:
             self._own_error(fields)
         else:
@@ -208,6 +231,7 @@ class Decoder(PartsDecoder):
     # messages that stand, and events that are carried
 
     def _messages_snapshot(self, fields: Json) -> None:
+        """Reads a list of all messages. In dragoman's own stream it only retracts one."""
         if not self.is_own:
             self.list_messages(fields.get("messages"))
             return
@@ -216,6 +240,7 @@ class Decoder(PartsDecoder):
             self._events.append(MessageDropped(id_, if_text(dropped.get("reason"))))
 
     def _custom(self, fields: Json) -> None:
+        """Adds a custom event, or the event that it carries."""
         if not self.is_own or fields.get("name") != CARRIED:
             self._event(fields)
             return

@@ -42,22 +42,22 @@ from dragoman.wires.ag_ui.quirks import OWN
 __all__ = ["MessagesDecoder", "ReadMessage", "ReadPart"]
 
 _OF_RUN = ("assistant", "tool", "reasoning")
-"""Roles of what a run says."""
+"""Roles of the messages that a run adds."""
 
 
 class ReadMessage:
-    """A message of ours that was read of a stream, and by what it is known among theirs."""
+    """A message that is being read, and how the AG-UI stream refers to it."""
 
     __slots__ = (
         "calls",
         "entries",
+        "has_spoken",
         "id",
-        "next",
+        "next_index",
         "owner",
         "parts",
         "role",
-        "spoke",
-        "spoken",
+        "spoken_entries",
         "texts",
     )
 
@@ -65,25 +65,25 @@ class ReadMessage:
         self.id = id_
         self.role = role
         self.owner = owner
-        self.next = 0
+        self.next_index = 0
         """Index of its next part."""
-        self.spoke = False
-        """Whether it has more than thinking."""
+        self.has_spoken = False
+        """True if it has more than thinking."""
         self.parts: list[tuple[str, str]] = []
         """Keys of its parts."""
         self.entries: list[str] = []
-        """Ids of their messages that it is."""
-        self.spoken: set[str] = set()
-        """Those that are more than thinking."""
+        """Ids of its AG-UI messages."""
+        self.spoken_entries: set[str] = set()
+        """Ids of those that are more than thinking."""
         self.calls: set[str] = set()
-        """Ids of its calls, or of those that it answers."""
+        """Ids of its calls, or of the calls that it answers."""
         self.texts: set[str] = set()
 
 
 class ReadPart(DecodedPart):
-    """A part that is open."""
+    """An open part of a message."""
 
-    __slots__ = ("base", "extras", "is_ended", "message", "sealed")
+    __slots__ = ("base", "extras", "is_ended", "message", "signature")
 
     def __init__(
         self,
@@ -93,59 +93,70 @@ class ReadPart(DecodedPart):
         base: Content | None = None,
         message: ReadMessage | None = None,
     ) -> None:
-        """`base`: what was read of its start, without what was carried; `message`: that it is of,
-        in a stream of others."""
+        """Opens a part.
+
+        Args:
+            message_id: id of the message.
+            index: of the part in it.
+            begun: what the part holds at its start.
+            base: what its start says without what it carries. None: the same as `begun`.
+            message: the message, in a stream that dragoman did not write.
+        """
         super().__init__(message_id, index, begun)
         self.base = begun if base is None else base
         self.message = message
         self.extras: JsonMap = {}
-        """Of its end."""
-        self.sealed: str | None = None
+        """What its end carries."""
+        self.signature: str | None = None
         """Its signature, which may follow its end."""
         self.is_ended = False
 
     def build_part(self, *, cut: bool = False) -> Content | None:
-        """See `OpenPart.whole`; with what was carried, and the signature where it was."""
+        """See `OpenPart.build_part`. Adds what its end carries, and its signature."""
         if "part" in self.extras:
             whole = load_piece(close_part(self.base, self.deltas), self.extras["part"])
         else:
             whole = super().build_part(cut=cut)
-        if self.sealed is None or not isinstance(whole, ThinkingPart):
+        if self.signature is None or not isinstance(whole, ThinkingPart):
             return whole
         # the peer's field holds what a provider signed: put it where that provider had it
         if "signed" in self.extras:
-            return restore_signature(whole, self.extras["signed"], self.sealed)
-        fields = {**OWN.fields(whole.native), "encryptedValue": self.sealed}
+            return restore_signature(whole, self.extras["signed"], self.signature)
+        fields = {**OWN.fields(whole.native), "encryptedValue": self.signature}
         return msgspec.structs.replace(whole, native=OWN.note(fields, OWN.form(whole.native)))
 
 
 class MessagesDecoder(RunDecoder[ReadPart]):
-    """Keeps the messages of a run, and closes them."""
+    """Assigns the parts of a stream to messages, and closes these."""
 
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> None:
-        """`origin`: of the model's messages. `new_id` makes the ids of messages that come without
-        one."""
+        """Creates a decoder.
+
+        Args:
+            origin: of the model's messages.
+            new_id: makes ids for messages that arrive without one.
+        """
         super().__init__(origin, new_id)
         self._of_model = origin if origin is not None and origin.provider else None
         self.current: dict[str, ReadMessage] = {}
-        """Owner → the message that is open, and that what comes next may belong to."""
+        """Owner → the open message that the next parts may belong to."""
         self.aside: list[ReadMessage] = []
-        """Those beside them: another began before their parts were at their end."""
+        """Messages that are still open although another began, because their parts are."""
         self.standing: dict[str, ReadMessage] = {}
-        """Messages that were told and stand, by id."""
+        """Messages so far that were not retracted, by id."""
         self.calls: dict[str, ToolCallPart] = {}
-        """Calls that are whole, by id."""
+        """Complete calls, by id."""
         self._entries: dict[str, ReadMessage] = {}
-        """Ids of their messages → the message of ours, while it is open."""
+        """Id of an AG-UI message → its message, while that is open."""
         self._snapshot: _Snapshot | None = None
-        """All messages as they were listed, while none was told since."""
+        """The last list of all messages, until another message begins."""
         self._ids = DistinctIds()
         self._nameless = 0
 
-    def forget(self) -> None:
-        """Another run begins."""
+    def begin_run(self) -> None:
+        """Forgets the messages of the run before."""
         self.current.clear()
         self.aside.clear()
         self.standing.clear()
@@ -153,25 +164,35 @@ class MessagesDecoder(RunDecoder[ReadPart]):
         self._snapshot = None
         self.open.clear()
 
-    def message(
+    def take_message(
         self, id_: str, role: Role, owner: str, metadata: JsonMap, native: Native = None
     ) -> ReadMessage:
-        """The message that is open under an id, else a new one."""
+        """Returns the open message that an AG-UI id belongs to, or starts a new one.
+
+        Args:
+            id_: id of the AG-UI message.
+            role: of the message.
+            owner: id of the run within a tool that it belongs to, or empty.
+            metadata: the application's, for a new message.
+            native: further fields, for a new message.
+        """
         current, message = self.current.get(owner), self._entries.get(id_)
         open_messages = (current, *self.aside)
         if message is not None and message.role is role and message in open_messages:
             return message
         # reasoning comes before the message that it belongs to, under an id of its own
-        if current is not None and not current.spoke and current.role is role is Role.MODEL:
+        if current is not None and not current.has_spoken and current.role is role is Role.MODEL:
             self._entries[id_] = current  # so far it has nothing but thinking
             current.entries.append(id_)
             return current
-        self.leave(owner)
+        self.leave_message(owner)
         message = ReadMessage(self._free_id(id_), role, owner)
         self.current[owner] = self._entries[id_] = self.standing[message.id] = message
         self._snapshot = None
         message.entries.append(id_)
-        origin = self._of_model if role is Role.MODEL else None
+        origin = None
+        if role is Role.MODEL:
+            origin = self._of_model
         start = MessageStarted(
             message.id, role, origin=origin, metadata=metadata, native=native, run_id=owner or None
         )
@@ -179,57 +200,65 @@ class MessagesDecoder(RunDecoder[ReadPart]):
         return message
 
     def _free_id(self, id_: str) -> str:
+        """Returns an id that no message has yet."""
         if not id_:
             self._nameless += 1
-            id_ = self._new_id() if self._new_id else f"message-{self._nameless}"
+            if self._new_id:
+                id_ = self._new_id()
+            else:
+                id_ = f"message-{self._nameless}"
         return self._ids.take(id_)
 
-    def leave(self, owner: str) -> None:
-        """Another message begins: the one that is open is closed, or stays open beside it until its
-        parts are at their end."""
+    def leave_message(self, owner: str) -> None:
+        """Closes the open message because another begins. It stays open beside it while its parts
+        are open."""
         message = self.current.get(owner)
         if message is not None and self._has_open_parts(message):
             self.aside.append(self.current.pop(owner))
         else:
-            self.finish(owner)
+            self.finish_message(owner)
 
     def _has_open_parts(self, message: ReadMessage) -> bool:
+        """True if a part of the message has not ended."""
         parts = [self.open.get(key) for key in message.parts]
         return any(
             part is not None and part.message is message and not part.is_ended for part in parts
         )
 
-    def finish(self, owner: str, *, cut: bool = False) -> None:
-        """Closes the message of a run that is open."""
+    def finish_message(self, owner: str, *, cut: bool = False) -> None:
+        """Closes the current message of a run."""
         message = self.current.pop(owner, None)
         if message is not None:
             self._close_message(message, cut=cut)
 
     def finish_aside(self, owner: str | None = None, *, cut: bool = False) -> None:
-        """Closes the messages that are open beside them: of one run, or all."""
+        """Closes the messages that stayed open beside the current one: those of one run, or all."""
         messages = [message for message in self.aside if owner in (None, message.owner)]
         for message in messages:
             self.aside.remove(message)
             self._close_message(message, cut=cut)
 
     def finish_ended(self, message: ReadMessage | None) -> None:
-        """Closes a message that is open beside another, if its parts are at their end."""
+        """Closes a message that stayed open beside the current one, once all its parts have
+        ended."""
         if message is not None and message in self.aside and not self._has_open_parts(message):
             self.aside.remove(message)
             self._close_message(message)
 
     def finish_all(self, *, cut: bool = False) -> None:
-        """Closes all that is open. `cut`: the run ended too early."""
+        """Closes all messages. `cut` says that the run broke off."""
         self.finish_aside(cut=cut)
         for owner in list(self.current):
-            self.finish(owner, cut=cut)
+            self.finish_message(owner, cut=cut)
 
     def cut_run(self, error: DragomanError) -> None:  # noqa: ARG002 the shell's
-        """See `RunDecoder.cut_run`. Parts of our own stream stay open, as in a run that was cut."""
+        """See `RunDecoder.cut_run`. Parts of dragoman's own stream stay open, as in a run that was
+        cut."""
         self.finish_all(cut=True)
         self.open.clear()
 
     def _close_message(self, message: ReadMessage, *, cut: bool = False) -> None:
+        """Ends a message and the parts of it that are open."""
         for key in message.parts:
             if (part := self.open.get(key)) is not None and part.message is message:
                 del self.open[key]
@@ -238,11 +267,13 @@ class MessagesDecoder(RunDecoder[ReadPart]):
             if self._entries.get(entry) is message:
                 del self._entries[entry]
         reason = _finish_reason(is_calling=bool(message.calls), cut=cut)
-        ended = reason if message.role is Role.MODEL else None
+        ended = None
+        if message.role is Role.MODEL:
+            ended = reason
         self._events.append(MessageFinished(message.id, ended))
 
     def close_part(self, part: ReadPart, *, cut: bool = False) -> None:
-        """Tells the end of a part that is open no longer."""
+        """Ends a part."""
         whole = part.build_part(cut=cut)
         if isinstance(whole, ToolCallPart):
             self.calls[whole.id] = whole
@@ -253,10 +284,10 @@ class MessagesDecoder(RunDecoder[ReadPart]):
     # all messages, as they are listed in the stream
 
     def list_messages(self, listed: object) -> None:
-        """All messages that stand: what was told and is none of them is retracted.
+        """Retracts the messages that a `MESSAGES_SNAPSHOT` does not list.
 
         Raises:
-            DecodeError: it is no list.
+            DecodeError: its messages are no list.
         """
         if not isinstance(listed, list):
             raise DecodeError("the messages of MESSAGES_SNAPSHOT are a list")
@@ -268,31 +299,37 @@ class MessagesDecoder(RunDecoder[ReadPart]):
                 self.aside.remove(message)
                 self._close_message(message)
             elif self.current.get(message.owner) is message:
-                self.finish(message.owner)
+                self.finish_message(message.owner)
             del self.standing[message.id]
             self._events.append(MessageDropped(message.id))
 
     def add_unstreamed(self) -> None:
-        """Adds the messages that the list has and the stream had not."""
+        """Adds the messages that the last `MESSAGES_SNAPSHOT` lists and that were never
+        streamed."""
         if self._snapshot is None:
             return
         entries = self._snapshot.find_unstreamed(self.standing.values())
         for message in load_conversation(entries, self._of_model, []):
             self.calls.update({call.id: call for call in message.tool_calls})
             reason = _finish_reason(is_calling=bool(message.tool_calls))
-            ended = reason if message.role is Role.MODEL else None
+            ended = None
+            if message.role is Role.MODEL:
+                ended = reason
             id_ = self._free_id(message.id or "")
             self._events += unfold([message.replace(id=id_, finish_reason=ended)])
 
 
 def _finish_reason(*, is_calling: bool, cut: bool = False) -> FinishReason:
+    """Returns the finish reason of a message that ends."""
     if cut:
         return FinishReason.error
-    return FinishReason.tool_calls if is_calling else FinishReason.stop
+    if is_calling:
+        return FinishReason.tool_calls
+    return FinishReason.stop
 
 
 class _Snapshot:
-    """All messages as one MESSAGES_SNAPSHOT lists them."""
+    """The messages of one `MESSAGES_SNAPSHOT`."""
 
     def __init__(self, entries: object) -> None:
         self._entries = if_objects(entries)
@@ -304,25 +341,33 @@ class _Snapshot:
             index for index, entry in enumerate(self._entries) if entry.get("role") == "user"
         ]
         self._answer = self._entries[questions[-1] + 1 if questions else 0 :]
-        """What follows the last question."""
+        """Entries behind the last question."""
 
     def has(self, message: ReadMessage) -> bool:
-        """Whether a message that was streamed stands: under its id, its calls, or its text."""
-        if not message.spoken and not message.calls:
+        """True if the list has a streamed message: by its id, its calls or its text."""
+        if not message.spoken_entries and not message.calls:
             return not self._has_reasoning or not self._ids.isdisjoint(message.entries)
-        calls = self._calls if message.role is Role.MODEL else self._results
-        if not self._ids.isdisjoint(message.spoken) or not calls.isdisjoint(message.calls):
+        if message.role is Role.MODEL:
+            calls = self._calls
+        else:
+            calls = self._results
+        if not self._ids.isdisjoint(message.spoken_entries) or not calls.isdisjoint(message.calls):
             return True
         return any(_answer_text(entry) in message.texts for entry in self._answer)
 
     def find_unstreamed(self, streamed: Iterable[ReadMessage]) -> list[JsonMap]:
-        """What the list has behind all that was streamed."""
-        messages = list(streamed)
-        ids = {id_ for message in messages for id_ in (*message.entries, *message.spoken) if id_}
-        calls = {id_ for message in messages for id_ in message.calls}
-        texts = {text for message in messages for text in message.texts}
+        """Returns the listed messages that follow everything that was streamed."""
+        ids: set[str] = set()
+        calls: set[str] = set()
+        texts: set[str] = set()
+        for message in streamed:
+            ids.update(message.entries, message.spoken_entries)
+            calls |= message.calls
+            texts |= message.texts
+        ids.discard("")
 
         def is_streamed(entry: JsonMap) -> bool:
+            """True if the stream had this entry."""
             # servers give what they streamed another id in the list: calls and texts tell it too
             entry_calls = (*_call_ids(entry), if_text(entry.get("toolCallId")))
             if if_text(entry.get("id")) in ids or not calls.isdisjoint(entry_calls):
@@ -333,20 +378,26 @@ class _Snapshot:
         if unstreamed is None:
             # nothing of the answer was streamed: what precedes the last result may be the client's
             unstreamed = self._find_behind(lambda entry: entry.get("role") == "tool")
-        answer = self._answer if unstreamed is None else unstreamed
-        return [entry for entry in answer if entry.get("role") in _OF_RUN]
+        if unstreamed is None:
+            unstreamed = self._answer
+        return [entry for entry in unstreamed if entry.get("role") in _OF_RUN]
 
     def _find_behind(self, is_match: Callable[[JsonMap], bool]) -> Sequence[JsonMap] | None:
-        """What the answer has behind the last entry of a kind; `None`: it has none of that kind."""
+        """Returns what follows the last match in the answer, or None without a match."""
         matches = [index for index, entry in enumerate(self._answer) if is_match(entry)]
-        return self._answer[matches[-1] + 1 :] if matches else None
+        if matches:
+            return self._answer[matches[-1] + 1 :]
+        return None
 
 
 def _call_ids(entry: JsonMap) -> list[str]:
+    """Returns the ids of the calls in a message."""
     return [id_ for call in if_objects(entry.get("toolCalls")) if (id_ := if_text(call.get("id")))]
 
 
 def _answer_text(entry: JsonMap) -> str | None:
-    """What the agent says in an entry; `None`: nothing."""
-    text = if_text(entry.get("content")) if entry.get("role") == "assistant" else ""
+    """Returns the text of an assistant message, or None for any other."""
+    text = ""
+    if entry.get("role") == "assistant":
+        text = if_text(entry.get("content"))
     return text or None

@@ -35,7 +35,7 @@ _FIELDS: Mapping[str, str] = {
     "step_name": "stepName",
     "activity_type": "activityType",
 }
-"""Old names of fields → today's."""
+"""Old name of a field → today's."""
 _TYPES: Mapping[str, str] = {
     "THINKING_START": "REASONING_START",
     "THINKING_END": "REASONING_END",
@@ -43,13 +43,13 @@ _TYPES: Mapping[str, str] = {
     "THINKING_TEXT_MESSAGE_CONTENT": REASONING.content,
     "THINKING_TEXT_MESSAGE_END": REASONING.end,
 }
-"""Old types → today's."""
+"""Old type → today's."""
 _CHUNKS: Mapping[str, Family] = {
     "TEXT_MESSAGE_CHUNK": TEXT,
     "TOOL_CALL_CHUNK": CALL,
     "REASONING_MESSAGE_CHUNK": REASONING,
 }
-"""Type of a chunk → the family that it is of."""
+"""Type of a chunk → its family."""
 _KEEPS_OPEN = (
     "RAW",
     "ACTIVITY_SNAPSHOT",
@@ -57,28 +57,28 @@ _KEEPS_OPEN = (
     "REASONING_ENCRYPTED_VALUE",
     "SUBAGENT_STARTED",
 )
-"""What may come between chunks."""
+"""Types that may come between chunks."""
 _CLOSES_ALL = ("RUN_STARTED", "RUN_FINISHED", "RUN_ERROR", "MESSAGES_SNAPSHOT")
 _MOST_LANES = 1024
 
 
 class OldEvents:
-    """Objects as they come → objects of 1.0 without chunks."""
+    """Rewrites objects of old versions as objects of 1.0 without chunks."""
 
     def __init__(self) -> None:
         self._lanes: dict[str, tuple[Family, str]] = {}
-        """Owner → family and id of what its chunks have opened."""
+        """Owner → family and id of what chunks opened."""
         self._seed = SeedEvents()
         self._thoughts = 0
         self._thinking = ""
 
     @property
     def is_within_chunks(self) -> bool:
-        """Whether chunks have opened what is not closed, or calls wait for their arguments."""
+        """True if a text or call that chunks opened is open, or a call waits for its arguments."""
         return bool(self._lanes) or self._seed.is_open
 
     def read(self, event: JsonMap) -> list[Json]:
-        """One object → those that it stands for."""
+        """Returns the objects of 1.0 that one object stands for."""
         fields = dict(event)
         event_type = fields.get("type")
         if not isinstance(event_type, str):
@@ -99,11 +99,11 @@ class OldEvents:
         return [*self._seed.close(), *self._read_new(event_type, fields)]
 
     def close(self) -> list[Json]:
-        """What is still to be told where the stream ends."""
+        """Returns the objects that are still due when the stream ends."""
         return self._seed.close()
 
     def _name_thought(self, event_type: str, fields: Json) -> None:
-        """Thinking of old has no id: one is made for each span."""
+        """Gives thinking of an old version an id, the same for one span."""
         if event_type == "THINKING_START" or not self._thinking:
             self._thoughts += 1
             self._thinking = f"thinking-{self._thoughts}"
@@ -112,22 +112,27 @@ class OldEvents:
             self._thinking = ""
 
     def _read_new(self, event_type: str, fields: Json) -> list[Json]:
-        """One object of today's shape."""
+        """Returns the objects for one that has today's names."""
         if event_type in _CHUNKS:
             return self._read_chunk(_CHUNKS[event_type], fields)
         closing: list[str] = []
         if event_type not in _KEEPS_OPEN:
-            closing = list(self._lanes) if event_type in _CLOSES_ALL else [_owner_of(fields)]
+            if event_type in _CLOSES_ALL:
+                closing = list(self._lanes)
+            else:
+                closing = [_owner_of(fields)]
         return [*self._close_lanes(closing), *_split_call(fields)]
 
     def _close_lanes(self, owners: list[str]) -> list[Json]:
+        """Returns the ends of what chunks opened in the lanes of these owners."""
         ends: list[Json] = []
         for owner in owners:
             if owner in self._lanes:
-                ends += _end(*self._lanes.pop(owner), owner)
+                ends += _end_events(*self._lanes.pop(owner), owner)
         return ends
 
     def _read_chunk(self, family: Family, fields: Json) -> list[Json]:
+        """Returns the objects for a chunk: a start if it begins something, and its content."""
         owner = _owner_of(fields)
         lane = self._lanes.get(owner)
         id_ = if_text(fields.get(family.key))
@@ -150,19 +155,29 @@ class OldEvents:
                 }
             )
         if delta := if_text(fields.get("delta")):
-            out.append({"type": family.content, family.key: id_, "delta": delta, **common})
+            out.append(
+                {
+                    "type": family.content,
+                    family.key: id_,
+                    "delta": delta,
+                    **common,
+                }
+            )
         return out
 
 
 def _error_text(error: Any) -> str:
+    """Returns the message of an error, which may be an object or a text."""
     return if_text(if_object(error).get("message")) or if_text(error)
 
 
 def _owner_of(fields: JsonMap) -> str:
+    """Returns the id of the run within a tool that an object belongs to, or an empty text."""
     return if_text(fields.get("subagentRunId"))
 
 
-def _end(family: Family, id_: str, owner: str) -> list[Json]:
+def _end_events(family: Family, id_: str, owner: str) -> list[Json]:
+    """Returns the objects that end a text, a call or reasoning."""
     common = optional_field("subagentRunId", owner)
     ends: list[Json] = [{"type": family.end, family.key: id_, **common}]
     if family is REASONING:
@@ -171,8 +186,8 @@ def _end(family: Family, id_: str, owner: str) -> list[Json]:
 
 
 def _split_call(fields: Json) -> list[Json]:
-    """A start of old that holds the arguments → a start, the arguments and an end; a result of old
-    → today's."""
+    """Returns start, arguments and end for an object that holds a whole call, and an old result
+    with today's field."""
     event_type = fields["type"]
     if event_type == "TOOL_CALL_RESULT" and "content" not in fields and "result" in fields:
         return [{**read_extra_fields(fields, "result"), "content": text_or_json(fields["result"])}]
@@ -183,7 +198,10 @@ def _split_call(fields: Json) -> list[Json]:
     name = if_text(fields.get("toolCallName")) or if_text(function.get("name"))
     start = {**read_extra_fields(fields, "arguments"), "toolCallId": id_, "toolCallName": name}
     arguments = function.get("arguments", {})
-    text = "" if arguments is None else text_or_json(arguments)
+    if arguments is None:
+        text = ""
+    else:
+        text = text_or_json(arguments)
     return [
         start,
         {"type": CALL.content, "toolCallId": id_, "delta": text},

@@ -39,29 +39,35 @@ class PartsDecoder(MessagesDecoder):
         """See `MessagesDecoder`."""
         super().__init__(origin, new_id)
         self.is_own = False
-        """Whether our own encoder wrote the run."""
+        """True if dragoman's own encoder wrote the run."""
         self.runs: dict[str, str] = {}
-        """Ids under which the protocol knows runs within tools → ours."""
+        """The protocol's id of a run within a tool → dragoman's."""
         self._names: dict[str, str] = {}
-        """Names of the tools that were called, by the id of the call."""
+        """Call id → name of its tool."""
         self._message_ids: dict[str, str] = {}
-        """Ids of their messages → those of ours, in our own stream."""
+        """Id of an AG-UI message → id of its message, in dragoman's own stream."""
 
-    def forget(self) -> None:
-        """See `MessagesDecoder.forget`."""
-        super().forget()
+    def begin_run(self) -> None:
+        """See `MessagesDecoder.begin_run`."""
+        super().begin_run()
         self.runs.clear()
         self._message_ids.clear()
 
     def extras(self, fields: Json) -> Json:
-        """What an object of our own stream carries; nothing in one of others."""
-        return load_extras(fields.get("metadata")) if self.is_own else {}
+        """Returns what an object carries, or an empty object in a foreign stream."""
+        if self.is_own:
+            return load_extras(fields.get("metadata"))
+        return {}
 
     def _start(self, fields: Json) -> None:
+        """Opens a text, a call or reasoning."""
         family = FAMILIES[fields["type"]]
         id_ = if_text(fields.get(family.key))
         # the extras of others could say anything, so they are not even looked at
-        start = self._start_own if self.is_own else self._start_foreign
+        if self.is_own:
+            start = self._start_own
+        else:
+            start = self._start_foreign
         part = start(family, id_, fields)
         if isinstance(part.begun, ToolCallPart):
             self._names[part.begun.id] = part.begun.name
@@ -70,72 +76,118 @@ class PartsDecoder(MessagesDecoder):
             raise DecodeError(f"{family.start} opens {id_!r}, which is open already")
         self.start_part(key, part)
 
-    def _start_own(self, family: Family, id_: str, fields: Json) -> ReadPart:
+    def _start_own(
+        self,
+        family: Family,
+        id_: str,
+        fields: Json,
+    ) -> ReadPart:
+        """Returns the part that an object of dragoman's own stream opens."""
         extras = self.extras(fields)
-        entry = if_text(fields.get("parentMessageId")) if family is CALL else id_
+        entry = id_
+        if family is CALL:
+            entry = if_text(fields.get("parentMessageId"))
         message_id = self._message_of(entry, extras, fields, Role.MODEL)
         base = _base_of(family, id_, fields)
         begun = apply_difference(base, extras.get("part"), type(base))
         return ReadPart(message_id, load_index(extras) or 0, begun, base)
 
-    def _message_of(self, entry: str, extras: JsonMap, fields: Json, role: Role) -> str:
-        """The id of our message that a message of theirs is of. Tells its start, if the object
-        carries that."""
+    def _message_of(
+        self,
+        entry: str,
+        extras: JsonMap,
+        fields: Json,
+        role: Role,
+    ) -> str:
+        """Returns the id of the message that an AG-UI message belongs to, and starts it if the
+        object says so."""
         first, message_id = extras.get("of"), extras.get("m")
         if not isinstance(message_id, str):
-            first = first if isinstance(first, str) else entry
+            if not isinstance(first, str):
+                first = entry
             message_id = self._message_ids.get(first, first)
         self._message_ids[entry] = message_id
         if "start" in extras:
             owner = fields.get("subagentRunId")
-            run_id = self.runs.get(owner, owner) if isinstance(owner, str) else None
+            run_id = None
+            if isinstance(owner, str):
+                run_id = self.runs.get(owner, owner)
             metadata = app_metadata(fields.get("metadata"))
             start = MessageStarted(message_id, role, metadata=metadata, run_id=run_id)
             self._events.append(apply_difference(start, extras["start"], MessageStarted))
         return message_id
 
-    def _start_foreign(self, family: Family, id_: str, fields: Json) -> ReadPart:
+    def _start_foreign(
+        self,
+        family: Family,
+        id_: str,
+        fields: Json,
+    ) -> ReadPart:
+        """Returns the part that an object of a foreign stream opens, in the message that its order
+        implies."""
         owner = if_text(fields.get("subagentRunId"))
         native_fields = read_extra_fields(fields, *_COMMON, "metadata", *_OF_START)
         metadata = app_metadata(fields.get("metadata"))
         part = _base_of(family, id_, fields)
         if family is TEXT:
             role = if_text(fields.get("role"))
-            form = {"role": role} if role == "developer" else None
+            form = None
+            if role == "developer":
+                form = {"role": role}
             our_role = ROLES.get(role, Role.MODEL)
-            message = self.message(id_, our_role, owner, metadata, OWN.note(native_fields, form))
-            message.spoke = True
-            message.spoken.add(id_)
+            message = self.take_message(
+                id_, our_role, owner, metadata, OWN.note(native_fields, form)
+            )
+            message.has_spoken = True
+            message.spoken_entries.add(id_)
         else:
             native_fields |= {"id": id_} if family is REASONING else {}
             native_fields |= optional_field("metadata", metadata)
             part = replace(part, native=OWN.note(native_fields))
-            find_message = self._place_call if family is CALL else self._place_thinking
+            if family is CALL:
+                find_message = self._message_of_call
+            else:
+                find_message = self._message_of_thinking
             message = find_message(id_, owner, if_text(fields.get("parentMessageId")))
         message.parts.append((family.name, id_))
-        message.next += 1
-        return ReadPart(message.id, message.next - 1, part, message=message)
+        message.next_index += 1
+        return ReadPart(message.id, message.next_index - 1, part, message=message)
 
-    def _place_thinking(self, id_: str, owner: str, _: str) -> ReadMessage:
-        """The message that a reasoning is of: none that has more than thinking already."""
-        message = self.message(id_, Role.MODEL, owner, {})
-        if message.spoke:
-            self.leave(owner)
-            message = self.message(id_, Role.MODEL, owner, {})
+    def _message_of_thinking(
+        self,
+        id_: str,
+        owner: str,
+        _: str,
+    ) -> ReadMessage:
+        """Returns the message of reasoning: a new one if the open one has more than thinking."""
+        message = self.take_message(id_, Role.MODEL, owner, {})
+        if message.has_spoken:
+            self.leave_message(owner)
+            message = self.take_message(id_, Role.MODEL, owner, {})
         return message
 
-    def _place_call(self, id_: str, owner: str, parent: str) -> ReadMessage:
-        """The message that a call is of: that of its parent, else the one that is open."""
+    def _message_of_call(
+        self,
+        id_: str,
+        owner: str,
+        parent: str,
+    ) -> ReadMessage:
+        """Returns the message of a call: its parent, else the open one."""
         message = self.current.get(owner)
         if parent or message is None or message.role is not Role.MODEL:
-            message = self.message(parent or id_, Role.MODEL, owner, {})
-        message.spoke = True
+            message = self.take_message(parent or id_, Role.MODEL, owner, {})
+        message.has_spoken = True
         message.calls.add(id_)
         if parent:
-            message.spoken.add(parent)
+            message.spoken_entries.add(parent)
         return message
 
     def _open_part(self, fields: Json) -> tuple[Family, ReadPart]:
+        """Returns the open part that an object names, and its family.
+
+        Raises:
+            DecodeError: it is not open.
+        """
         family = FAMILIES[fields["type"]]
         part = self.open.get((family.name, if_text(fields.get(family.key))))
         if part is None or part.is_ended:
@@ -143,11 +195,13 @@ class PartsDecoder(MessagesDecoder):
         return family, part
 
     def _content(self, fields: Json) -> None:
+        """Adds a delta to an open part."""
         _, part = self._open_part(fields)
         if not self.extras(fields).get("made"):
             self.add_delta(part, if_text(fields.get("delta")))
 
     def _end(self, fields: Json) -> None:
+        """Ends a part. Reasoning stays open for its signature."""
         family, part = self._open_part(fields)
         key = (family.name, if_text(fields.get(family.key)))
         part.extras = self.extras(fields)
@@ -160,19 +214,22 @@ class PartsDecoder(MessagesDecoder):
             self.close_part(part)
         self.finish_ended(part.message)
 
-    def _seal(self, fields: Json) -> None:
+    def _read_signature(self, fields: Json) -> None:
+        """Reads the signature of open reasoning."""
         part = self.open.get((REASONING.name, if_text(fields.get("entityId"))))
         value = fields.get("encryptedValue")
         if part is not None and isinstance(value, str):
-            part.sealed = value
+            part.signature = value
 
     def _reasoning_end(self, fields: Json) -> None:
+        """Closes reasoning."""
         part = self.open.pop((REASONING.name, if_text(fields.get("messageId"))), None)
         # some servers end the span alone; in our own stream such a part was cut
         if part is not None and (part.is_ended or not self.is_own):
             self.close_part(part)
 
     def _result(self, fields: Json) -> None:
+        """Adds a tool result."""
         extras, id_ = self.extras(fields), if_text(fields.get("messageId"))
         # in our own stream the metadata is that of the message
         neutral = read_extra_fields(
@@ -192,33 +249,35 @@ class PartsDecoder(MessagesDecoder):
     def _place_result(
         self, id_: str, fields: Json, result: ToolResultPart
     ) -> tuple[str, int, ToolResultPart]:
-        """The message and the index of a result, and the result with the id that it has there, if
-        it does not begin a message."""
+        """Returns the message and index of a foreign result, and the result. It keeps its id if it
+        begins no message."""
         owner = if_text(fields.get("subagentRunId"))
         message = self.current.get(owner)
-        if message is None or message.role is not Role.USER or message.spoke:
-            self.leave(owner)
-            message = self.message(id_, Role.USER, owner, {})
+        if message is None or message.role is not Role.USER or message.has_spoken:
+            self.leave_message(owner)
+            message = self.take_message(id_, Role.USER, owner, {})
         elif id_:
             native_fields = {**OWN.fields(result.native), "id": id_}
             result = replace(result, native=OWN.note(native_fields, OWN.form(result.native)))
-        message.spoken.add(id_)
+        message.spoken_entries.add(id_)
         message.calls.add(result.id)
-        message.next += 1
-        return message.id, message.next - 1, result
+        message.next_index += 1
+        return message.id, message.next_index - 1, result
 
     STEPS = {
         **dict.fromkeys([TEXT.start, CALL.start, REASONING.start], _start),
         **dict.fromkeys([TEXT.content, CALL.content, REASONING.content], _content),
         **dict.fromkeys([TEXT.end, CALL.end, REASONING.end], _end),
-        "REASONING_ENCRYPTED_VALUE": _seal,
+        "REASONING_ENCRYPTED_VALUE": _read_signature,
         "REASONING_END": _reasoning_end,
         "TOOL_CALL_RESULT": _result,
     }
 
 
 def _base_of(family: Family, id_: str, fields: Json) -> Content:
-    """What a start says of its part."""
+    """Returns an empty part for a start."""
     if family is CALL:
         return ToolCallPart(id_, if_text(fields.get("toolCallName")))
-    return ThinkingPart() if family is REASONING else OpenText()
+    if family is REASONING:
+        return ThinkingPart()
+    return OpenText()

@@ -17,35 +17,39 @@ from dragoman.codec.json_values import (
     text_or_json,
 )
 from dragoman.json_bytes import Json, JsonMap
-from dragoman.wires.a2a.compact import continuation, holds
+from dragoman.wires.a2a.compact import continues_text, new_text
 
 __all__ = ["SeedEvents"]
 
 _TEXTS = ("TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_CHUNK", "TEXT_MESSAGE_END")
 _ROLES = ("user", "system", "developer")
-"""Roles that are not the model's."""
+"""Roles other than the model's."""
 
 
 class SeedEvents:
-    """Objects of that shape → those of 1.0."""
+    """Rewrites objects of that shape as objects of 1.0."""
 
     def __init__(self) -> None:
         self._texts = 0
         self._text: tuple[str, str] | None = None
-        """Id and text of the answer that chunks have opened."""
+        """Id and text of the answer that chunks opened."""
         self._calls: dict[str, Json] = {}
-        """Id of each call that came, until its arguments are whole → its fields."""
+        """Call id → its start and arguments, until these are complete."""
         self._arguments: dict[str, Json] = {}
-        """Id of a call that did not come yet → its arguments."""
+        """Id of a call that has not arrived → its arguments."""
 
     @property
     def is_open(self) -> bool:
-        """Whether something is still to be told or closed."""
+        """True if a text is open, or a call waits for its arguments."""
         return self._text is not None or bool(self._calls)
 
     def read(self, fields: Json, *, is_old: bool) -> list[Json] | None:
-        """One object; `None`: it is of another shape. `is_old`: its type is written as those
-        documents do."""
+        """Returns the objects of 1.0 for one object, or None if it has another shape.
+
+        Args:
+            fields: the object, its type in capitals.
+            is_old: True if its type was written in lower case, as those documents do.
+        """
         event_type = fields["type"]
         if event_type in _TEXTS and "message" in fields and "delta" not in fields:
             return self._read_text(event_type, if_object(fields["message"]))
@@ -56,78 +60,95 @@ class SeedEvents:
         if event_type == "TOOL_CALL_RESULT" and (
             "results" in fields or (is_old and "result" in fields)
         ):
-            return [*self.close(), *_results(fields)]
+            return [*self.close(), *_read_results(fields)]
         return None
 
     def close(self) -> list[Json]:
-        """What is told and closed since something else begins."""
-        return [*self._end_text(), *self._tell_calls()]
+        """Returns the objects that are due before anything else: the end of the text, and waiting
+        calls."""
+        return [*self._end_text(), *self._end_calls()]
 
     def _read_text(self, event_type: str, message: Json) -> list[Json]:
+        """Returns the objects for a whole text, or for the text so far."""
         text, role = if_text(message.get("content")), message.get("role")
         if not message:
             return []
         if role in _ROLES:
             self._arguments.clear()
-            return [*self.close(), *self._whole_text(text, role)]
-        out = self._tell_calls()
+            return [*self.close(), *self._write_text(text, role)]
+        out = self._end_calls()
         if event_type == "TEXT_MESSAGE_CHUNK":
-            return [*out, *self._go_on(text)]
-        return [*out, *self._finish(text)]
+            return [*out, *self._continue_text(text)]
+        return [*out, *self._finish_text(text)]
 
-    def _go_on(self, text: str) -> list[Json]:
-        """The text so far; one that does not hold what was told is another answer's."""
+    def _continue_text(self, text: str) -> list[Json]:
+        """Returns the objects for the text so far. A text that does not continue the one before
+        starts another answer."""
         id_, before = self._text or ("", "")
         # an earlier state of the text that came late
         if id_ and before != text and before.startswith(text):
             return []
         out: list[Json] = []
-        if not id_ or not holds(text, before):
+        if not id_ or not continues_text(text, before):
             start = self._start_text("assistant")
-            out = [*([_end(id_)] if id_ else []), start]
+            out = [*([_text_end(id_)] if id_ else []), start]
             id_, before = start["messageId"], ""
         self._text = id_, text
-        return [*out, *_content(id_, continuation(text, before))]
+        return [*out, *_text_content(id_, new_text(text, before))]
 
-    def _finish(self, text: str) -> list[Json]:
-        """The whole text of an answer, of which chunks may have told the beginning."""
+    def _finish_text(self, text: str) -> list[Json]:
+        """Returns the objects for the whole text of an answer, whose beginning may have been
+        streamed."""
         if not text:
             return self._end_text()
-        return [*self._go_on(text), *self._end_text()]
+        return [*self._continue_text(text), *self._end_text()]
 
-    def _whole_text(self, text: str, role: str) -> list[Json]:
+    def _write_text(self, text: str, role: str) -> list[Json]:
+        """Returns start, content and end of a text."""
         start = self._start_text(role)
-        return [start, *_content(start["messageId"], text), *self._end_text()]
+        return [start, *_text_content(start["messageId"], text), *self._end_text()]
 
     def _start_text(self, role: str) -> Json:
+        """Returns the start of a text, under a new id."""
         self._texts += 1
         self._text = f"text-{self._texts}", ""
-        return {"type": "TEXT_MESSAGE_START", "messageId": self._text[0], "role": role}
+        return {
+            "type": "TEXT_MESSAGE_START",
+            "messageId": self._text[0],
+            "role": role,
+        }
 
     def _end_text(self) -> list[Json]:
+        """Returns the end of the open text, if there is one."""
         if self._text is None:
             return []
         id_, _ = self._text
         self._text = None
-        return [_end(id_)]
+        return [_text_end(id_)]
 
     def _read_calls(self, event_type: str, fields: Json) -> list[Json]:
+        """Returns the objects that calls cause. The calls themselves wait until their arguments are
+        complete."""
         calls = if_objects(fields.get("toolCalls")) or if_objects([fields.get("toolCall")])
         if event_type == "TOOL_CALL_ARGS":
             for call in calls:
                 self._add_arguments(call)
             return []
         text = if_text(fields.get("content"))
-        ids = {_id(call) for call in calls}
-        out = [] if self._calls.keys() <= ids else self._tell_calls()
-        out += self._finish(text) if text else self._end_text()
+        ids = {_call_id(call) for call in calls}
+        if self._calls.keys() <= ids:
+            out = []
+        else:
+            out = self._end_calls()
+        out += self._finish_text(text) if text else self._end_text()
         common = read_extra_fields(fields, "toolCall", "toolCalls", "content")
         for call in calls:
             self._add_call(call, common)
         return out
 
     def _add_arguments(self, call: Json) -> None:
-        id_, arguments = _id(call), call.get("arguments")
+        """Merges a piece of arguments into its call, or stores it until the call arrives."""
+        id_, arguments = _call_id(call), call.get("arguments")
         if not isinstance(arguments, dict):
             return
         target = self._arguments
@@ -139,7 +160,8 @@ class SeedEvents:
         target.setdefault(id_, {}).update(if_object(arguments))
 
     def _add_call(self, call: Json, common: Json) -> None:
-        id_ = _id(call)
+        """Adds a call, with earlier pieces of its arguments."""
+        id_ = _call_id(call)
         function = if_object(call.get("function")) or call
         arguments: Any = function.get("arguments")
         before = {
@@ -149,10 +171,16 @@ class SeedEvents:
         if isinstance(arguments, dict) or not arguments:
             arguments = {**before, **if_object(arguments)}
         name = if_text(call.get("toolCallName")) or if_text(function.get("name"))
-        start = {**common, "type": "TOOL_CALL_START", "toolCallId": id_, "toolCallName": name}
+        start = {
+            **common,
+            "type": "TOOL_CALL_START",
+            "toolCallId": id_,
+            "toolCallName": name,
+        }
         self._calls[id_] = {"start": start, "arguments": arguments}
 
-    def _tell_calls(self) -> list[Json]:
+    def _end_calls(self) -> list[Json]:
+        """Returns start, arguments and end of each waiting call."""
         out: list[Json] = []
         for id_, call in self._calls.items():
             content = {
@@ -165,12 +193,19 @@ class SeedEvents:
         return out
 
 
-def _results(fields: Json) -> list[Json]:
-    """The results of one event; text beside them is the user's."""
+def _read_results(fields: Json) -> list[Json]:
+    """Returns the results in one object, and the text beside them as a user's."""
     common = read_extra_fields(fields, "results", "result", "content", "toolCallId")
-    listed = if_objects(fields["results"]) if isinstance(fields.get("results"), list) else [fields]
+    if isinstance(fields.get("results"), list):
+        listed = if_objects(fields["results"])
+    else:
+        listed = [fields]
     out = [
-        {**common, "toolCallId": _id(result), "content": text_or_json(result.get("result"))}
+        {
+            **common,
+            "toolCallId": _call_id(result),
+            "content": text_or_json(result.get("result")),
+        }
         for result in listed
         if "result" in result
     ]
@@ -179,19 +214,24 @@ def _results(fields: Json) -> list[Json]:
         id_ = f"beside-{out[0]['toolCallId']}"
         out += [
             {"type": "TEXT_MESSAGE_START", "messageId": id_, "role": "user"},
-            *_content(id_, text),
+            *_text_content(id_, text),
         ]
-        out.append(_end(id_))
+        out.append(_text_end(id_))
     return out
 
 
-def _end(id_: str) -> Json:
+def _text_end(id_: str) -> Json:
+    """Returns the end of a text."""
     return {"type": "TEXT_MESSAGE_END", "messageId": id_}
 
 
-def _content(id_: str, delta: str) -> list[Json]:
-    return [{"type": "TEXT_MESSAGE_CONTENT", "messageId": id_, "delta": delta}] if delta else []
+def _text_content(id_: str, delta: str) -> list[Json]:
+    """Returns the content of a text, or nothing if it is empty."""
+    if delta:
+        return [{"type": "TEXT_MESSAGE_CONTENT", "messageId": id_, "delta": delta}]
+    return []
 
 
-def _id(call: JsonMap) -> str:
+def _call_id(call: JsonMap) -> str:
+    """Returns the id of a call, under either of its names."""
     return if_text(call.get("toolCallId")) or if_text(call.get("id"))

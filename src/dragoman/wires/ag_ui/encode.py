@@ -34,55 +34,64 @@ from dragoman.wires.ag_ui.events import (
     dump_failed,
     dump_finished,
     dump_started,
-    unread,
+    find_unread,
 )
 from dragoman.wires.ag_ui.quirks import CARRIED, OWN, Quirks, is_current
 
 __all__ = ["Encoder", "encoder", "envelope", "ping", "stream_type"]
 
 stream_type = "text/event-stream"
-"""Of a stream's bytes."""
+"""Media type of a stream."""
 ping = SSE_PING
-"""Keeps a stream open."""
+"""Bytes that keep an idle stream open."""
 _SUBAGENT = "agent"
 _MADE = {"made": True}
-"""Extras of an object that no event stands behind."""
+"""Extras of an object that no event caused."""
 
 
 class Encoder(MessagesEncoder):
-    """Events → Server-Sent Events, whose lines end in LF alone, and without a mark at the end: the
-    official client takes neither."""
+    """Writes the events of a run as server-sent events.
+
+    Their lines end in LF alone, and the stream has no end mark, since the official client accepts
+    neither.
+    """
 
     def __init__(self, envelope: JsonMap) -> None:
-        """`envelope`: `thread_id`, `run_id` and `request` of the run, `version` of the protocol
-        that the peer declares, and `extras`: whether what the protocol has no field for is sent."""
+        """Creates an encoder.
+
+        Keys of `envelope`:
+            thread_id, run_id: ids of the run, as the client knows them.
+            request: what the run answers.
+            version: the protocol version that the peer declares.
+            extras: False to leave out what the protocol has no field for.
+        """
         current = is_current(envelope.get("version", ""))
         extras = envelope.get("extras", True)
         super().__init__(Quirks(current=current, extras=extras), envelope.get("request"))
         self._thread_id: str | None = envelope.get("thread_id")
         self._run_id: str | None = envelope.get("run_id")
         self._opened: tuple[str, str] | None = None
-        """Thread and run that are open, as the peer knows them."""
+        """The ids of the open thread and run, as the peer knows them."""
         self._started: RunStarted | None = None
-        """The start of the run, where an event told of it."""
+        """The event that started the run, or None if there was none."""
         self._steps: set[tuple[str | None, str]] = set()
         self._subagent_ids = DistinctIds()
 
     def admit(self, event: Event) -> bool:
-        """See `RunEncoder.admit`. A run may follow another."""
+        """See `RunEncoder.admit`. Another run may follow the first."""
         if self.over and not isinstance(event, RunStarted):
             return False
         if not isinstance(event, RunStarted):
             self._open_run()
         # what waits comes behind the start of the run, and before the event
-        self.settle(event)
+        self.carry_unjoined(event)
         return True
 
     def end_stream(self) -> None:
-        """See `RunEncoder.end_stream`. A run that has begun and was not ended was cut; a stream of
-        messages alone is a run that ended."""
+        """See `RunEncoder.end_stream`. A run without an end was cut. Messages alone are a run that
+        ended."""
         self._open_run()
-        self.release()
+        self.carry_pending()
         if self._started is None:
             self._finish(RunFinished(self._ids()[1]), _MADE)
         else:
@@ -92,20 +101,29 @@ class Encoder(MessagesEncoder):
     # the run
 
     def _ids(self) -> tuple[str, str]:
+        """Returns the ids of the thread and of the run."""
         return self._thread_id or self._run_id or "thread", self._run_id or "run"
 
     def _open_run(self) -> None:
-        """Opens a run, where a stream begins without one."""
+        """Opens a run if the stream begins without one."""
         if self._opened is None:
             self._opened = self._ids()
             self.write({**dump_started(*self._opened), **self.meta({"v": 1, **_MADE})})
 
-    def _write_event(self, event: Event, fields: Json, extras: JsonMap = {}) -> None:
-        """An object, with what would be read otherwise."""
-        metadata = self.meta({**extras, **unread(event, fields)}, if_object(fields.get("metadata")))
+    def _write_event(
+        self,
+        event: Event,
+        fields: Json,
+        extras: JsonMap = {},
+    ) -> None:
+        """Writes the object of an event, and carries what its reader would read otherwise."""
+        metadata = self.meta(
+            {**extras, **find_unread(event, fields)}, if_object(fields.get("metadata"))
+        )
         self.write({**read_extra_fields(fields, "metadata"), **metadata})
 
     def _run_started(self, event: RunStarted) -> None:
+        """Opens a run, or a run within it."""
         if self._opened is not None and not self.over:
             self._inner_run_started(event)
             return
@@ -122,7 +140,7 @@ class Encoder(MessagesEncoder):
         self._write_event(event, dump_started(*self._opened, event.parent_run_id), {"v": 1})
 
     def _inner_run_started(self, event: RunStarted) -> None:
-        """A run that begins within another: that of a tool, if it says so."""
+        """Opens the run of a tool, if its parent is open. Other runs are carried."""
         parent = event.parent_run_id
         is_known = self._started is not None and parent is not None
         parents = (self._started and self._started.run_id, *self.subagents)
@@ -143,6 +161,7 @@ class Encoder(MessagesEncoder):
         self._write_event(event, fields)
 
     def _run_finished(self, event: RunFinished) -> None:
+        """Ends the run, or a run within it."""
         if (id_ := self.subagents.get(event.run_id)) is not None:
             self._subagent_finished(event, id_)
         elif self._started is not None and event.run_id != self._started.run_id:
@@ -151,35 +170,46 @@ class Encoder(MessagesEncoder):
             self._finish(event, {} if self._started is not None else {"opened": True})
 
     def _subagent_finished(self, event: RunFinished, id_: str) -> None:
+        """Ends the run of a tool."""
         self.end_parts(self.messages_of(id_))
         del self.subagents[event.run_id]
         outcome: Json = {"type": "success"}
         if event.pending:
             ids = [interrupt.id for interrupt in event.pending]
             outcome = {"type": "suspended", "interruptIds": ids}
-        fields = {"type": "SUBAGENT_FINISHED", "subagentRunId": id_, "outcome": outcome}
+        fields = {
+            "type": "SUBAGENT_FINISHED",
+            "subagentRunId": id_,
+            "outcome": outcome,
+        }
         if event.result is not None:
             fields["result"] = event.result
         self._write_event(event, fields)
 
     def _finish(self, event: RunFinished, extras: JsonMap) -> None:
+        """Ends the run. Peers before 1.0 get an error for a cancelled one."""
         assert self._opened is not None
         self._end_all()
         call_ids = {
-            interrupt.call.id: self.group.called(interrupt.call.id)
+            interrupt.call.id: self.group.find_call_id(interrupt.call.id)
             for interrupt in event.pending
             if interrupt.call
         }
         fields = dump_finished(event, *self._opened, call_ids, current=self.quirks.current)
         if event.outcome == "cancelled" and not self.quirks.current:
             # a peer of the time before 1.0 has no such outcome
-            extras = {**extras, **unread(event, fields), "finished": fields}
-            fields = {"type": "RUN_ERROR", "message": "The run was cancelled.", "code": "cancelled"}
+            extras = {**extras, **find_unread(event, fields), "finished": fields}
+            fields = {
+                "type": "RUN_ERROR",
+                "message": "The run was cancelled.",
+                "code": "cancelled",
+            }
             self.write({**fields, **self.meta(extras)})
         else:
             self._write_event(event, fields, extras)
 
     def _run_error(self, event: RunError) -> None:
+        """Ends the run, or a run within it, with an error."""
         failed, extras = dump_failed(event.error), {"error": _error_fields(event)}
         if (id_ := self.subagents.pop(event.run_id or "", None)) is None:
             self._fail(failed, extras)
@@ -189,27 +219,35 @@ class Encoder(MessagesEncoder):
         self.write({**fields, **self.meta(extras)})
 
     def _fail(self, failed: Json, extras: JsonMap) -> None:
+        """Writes the error that ends the run."""
         self._end_all()
         self.write({**failed, **self.meta(extras)})
 
     def _end_all(self) -> None:
-        """Closes what is open: the run ends."""
+        """Closes everything that is open, since the run ends."""
         self.over = True
         # the protocol allows no end of a run within which anything is open
-        self.release()
+        self.carry_pending()
         self.end_parts(list(self.messages.values()))
-        made = self.meta(_MADE)
+        metadata = self.meta(_MADE)
         for owner, name in sorted(self._steps, key=str):
             fields = {"type": "STEP_FINISHED", "stepName": name}
-            self.write({**fields, **_owner_field(owner), **made})
+            self.write({**fields, **_owner_field(owner), **metadata})
         self._steps.clear()
         for id_ in reversed(self.subagents.values()):
-            self.write({"type": "SUBAGENT_FINISHED", "subagentRunId": id_, **made})
+            self.write(
+                {
+                    "type": "SUBAGENT_FINISHED",
+                    "subagentRunId": id_,
+                    **metadata,
+                }
+            )
         self.subagents.clear()
 
     # steps, state, anything by name
 
     def _step(self, event: StepStarted | StepFinished) -> None:
+        """Starts or ends a step. A step that is already open, or not open, is carried."""
         key = (self.owner_of(event.run_id), event.name)
         if (key in self._steps) is isinstance(event, StepStarted):
             self.carry(event)
@@ -220,10 +258,12 @@ class Encoder(MessagesEncoder):
     def _event(
         self, event: StepStarted | StepFinished | StateSnapshot | StateDelta | Custom
     ) -> None:
+        """Writes an event that is an object of its own."""
         owner = self.owner_of(event.run_id)
         self._write_event(event, {**dump_event(event), **_owner_field(owner)})
 
     def _custom(self, event: Custom) -> None:
+        """Writes a custom event. One with the reserved name is carried."""
         if event.name == CARRIED:
             self.carry(event)
         else:
@@ -243,20 +283,22 @@ class Encoder(MessagesEncoder):
 
 
 def _owner_field(owner: str | None) -> Json:
+    """Returns the field that names the run of a tool, or nothing."""
     return optional_field("subagentRunId", owner)
 
 
 def _error_fields(event: RunError) -> Json:
+    """Returns the fields of an error event that `RUN_ERROR` has no place for."""
     return {"run_id": event.run_id, **optional_field("native", event.native)}
 
 
 def encoder(**envelope: Any) -> Encoder:
-    """An encoder of one run."""
+    """Returns an encoder for one run."""
     return Encoder(envelope)
 
 
 def envelope(request: RunRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002, ARG001 the protocol's
-    """What `encoder` takes of a request. `id`: of the run, where the request has none."""
+    """Returns the arguments of `encoder` for a request. `id` is for a run without one."""
     if request is None:
         return {"run_id": id, "thread_id": id}
     run_id = request.run_id or id

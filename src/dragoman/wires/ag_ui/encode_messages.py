@@ -32,38 +32,39 @@ __all__ = ["MessagesEncoder"]
 
 
 class MessagesEncoder(RunEncoder[WrittenPart]):
-    """Events of messages → objects."""
+    """Writes the events of messages."""
 
     def __init__(self, quirks: Quirks, request: RunRequest | None) -> None:
-        """`request`: what the run answers, whose messages the peer has."""
+        """Creates an encoder. `request` is what the run answers: the peer has its messages."""
         super().__init__()
         self.quirks = quirks
         self.group = DumpedNames(extras=quirks.extras, parts=quirks.current)
         self.subagents: dict[str, str] = {}
-        """Ids of the runs within tools that go on → under which the protocol knows them."""
+        """Id of an open run within a tool → the protocol's id of it."""
         self._request_messages = request.messages if request else ()
         self._client_ids: set[str] = set()
-        """Ids of messages that the client said itself."""
+        """Ids of the messages that the client wrote itself."""
         for message in self._request_messages:
             # ids that the client has must not come twice, in whatever the run says
-            self.group.meet(message)
+            self.group.add_known(message)
             if message.id is not None and message.role is not Role.MODEL:
                 self._client_ids.add(message.id)
         self._skipped: set[str] = set()
         self.messages: dict[str, WrittenMessage] = {}
-        """Messages of the run that stand, by id."""
+        """Messages of the run that were not retracted, by id."""
 
     def meta(self, extras: JsonMap, metadata: JsonMap = {}) -> Json:
-        """The field `metadata`, where there is something for it."""
+        """Returns the field `metadata`, or nothing if it would be empty."""
         return dump_metadata(metadata, extras if self.quirks.extras else {})
 
     def owner_of(self, run_id: str | None) -> str | None:
-        """The id under which the protocol knows a run within a tool; `None`: it is the run
-        itself."""
-        return None if run_id is None else self.subagents.get(run_id)
+        """Returns the protocol's id for a run within a tool, or None for the run itself."""
+        if run_id is None:
+            return None
+        return self.subagents.get(run_id)
 
     def carry(self, event: Event) -> None:
-        """An event that the protocol has no form for, as it is."""
+        """Writes an event that the protocol has no form for as a custom one."""
         if not self.quirks.extras or getattr(event, "message_id", None) in self._skipped:
             return
         try:
@@ -73,37 +74,39 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
         self.write({"type": "CUSTOM", "name": CARRIED, "value": value})
 
     def end_parts(self, messages: list[WrittenMessage]) -> None:
-        """Closes the parts of these messages that are open, message by message."""
+        """Closes the open parts of these messages, in the order of the messages."""
         order = {message.id: position for position, message in enumerate(messages)}
         for _, part in sorted(self.take_parts(order), key=lambda entry: order[entry[0][0]]):
-            self.write(*part.cut(self.meta))
+            self.write(*part.dump_cut(self.meta))
 
     def messages_of(self, owner: str) -> list[WrittenMessage]:
-        """The messages of a run within a tool."""
+        """Returns the messages of a run within a tool."""
         return [message for message in self.messages.values() if message.owner == owner]
 
     # what waits for the event behind it
 
-    def settle(self, event: Event) -> None:
-        """Carries what waits, where an event does not go on with it."""
-        if self.pending and not self._joins(event):
-            self.release()
+    def carry_unjoined(self, event: Event) -> None:
+        """Carries the waiting start unless this event completes it."""
+        if self.pending and not self._is_joined(event):
+            self.carry_pending()
 
-    def _joins(self, event: Event) -> bool:
-        """Whether an event goes on with what waits, so that one object tells of both."""
+    def _is_joined(self, event: Event) -> bool:
+        """True if an event completes the waiting start, so that one object shows both."""
         last = self.pending[-1]
         if isinstance(last, MessageStarted):
             return isinstance(event, PartStarted) and event.message_id == last.message_id
         is_end = isinstance(event, PartFinished)
         return is_end and (event.message_id, event.index) == (last.message_id, last.index)
 
-    def release(self) -> None:
+    def carry_pending(self) -> None:
         """Carries what waits."""
         pending, self.pending = self.pending, []
         for event in pending:
             self.carry(event)
 
     def _message_started(self, event: MessageStarted) -> None:
+        """Begins a message, whose start waits for its first part. Messages of the client itself are
+        skipped."""
         # the run's events begin with what the client said: it has that already
         if event.message_id in self._client_ids and event.role is not Role.MODEL:
             self._skipped.add(event.message_id)
@@ -120,54 +123,60 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
             self.pending = [event]
 
     def _part_started(self, event: PartStarted) -> None:
+        """Opens a part. The start of a result waits for its end."""
         if event.message_id in self._skipped:
             return
         key = (event.message_id, event.index)
         message = self.messages.get(event.message_id)
-        if message is None or key in self.open or not message.takes(event.part):
-            self.release()
+        if message is None or key in self.open or not message.can_write(event.part):
+            self.carry_pending()
             self.carry(event)
             return
         if isinstance(event.part, ToolResultPart):
             self.pending.append(event)
             return
-        start = self.pending[0] if self.pending else None
+        start = None
+        if self.pending:
+            start = self.pending[0]
         self.pending = []
-        part = self.open[key] = message.start(event)
-        part.frame = split_frame(self.frame(part.content("")))
-        self.write(*part.start(self.meta, start))
+        part = self.open[key] = message.open_part(event)
+        part.frame = split_frame(self.frame(part.dump_delta("")))
+        self.write(*part.dump_start(self.meta, start))
 
     def _delta(self, event: PartDelta) -> None:
+        """Writes a delta of an open part."""
         part = self.open.get((event.message_id, event.index))
         if part is None or isinstance(event.delta, bytes):
             self.carry(event)
         elif event.delta:
             part.deltas.append(event.delta)
-            self.write(part.content(event.delta))
+            self.write(part.dump_delta(event.delta))
 
     def _part_finished(self, event: PartFinished) -> None:
-        # only a result waits for its end (see `settle`)
+        """Ends a part."""
+        # only a result waits for its end (see `carry_unjoined`)
         if self.pending:
             self._result(event)
         elif (part := self.take_part((event.message_id, event.index))) is not None:
-            self.write(*part.finish(event.part, self.meta))
+            self.write(*part.dump_end(event.part, self.meta))
         else:
             self.carry(event)
 
     def _result(self, event: PartFinished) -> None:
-        """The end of a result whose start waits. Where start and end differ, both are carried."""
+        """Writes the result whose start waits. If its end differs, both are carried."""
         *starts, begun = self.pending
         piece = event.part
         if not isinstance(piece, ToolResultPart) or not is_equal(piece, begun.part):
-            self.release()
+            self.carry_pending()
             self.carry(event)
             return
         self.pending = []
         message = self.messages[event.message_id]
         start = starts[0] if starts else None
-        self.write(message.result(event.index, piece, start, self.meta))
+        self.write(message.dump_result(event.index, piece, start, self.meta))
 
     def _message_dropped(self, event: MessageDropped) -> None:
+        """Retracts a message by a list of all messages that stand."""
         message = self.messages.pop(event.message_id, None)
         if message is None:
             self.carry(event)
@@ -185,12 +194,12 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
         self.write({"type": "MESSAGES_SNAPSHOT", "messages": standing, **metadata})
 
     def _list_standing(self) -> list[Json]:
-        """All messages that stand: those of the request, and what was told and not taken back."""
+        """Returns all messages that stand: the request's, and those of the run."""
         before = dump_conversation(self._request_messages, extras=self.quirks.extras)
-        told = [
+        entries = [
             entry for message in self.messages.values() for entry in message.dump_entries(self.meta)
         ]
-        return [*before, *told]
+        return [*before, *entries]
 
     STEPS = {
         MessageStarted: _message_started,

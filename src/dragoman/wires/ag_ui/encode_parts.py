@@ -29,42 +29,55 @@ from dragoman.wires.ag_ui.tools import dump_output, load_result, text_of
 __all__ = ["WrittenMessage", "WrittenPart"]
 
 Meta = Callable[..., Json]
-"""Extras, and the application's metadata → the field `metadata`."""
-_ROLES: Mapping[Role, str] = {Role.SYSTEM: "system", Role.USER: "user", Role.MODEL: "assistant"}
+"""(extras, the application's metadata) → the field `metadata`."""
+_ROLES: Mapping[Role, str] = {
+    Role.SYSTEM: "system",
+    Role.USER: "user",
+    Role.MODEL: "assistant",
+}
 _TAKES: Mapping[Role, tuple[type, ...]] = {
     Role.SYSTEM: (OpenText,),
     Role.USER: (OpenText, ToolResultPart),
     Role.MODEL: (OpenText, ThinkingPart, ToolCallPart, ToolResultPart),
 }
-"""Role → parts that the protocol has a form for."""
+"""Role → types of parts that the protocol has a form for."""
 
 
 class WrittenPart(EncodedPart):
-    """A part that is open, or was."""
+    """A part that is open or was written."""
 
     __slots__ = ("_base", "_owner", "extras", "family", "id", "metadata", "parent", "piece", "role")
 
     def __init__(
         self, family: Family, id_: str, base: Content, begun: Content, extras: Json, owner: Json
     ) -> None:
-        """`base`: what would be read of its start; `begun`: what it is; `extras`: where it is."""
+        """Opens a part.
+
+        Args:
+            family: texts, calls or reasoning.
+            id_: id of its AG-UI message or call.
+            base: what a reader makes of its start.
+            begun: what it holds at its start.
+            extras: where it stands in its message.
+            owner: the field that names the run of a tool, or empty.
+        """
         super().__init__(begun)
         self.family = family
         self.id = id_
         self.role = "reasoning" if family is REASONING else "assistant"
         self.parent: str | None = None
-        """Of a call: id of the message of theirs that it is in."""
+        """Id of the AG-UI message that a call is in."""
         self.metadata: Json = {}
         self.extras = extras
         self.piece: Content | None = None
-        """What it was at its end."""
+        """The whole part, once it has ended."""
         self._base = base
         self._owner = owner
         if more := find_difference(begun, base):
             self.extras["part"] = more
 
-    def start(self, meta: Meta, start: MessageStarted | None) -> list[Json]:
-        """What tells of its start, and of that of its message where it is given."""
+    def dump_start(self, meta: Meta, start: MessageStarted | None) -> list[Json]:
+        """Returns the objects that start the part, and with `start` its message."""
         if start is not None:
             self.metadata, self.extras["start"] = _dump_start_extras(start, Role.MODEL, self._owner)
         fields: Json = {"type": self.family.start, self.family.key: self.id}
@@ -76,11 +89,18 @@ class WrittenPart(EncodedPart):
         fields |= {**self._owner, **meta(self.extras, self.metadata)}
         # reasoning is enclosed in a span of its own
         if self.family is REASONING:
-            return [{"type": "REASONING_START", "messageId": self.id, **self._owner}, fields]
+            return [
+                {
+                    "type": "REASONING_START",
+                    "messageId": self.id,
+                    **self._owner,
+                },
+                fields,
+            ]
         return [fields]
 
-    def content(self, delta: str) -> Json:
-        """What tells of a delta."""
+    def dump_delta(self, delta: str) -> Json:
+        """Returns the object of a delta."""
         return {
             "type": self.family.content,
             self.family.key: self.id,
@@ -88,41 +108,49 @@ class WrittenPart(EncodedPart):
             "delta": delta,
         }
 
-    def finish(self, piece: Content, meta: Meta) -> list[Json]:
-        """What tells of its end, and of what no delta told."""
+    def dump_end(self, piece: Content, meta: Meta) -> list[Json]:
+        """Returns the objects that end the part, and carry what its deltas did not say."""
         self.piece = piece
         out: list[Json] = []
         # no delta told the arguments, and an end cannot
         if isinstance(piece, ToolCallPart) and not self.deltas and (text := text_of(piece)):
-            out.append({**self.content(text), **meta({"made": True})})
+            out.append({**self.dump_delta(text), **meta({"made": True})})
         extras, signature = self._end_extras(piece)
         if extras:
             self.extras = extras
         return [*out, *self._end(meta(extras), signature)]
 
     def _end_extras(self, piece: Content) -> tuple[Json, str | None]:
-        """The extras of an end, empty where it is read as it is; and the signature, which has a
-        field of its own."""
+        """Returns what an end carries, and the signature, which has a field of its own."""
         unsigned, signed, signature = piece, None, None
         if isinstance(piece, ThinkingPart):
             unsigned, signed, signature = split_signature(piece)
         if not signed and is_equal(piece, close_part(self.begun, self.deltas)):
             return {}, None
         read = close_part(self._base, self.deltas)
-        more = msgspec.to_builtins(unsigned) if read is None else find_difference(unsigned, read)
+        if read is None:
+            more = msgspec.to_builtins(unsigned)
+        else:
+            more = find_difference(unsigned, read)
         # clients overwrite the metadata of the start by that of the end: repeat where the part is
         extras = {**read_extra_fields(self.extras, "part"), "part": more}
         if signed:
             extras["signed"] = signed
         return extras, signature
 
-    def cut(self, meta: Meta) -> list[Json]:
-        """What closes it where no event did."""
+    def dump_cut(self, meta: Meta) -> list[Json]:
+        """Returns the objects that close the part although no event ended it."""
         self.piece = close_part(self.begun, self.deltas, cut=True)
         return self._end(meta({**self.extras, "made": True}), None)
 
     def _end(self, metadata: Json, signature: str | None) -> list[Json]:
-        end = {"type": self.family.end, self.family.key: self.id, **self._owner, **metadata}
+        """Returns the objects that end the part."""
+        end = {
+            "type": self.family.end,
+            self.family.key: self.id,
+            **self._owner,
+            **metadata,
+        }
         if self.family is not REASONING:
             return [end]
         out = [end]
@@ -136,57 +164,84 @@ class WrittenPart(EncodedPart):
                     "encryptedValue": signature,
                 }
             )
-        return [*out, {"type": "REASONING_END", "messageId": self.id, **self._owner}]
+        return [
+            *out,
+            {
+                "type": "REASONING_END",
+                "messageId": self.id,
+                **self._owner,
+            },
+        ]
 
     def dump_entry(self, meta: Meta) -> Json:
-        """As an element of a list of messages; of a call: as an element of `toolCalls`."""
+        """Returns the part as a message in a list of messages, or as an element of `toolCalls`."""
         metadata = meta(self.extras, self.metadata)
         if self.family is CALL:
             piece = self.piece or close_part(self.begun, self.deltas, cut=True)
             assert isinstance(piece, ToolCallPart)
             function = {"name": piece.name, "arguments": text_of(piece)}
-            return {"id": self.id, "type": "function", "function": function, **metadata}
+            return {
+                "id": self.id,
+                "type": "function",
+                "function": function,
+                **metadata,
+            }
         text = "".join(map(str, self.deltas))
         if isinstance(self.piece, TextPart | ThinkingPart):
             text = self.piece.text
-        entry = {"id": self.id, "role": self.role, "content": text, **self._owner, **metadata}
-        signature = split_signature(self.piece)[2] if isinstance(self.piece, ThinkingPart) else None
-        return entry if signature is None else {**entry, "encryptedValue": signature}
+        entry = {
+            "id": self.id,
+            "role": self.role,
+            "content": text,
+            **self._owner,
+            **metadata,
+        }
+        signature = None
+        if isinstance(self.piece, ThinkingPart):
+            signature = split_signature(self.piece)[2]
+        if signature is None:
+            return entry
+        return {**entry, "encryptedValue": signature}
 
 
 class WrittenMessage:
-    """A message that was begun: its parts, and what was told of it."""
+    """A message that has begun, and what was written of it."""
 
-    def __init__(self, event: MessageStarted, owner: str | None, group: DumpedNames) -> None:
+    def __init__(
+        self,
+        event: MessageStarted,
+        owner: str | None,
+        group: DumpedNames,
+    ) -> None:
         self.id = event.message_id
         self.owner = owner
         self._event = event
         self._owner: Json = optional_field("subagentRunId", owner)
         self._group = group
         self._speaker: str | None = None
-        """Id of the message of theirs that calls are in."""
+        """Id of the AG-UI message that calls go into."""
         self._written: list[WrittenPart | Json] = []
         """Parts and results, in order."""
 
     @property
     def is_written(self) -> bool:
-        """Whether anything of it was told."""
+        """True if any part of it was written."""
         return bool(self._written)
 
-    def takes(self, part: Content | OpenText) -> bool:
-        """Whether the protocol has a form for a part of it."""
+    def can_write(self, part: Content | OpenText) -> bool:
+        """True if the protocol has a form for a part of this message."""
         return self._event.candidate == 0 and isinstance(part, _TAKES[self._event.role])
 
-    def start(self, event: PartStarted) -> WrittenPart:
+    def open_part(self, event: PartStarted) -> WrittenPart:
         """Opens a part that the protocol has a form for."""
         piece = event.part
         if isinstance(piece, ToolCallPart):
             part = self._start_call(event.index, piece)
         elif isinstance(piece, ThinkingPart):
-            id_, extras = self._place(event.index, is_thinking=True)
+            id_, extras = self._next_place(event.index, is_thinking=True)
             part = WrittenPart(REASONING, id_, ThinkingPart(), piece, extras, self._owner)
         else:
-            id_, extras = self._place(event.index)
+            id_, extras = self._next_place(event.index)
             part = WrittenPart(TEXT, id_, OpenText(), piece, extras, self._owner)
             part.role = _ROLES[self._event.role]
             self._speaker = id_
@@ -194,12 +249,13 @@ class WrittenMessage:
         return part
 
     def _start_call(self, index: int, call: ToolCallPart) -> WrittenPart:
+        """Opens a call, in the message of the text before it or in one of its own."""
         extras: Json = {}
         if self._speaker is None:
-            self._speaker, extras = self._place(index)
+            self._speaker, extras = self._next_place(index)
         elif self._key != self.id:
             extras = {"m": self.id}
-        call_id = self._group.call_id(call.id, f"{self._key}:{index}")
+        call_id = self._group.add_call(call.id, f"{self._key}:{index}")
         self._group.names[call.id] = call.name
         base = ToolCallPart(call_id, call.name)
         part = WrittenPart(CALL, call_id, base, call, {**extras, "at": index}, self._owner)
@@ -208,16 +264,17 @@ class WrittenMessage:
 
     @cached_property
     def _ids(self) -> GroupIds:
-        """Made when the first part begins, so that a message of which nothing is told takes no
-        id."""
+        """The ids of its AG-UI messages, made with the first part so that an unwritten message
+        takes none."""
         return GroupIds(self.id, self._group)
 
     @property
     def _key(self) -> str:
+        """The id by which its AG-UI messages are grouped."""
         return self._ids.key
 
-    def _place(self, index: int, *, is_thinking: bool = False) -> tuple[str, Json]:
-        """The id of the next message of theirs, and the extras that say where it is."""
+    def _next_place(self, index: int, *, is_thinking: bool = False) -> tuple[str, Json]:
+        """Returns the id of its next AG-UI message, and the extras that say where it stands."""
         key = self._key
         extras: Json = optional_field("at", index)
         if key != self.id:
@@ -225,16 +282,16 @@ class WrittenMessage:
         id_ = self._ids.take(index, is_thinking=is_thinking)
         return id_, extras if id_ == key else {"of": key, **extras}
 
-    def result(
+    def dump_result(
         self, index: int, result: ToolResultPart, start: MessageStarted | None, meta: Meta
     ) -> Json:
-        """What tells of a result, and of the start of its message where it is given."""
-        id_, place = self._place(index)
+        """Returns the object of a tool result, and with `start` of its message."""
+        id_, position = self._next_place(index)
         self._speaker = None
-        call_id = self._group.answered(result.id)
+        call_id = self._group.take_call_id(result.id)
         content, form = dump_output(result, parts=self._group.parts, extras=self._group.extras)
         fields: Json = {"toolCallId": call_id, "content": content, "role": "tool"}
-        extras = {"of": self._key, **place, **form}
+        extras = {"of": self._key, **position, **form}
         if more := find_difference(result, load_result(fields, form, self._group.names)):
             extras["part"] = more
         metadata: Json = {}
@@ -245,21 +302,29 @@ class WrittenMessage:
         return {"type": "TOOL_CALL_RESULT", "messageId": id_, **common}
 
     def dump_void(self, meta: Meta) -> list[Json]:
-        """What makes a client forget its reasoning, where it is retracted: clients keep their own
-        unless they are sent some."""
+        """Returns an empty reasoning message, which makes a client forget the reasoning that was
+        retracted.
+
+        Clients keep their own reasoning unless they are sent some.
+        """
         thoughts = [
             part
             for part in self._written
             if isinstance(part, WrittenPart) and part.family is REASONING
         ]
         return [
-            {"id": part.id, "role": "reasoning", "content": "", **meta({"void": True})}
+            {
+                "id": part.id,
+                "role": "reasoning",
+                "content": "",
+                **meta({"void": True}),
+            }
             for part in thoughts[:1]
         ]
 
     def dump_entries(self, meta: Meta) -> list[Json]:
-        """The messages of theirs, as far as they were written. Calls are in the message of the text
-        before them, or in one of their own."""
+        """Returns its AG-UI messages as far as they were written. Calls are in the message of the
+        text before them, or in one of their own."""
         entries: list[Json] = []
         speakers: dict[str | None, Json] = {}
         for part in self._written:
@@ -271,16 +336,20 @@ class WrittenMessage:
                     speakers[part.id] = entries[-1]
             else:
                 if part.parent not in speakers:
-                    speakers[part.parent] = {"id": part.parent, "role": "assistant", **self._owner}
+                    speakers[part.parent] = {
+                        "id": part.parent,
+                        "role": "assistant",
+                        **self._owner,
+                    }
                     entries.append(speakers[part.parent])
                 speakers[part.parent].setdefault("toolCalls", []).append(part.dump_entry(meta))
         return entries
 
 
 def _dump_start_extras(event: MessageStarted, role: Role, owner: Json) -> tuple[Json, Json]:
-    """The start of a message → the application's metadata, and what else of it would be read
-    otherwise."""
-    metadata = {key: value for key, value in event.metadata.items() if key not in RESERVED}
+    """Returns the application's metadata of a message's start, and what else of it a reader would
+    miss."""
+    metadata = read_extra_fields(event.metadata, *RESERVED)
     run_id = event.run_id if owner else None
     read = MessageStarted(event.message_id, role, metadata=metadata, run_id=run_id)
     return metadata, find_difference(event, read)

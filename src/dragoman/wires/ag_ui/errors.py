@@ -15,7 +15,7 @@ from dragoman.json_bytes import JsonMap
 __all__ = ["CANCELLED", "code_of", "dump_error", "error_of", "load_error"]
 
 CANCELLED = "cancelled"
-"""Code by which a peer that knows no such outcome is told that a run was cancelled."""
+"""Error code of a cancelled run, for peers that know no such outcome."""
 _CODES: Mapping[type[DragomanError], str] = {
     errors.DragomanError: "error",
     errors.SettingsError: "settings",
@@ -46,29 +46,32 @@ _CODES: Mapping[type[DragomanError], str] = {
     errors.ProviderConnectionError: "connection",
     errors.StreamCutError: "stream_cut",
 }
-"""Class → code."""
-_KINDS = {code: error_class for error_class, code in _CODES.items()}
+"""Exception → error code."""
+_CLASSES = {code: error_class for error_class, code in _CODES.items()}
 _READER = ErrorReader(rules=ErrorRules())
 load_error = _READER.load_error
 
 
 def code_of(error: DragomanError) -> str:
-    """The code that tells the kind of an error."""
+    """Returns the error code for an exception."""
     return look_up_class(_CODES, error, "error")
 
 
 def error_of(event: JsonMap) -> DragomanError:
-    """RUN_ERROR, SUBAGENT_ERROR or the body of a refusal → the exception. A code that is nobody's
-    of ours leads the words."""
+    """Returns the exception for `RUN_ERROR`, `SUBAGENT_ERROR` or a refusal's body. An unknown code
+    goes before the message."""
     fields = {**event, **if_object(event.get("error"))}
     message, code = if_text(fields.get("message")), if_text(fields.get("code"))
-    error_class = _KINDS.get(code)
+    error_class = _CLASSES.get(code)
     if error_class is None:
-        message = f"{code}: {message}" if code and message else message or code
+        if code and message:
+            message = f"{code}: {message}"
+        else:
+            message = message or code
     return (error_class or errors.ProviderError)(message or "the agent failed and does not say why")
 
 
 def dump_error(error: DragomanError) -> ErrorResponse:
-    """An exception → status, headers and body."""
+    """See `Wire.dump_error`."""
     body = {"error": {"message": error.message, "code": code_of(error)}}
     return error_response(error, error_status(error), body)

@@ -48,12 +48,12 @@ __all__ = [
     "dump_finished",
     "dump_started",
     "load_event",
-    "unread",
+    "find_unread",
 ]
 
 
 class Family(NamedTuple):
-    """The types of the objects that tell of one kind of part, and the field that has its id."""
+    """The object types of texts, calls or reasoning, and the field with their id."""
 
     name: str
     start: str
@@ -76,26 +76,26 @@ FAMILIES: Mapping[str, Family] = {
     for family in (TEXT, CALL, REASONING)
     for event_type in (family.start, family.content, family.end)
 }
-"""Type of an object → the family that it is of."""
+"""Type of an object → its family."""
 Calls = Mapping[str, ToolCallPart]
-"""Calls by the ids under which the protocol knows them."""
+"""Calls by the protocol's ids of them."""
 _EVENT = "event"
-"""Key in the extras of an object: what of its event would be read otherwise."""
+"""Key in an object's extras: the fields of its event that would be read otherwise."""
 _AS_CUSTOM: Mapping[str, str] = {
     "RAW": "raw",
     "ACTIVITY_SNAPSHOT": "activity",
     "ACTIVITY_DELTA": "activity_delta",
 }
-"""Types of theirs that are custom events here → by which name."""
+"""Types without an event of their own → the name of the custom event that they become."""
 _Reader = Callable[[JsonMap, Calls], Event | None]
 _COMMON = ("type", "timestamp", "rawEvent")
 
 
 def load_event(fields: JsonMap, calls: Calls) -> Event | None:
-    """An object whose type is one of `READ` → the event; `None`: it says nothing.
+    """Returns the event of an object whose type is in `READ`, or None if it says nothing.
 
     Raises:
-        KeyError: it is of another type.
+        KeyError: the object has another type.
     """
     read = READ[fields["type"]](fields, calls)
     if read is None:
@@ -103,11 +103,14 @@ def load_event(fields: JsonMap, calls: Calls) -> Event | None:
     return apply_difference(read, load_extras(fields.get("metadata")).get(_EVENT), type(read))
 
 
-def unread(event: Event, fields: JsonMap) -> Json:
-    """The extras of an object that is written for an event: what would be read otherwise."""
+def find_unread(event: Event, fields: JsonMap) -> Json:
+    """Returns the extras for the object of an event: what its reader would read otherwise."""
     read = READ[fields["type"]](fields, {})
     # what its reader will make of the object, without the extras
-    more = {} if read is None else find_difference(event, read)
+    if read is None:
+        more = {}
+    else:
+        more = find_difference(event, read)
     return optional_field(_EVENT, more)
 
 
@@ -115,41 +118,51 @@ def unread(event: Event, fields: JsonMap) -> Json:
 
 
 def dump_event(event: Event) -> Json:
-    """A step, a state or a custom event → its object, without its extras and without the run that
-    it is of."""
+    """Returns the object of a step, a state or a custom event, without its extras and run."""
     write = _WRITE[type(event)]
     return {**OWN.fields(getattr(event, "native", None)), **write(event)}
 
 
 def dump_started(thread_id: str, run_id: str, parent: str | None = None) -> Json:
-    """The start of a run. `parent`: the run that it goes on from."""
+    """Returns the object that starts a run. `parent` is the run that it continues."""
     fields = {
         "type": "RUN_STARTED",
         "threadId": thread_id,
         "runId": run_id,
         "protocolVersion": VERSION,
     }
-    return {**fields, "parentRunId": parent} if parent else fields
+    if parent:
+        return {**fields, "parentRunId": parent}
+    return fields
 
 
 def dump_failed(error: DragomanError) -> Json:
-    """The end of a run that failed."""
-    return {"type": "RUN_ERROR", "message": error.message or "error", "code": code_of(error)}
+    """Returns the object that ends a failed run."""
+    return {
+        "type": "RUN_ERROR",
+        "message": error.message or "error",
+        "code": code_of(error),
+    }
 
 
 def dump_finished(
     event: RunFinished, thread_id: str, run_id: str, call_ids: Mapping[str, str], *, current: bool
 ) -> Json:
-    """The end of a run. `call_ids`: of calls that wait → under which the protocol knows them.
-    `current`: the peer reads what came with 1.0.
+    """Returns the object that ends a run.
 
-    What the client must run is no interrupt: it answers such calls with tool messages.
+    Calls that the client must run are no interrupts: it answers them with tool messages.
+
+    Args:
+        event: the end of the run.
+        thread_id, run_id: as the client knows them.
+        call_ids: id of a waiting call → the protocol's id of it.
+        current: True if the peer reads what 1.0 added.
     """
     fields: Json = {
         "type": "RUN_FINISHED",
         "threadId": thread_id,
         "runId": run_id,
-        "outcome": _outcome(event, call_ids, current=current),
+        "outcome": _dump_outcome(event, call_ids, current=current),
     }
     if event.result is not None:
         fields["result"] = event.result
@@ -158,33 +171,41 @@ def dump_finished(
     return {**OWN.fields(event.native), **fields}
 
 
-def _outcome(event: RunFinished, call_ids: Mapping[str, str], *, current: bool) -> Json:
-    interrupts = [
-        dump_interrupt(interrupt, call_ids.get(interrupt.call.id) if interrupt.call else None)
-        for interrupt in event.pending
-        if interrupt.reason != "tool"
-    ]
+def _dump_outcome(event: RunFinished, call_ids: Mapping[str, str], *, current: bool) -> Json:
+    """Returns the outcome of a run: an interrupt, cancelled or success."""
+    interrupts: list[Json] = []
+    client_calls: list[str] = []
+    for interrupt in event.pending:
+        id_ = ""
+        if interrupt.call:
+            id_ = interrupt.call.id
+        if interrupt.reason != "tool":
+            interrupts.append(dump_interrupt(interrupt, call_ids.get(id_)))
+        elif interrupt.call:
+            client_calls.append(call_ids.get(id_, id_))
     if interrupts:
         return {"type": "interrupt", "interrupts": interrupts}
     if event.outcome == "cancelled" and current:
         return {"type": "cancelled"}
     # the client runs these calls itself, so for the protocol the run is done
-    calls = [interrupt.call.id for interrupt in event.pending if interrupt.call]
-    if not calls or not current:
-        return {"type": "success"}
-    return {"type": "success", "pendingToolCallIds": [call_ids.get(id_, id_) for id_ in calls]}
+    if client_calls and current:
+        return {"type": "success", "pendingToolCallIds": client_calls}
+    return {"type": "success"}
 
 
 def _dump_state(event: StateSnapshot) -> Json:
+    """Returns the object of a whole state."""
     return {"type": "STATE_SNAPSHOT", "snapshot": event.state}
 
 
 def _dump_patch(event: StateDelta) -> Json:
+    """Returns the object of a changed state."""
     return {"type": "STATE_DELTA", "delta": [dict(operation) for operation in event.operations]}
 
 
 def _dump_custom(event: Custom) -> Json:
-    """A custom event; what was read of an object of another type is such an object again."""
+    """Returns the object of a custom event. One that was read from another type gets that type
+    again."""
     event_type = OWN.form(event.native).get("type")
     value = if_object(event.value)
     # what was read of a RAW or an ACTIVITY object is such an object again
@@ -200,40 +221,54 @@ _WRITE: Mapping[type, Callable[[Any], Json]] = {
     StateDelta: _dump_patch,
     Custom: _dump_custom,
 }
-"""Type of an event → the fields of its object that are neutral."""
+"""Type of an event → a function that writes the neutral fields of its object."""
 
 # read
 
 
 def _as_it_is(value: Any) -> Any:
+    """Returns the value unchanged."""
     return value
 
 
 def _optional_text(value: Any) -> str | None:
+    """Returns a text, or None if it is empty or no text."""
     return if_text(value) or None
 
 
 def _is_suspended(outcome: Any) -> str:
-    return "pending" if if_object(outcome).get("type") == "suspended" else "success"
+    """Returns the outcome of a tool's run: `pending` if it is suspended, else `success`."""
+    if if_object(outcome).get("type") == "suspended":
+        return "pending"
+    return "success"
 
 
 def _operations(value: Any) -> tuple[JsonMap, ...]:
+    """Returns the operations of a JSON patch."""
     return tuple(if_objects(value))
 
 
-def _reader(target: type, *neutral: str, **names: tuple[str, Callable[[Any], Any]]) -> _Reader:
-    """What reads an object as an event of a type. `names`: our field → theirs, and what reads its
-    value; `neutral`: fields of theirs that say nothing to us."""
-    known = (*_COMMON, *neutral, *[name for name, _ in names.values()])
+def _event_reader(
+    target: type, *neutral: str, **names: tuple[str, Callable[[Any], Any]]
+) -> _Reader:
+    """Returns a function that reads an object as an event of this type.
+
+    Args:
+        target: class of the event.
+        neutral: fields of the object that are ignored.
+        names: field of the event → field of the object, and the function that reads its value.
+    """
+    read_names = (*_COMMON, *neutral, *[name for name, _ in names.values()])
 
     def read(fields: JsonMap, _: Calls) -> Event:
         values = {ours: load(fields.get(name)) for ours, (name, load) in names.items()}
-        return target(**values, native=load_native(fields, *known))
+        return target(**values, native=load_native(fields, *read_names))
 
     return read
 
 
 def _read_finished(fields: JsonMap, calls: Calls) -> Event:
+    """Returns the end of a run, with its interrupts and the calls that the client must run."""
     outcome = if_object(fields.get("outcome"))
     interrupts = [
         load_interrupt(interrupt, calls.get(if_text(interrupt.get("toolCallId"))))
@@ -257,6 +292,7 @@ def _read_finished(fields: JsonMap, calls: Calls) -> Event:
 
 
 def _read_patch(fields: JsonMap, calls: Calls) -> Event | None:
+    """Returns a change of the state, or None if it is no list of operations."""
     operations = fields.get("delta")
     if operations != [] and not if_objects(operations):
         return None
@@ -264,6 +300,7 @@ def _read_patch(fields: JsonMap, calls: Calls) -> Event | None:
 
 
 def _read_as_custom(fields: JsonMap, _: Calls) -> Event:
+    """Returns an object without an event of its own as a custom event."""
     event_type = fields["type"]
     value = read_extra_fields(fields, *_COMMON, "metadata", _OWNER[0])
     native = OWN.with_form(load_native({"metadata": fields.get("metadata")}), type=event_type)
@@ -271,10 +308,10 @@ def _read_as_custom(fields: JsonMap, _: Calls) -> Event:
 
 
 _OWNER = ("subagentRunId", _optional_text)
-"""Of what may be of a run within a tool."""
-_read_operations = _reader(StateDelta, operations=("delta", _operations), run_id=_OWNER)
+"""Field of objects that may belong to a run within a tool."""
+_read_operations = _event_reader(StateDelta, operations=("delta", _operations), run_id=_OWNER)
 READ: Mapping[str, _Reader] = {
-    "RUN_STARTED": _reader(
+    "RUN_STARTED": _event_reader(
         RunStarted,
         "protocolVersion",
         "input",
@@ -283,22 +320,24 @@ READ: Mapping[str, _Reader] = {
         parent_run_id=("parentRunId", _optional_text),
     ),
     "RUN_FINISHED": _read_finished,
-    "SUBAGENT_STARTED": _reader(
+    "SUBAGENT_STARTED": _event_reader(
         RunStarted,
         run_id=("subagentRunId", if_text),
         parent_run_id=("parentSubagentRunId", _optional_text),
     ),
-    "SUBAGENT_FINISHED": _reader(
+    "SUBAGENT_FINISHED": _event_reader(
         RunFinished,
         run_id=("subagentRunId", if_text),
         outcome=("outcome", _is_suspended),
         result=("result", _as_it_is),
     ),
-    "STEP_STARTED": _reader(StepStarted, name=("stepName", if_text), run_id=_OWNER),
-    "STEP_FINISHED": _reader(StepFinished, name=("stepName", if_text), run_id=_OWNER),
-    "STATE_SNAPSHOT": _reader(StateSnapshot, state=("snapshot", _as_it_is), run_id=_OWNER),
+    "STEP_STARTED": _event_reader(StepStarted, name=("stepName", if_text), run_id=_OWNER),
+    "STEP_FINISHED": _event_reader(StepFinished, name=("stepName", if_text), run_id=_OWNER),
+    "STATE_SNAPSHOT": _event_reader(StateSnapshot, state=("snapshot", _as_it_is), run_id=_OWNER),
     "STATE_DELTA": _read_patch,
-    "CUSTOM": _reader(Custom, name=("name", if_text), value=("value", _as_it_is), run_id=_OWNER),
+    "CUSTOM": _event_reader(
+        Custom, name=("name", if_text), value=("value", _as_it_is), run_id=_OWNER
+    ),
     **dict.fromkeys(_AS_CUSTOM, _read_as_custom),
 }
-"""Type of an object → what reads its event, without what is carried."""
+"""Type of an object → a function that reads its event, without what is carried."""

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from dragoman.codec.difference import apply_difference, find_difference
-from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.codec.json_values import drop_none, if_list, if_object, if_text
 from dragoman.errors import HistoryError
 from dragoman.interrupt import Interrupt, Reason, Resume
 from dragoman.json_bytes import Json, JsonMap
@@ -37,22 +37,25 @@ _APPROVAL: JsonMap = {
     "properties": {"approved": {"type": "boolean"}, "reason": {"type": "string"}},
     "required": ["approved"],
 }
-"""What is answered to an approval."""
+"""Schema of the answer to an approval."""
 _EDITED = {**_APPROVAL, "properties": {**_APPROVAL["properties"], "arguments": {"type": "object"}}}
 _VALUE = "value"
 
 
 def load_interrupt(fields: JsonMap, call: ToolCallPart | None = None) -> Interrupt:
-    """Reads an element of `interrupts`. `call`: the one that it names, if that is known."""
+    """Returns the interrupt in an element of `interrupts`. `call` is the call that it names, if
+    known."""
     extras = load_extras(fields.get("metadata"))
     return apply_difference(_read(fields, call), extras.get("interrupt"), Interrupt)
 
 
 def dump_interrupt(interrupt: Interrupt, call_id: str | None = None) -> Json:
-    """Writes an element of `interrupts`. `call_id`: under which the protocol knows its call."""
+    """Returns an element of `interrupts`. `call_id` is the protocol's id of its call."""
     call, schema = interrupt.call, interrupt.schema
     if interrupt.reason == "approval":
-        schema = _EDITED if interrupt.editable else _APPROVAL
+        schema = _APPROVAL
+        if interrupt.editable:
+            schema = _EDITED
     expires_at = interrupt.expires_at and interrupt.expires_at.isoformat()
     optional = {
         "message": interrupt.message,
@@ -61,7 +64,7 @@ def dump_interrupt(interrupt: Interrupt, call_id: str | None = None) -> Json:
         "expiresAt": expires_at,
     }
     fields: Json = {"id": interrupt.id, "reason": _REASONS[interrupt.reason]}
-    fields |= {name: value for name, value in optional.items() if value is not None}
+    fields |= drop_none(optional)
     metadata = app_metadata(dict(interrupt.metadata))
     difference = find_difference(interrupt, _read({**fields, "metadata": metadata}, call))
     extras = _interrupt_extras(interrupt, difference)
@@ -69,7 +72,8 @@ def dump_interrupt(interrupt: Interrupt, call_id: str | None = None) -> Json:
 
 
 def _interrupt_extras(interrupt: Interrupt, difference: Json) -> Json:
-    """What an interrupt carries: what would be read otherwise, and what its answer brings back."""
+    """Returns the extras of an interrupt: what its reader would miss, and what the answer must
+    bring back."""
     returned: Json = {}
     # clients send an answer's metadata back as they got the interrupt's
     if interrupt.signature:
@@ -81,6 +85,7 @@ def _interrupt_extras(interrupt: Interrupt, difference: Json) -> Json:
 
 
 def _read(fields: JsonMap, call: ToolCallPart | None) -> Interrupt:
+    """Returns an interrupt as the protocol defines it."""
     reason: Reason = _READ.get(if_text(fields.get("reason")), "input")
     schema = if_object(fields.get("responseSchema")) or None
     is_approval = reason == "approval"
@@ -98,6 +103,7 @@ def _read(fields: JsonMap, call: ToolCallPart | None) -> Interrupt:
 
 
 def _read_time(value: Any) -> datetime | None:
+    """Returns a time, or None if it is no valid one."""
     try:
         return msgspec.convert(value, datetime)
     except (msgspec.ValidationError, ValueError):
@@ -105,11 +111,12 @@ def _read_time(value: Any) -> datetime | None:
 
 
 def load_resume(entries: Any) -> tuple[Resume, ...]:
-    """Reads the field `resume`. An answer to an approval is an object with `approved`; anything
-    else is a value.
+    """Returns the answers in the field `resume`.
+
+    An answer to an approval is an object with `approved`; anything else is a value.
 
     Raises:
-        HistoryError: one does not say what it answers.
+        HistoryError: an answer does not name its interrupt.
     """
     answers = [rename_fields(if_object(entry)) for entry in if_list(entries)]
     for index, answer in enumerate(answers):
@@ -121,6 +128,7 @@ def load_resume(entries: Any) -> tuple[Resume, ...]:
 
 
 def _read_answer(entry: JsonMap) -> Resume:
+    """Returns an element of `resume` as an answer."""
     extras = load_extras(entry.get("metadata"))
     returned = if_object(extras.get("resume"))
     payload = entry.get("payload")
@@ -139,11 +147,12 @@ def _read_answer(entry: JsonMap) -> Resume:
 
 
 def dump_resume(answers: Iterable[Resume]) -> list[Json]:
-    """Writes the field `resume`."""
+    """Returns the field `resume`."""
     return [_dump_answer(answer) for answer in answers]
 
 
 def _dump_answer(answer: Resume) -> Json:
+    """Returns an element of `resume` for an answer."""
     entry: Json = {"interruptId": answer.interrupt_id, "status": answer.status}
     if answer.payload is not None:
         entry["payload"] = answer.payload

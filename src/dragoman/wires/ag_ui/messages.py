@@ -31,10 +31,10 @@ layout = Layout(
     fields=("messages",),
     own=frozenset(["threadId", "runId", "forwardedProps", "parentRunId", "protocolVersion"]),
 )
-"""Where the messages stand in the body of a request."""
+"""Where the messages are in the body of a request."""
 
 _Group = list[tuple[int, Json]]
-"""Messages of theirs that are one of ours, with their places."""
+"""AG-UI messages that are one message, with their indexes."""
 _ANY = frozenset(["id", "role", "content", "metadata", "subagentRunId", "encryptedValue"])
 _FIELDS: Mapping[str, frozenset[str]] = {
     "system": frozenset(["name"]),
@@ -45,22 +45,22 @@ _FIELDS: Mapping[str, frozenset[str]] = {
     "reasoning": frozenset(),
     "activity": frozenset(["activityType"]),
 }
-"""Role → its fields, beside those of `_ANY`."""
+"""Role → its fields beside those of `_ANY`."""
 _ALONE: Mapping[str, tuple[str, ...]] = {
     "tool": ("toolCallId",),
     "reasoning": ("content",),
     "activity": ("activityType",),
 }
-"""Role that nobody else writes so → texts that it has."""
+"""Role that no other format has in this form → its text fields."""
 _JOINS: Mapping[str, frozenset[str]] = {
     "tool": frozenset(["tool"]),
     "reasoning": frozenset(["reasoning", "assistant"]),
 }
-"""Role that a foreign group ends in → roles that go on with it."""
+"""Last role of a foreign group → roles that continue it."""
 
 
 def votes(message: Any) -> int:
-    """How surely a message is one of AG-UI: its own roles and fields are nobody else's."""
+    """See `Wire.votes`. AG-UI has roles and fields of its own."""
     fields = if_object(message)
     role = if_text(fields.get("role"))
     if role not in _FIELDS or not isinstance(fields.get("id"), str):
@@ -68,14 +68,19 @@ def votes(message: Any) -> int:
     if not fields.keys() <= _FIELDS[role] | _ANY:
         return 0
     if role in _ALONE:
-        return 3 if all(isinstance(fields.get(name), str) for name in _ALONE[role]) else 0
+        if all(isinstance(fields.get(name), str) for name in _ALONE[role]):
+            return 3
+        return 0
     is_calling = role == "assistant" and _has_calls(fields.get("toolCalls"))
     if is_calling or load_extras(fields.get("metadata")):
         return 3
-    return 1 if isinstance(fields.get("content", ""), str | list) else 0
+    if isinstance(fields.get("content", ""), str | list):
+        return 1
+    return 0
 
 
 def _has_calls(calls: Any) -> bool:
+    """True if a list holds calls with a `function`."""
     entries = if_objects(calls)
     return bool(entries) and all(isinstance(call.get("function"), dict) for call in entries)
 
@@ -83,10 +88,15 @@ def _has_calls(calls: Any) -> bool:
 def load_conversation(
     payload: Any, origin: Origin | None, problems: list[Problem] | None
 ) -> list[Message]:
-    """Their messages → ours.
+    """Returns the messages in a list of AG-UI messages.
+
+    Args:
+        payload: the list.
+        origin: for model messages that bring none.
+        problems: takes what cannot be read; None to raise.
 
     Raises:
-        HistoryError: it is no list of objects, or one cannot be read and no problems are noted.
+        HistoryError: it is no list of objects, or a message cannot be read and `problems` is None.
     """
     if not isinstance(payload, list):
         raise HistoryError("the messages of AG-UI are a list of objects")
@@ -108,24 +118,31 @@ def load_conversation(
 
 
 def _load_entry(entry: Any, problems: list[Problem] | None) -> Json:
+    """Returns an AG-UI message under the protocol's names.
+
+    Raises:
+        HistoryError: it is no object, or its role is unknown.
+    """
     if not isinstance(entry, dict):
         raise HistoryError("the messages of AG-UI are a list of objects")
     fields = rename_message(cast("Json", entry))
     role = fields.get("role")
     if not isinstance(role, str) or role not in ROLES:
         raise HistoryError(f"AG-UI has no role {role!r:.100}; it has {', '.join(ROLES)}")
-    return fields if problems is None else check_depth(fields)
+    if problems is None:
+        return fields
+    return check_depth(fields)
 
 
 class _Groups:
-    """The groups of a conversation, as they are found."""
+    """The groups of AG-UI messages that are one message each."""
 
     def __init__(self) -> None:
         self.listed: list[_Group] = []
         self._by_key: dict[str, _Group] = {}
 
     def add(self, index: int, entry: Json) -> None:
-        """Adds a message of theirs to the group that it goes on with, or begins one."""
+        """Adds an AG-UI message to the group that it continues, or starts a group."""
         group = self._find_noted(entry)
         if group is None and not group_extras(entry) and self.listed:
             group = self._find_last(entry)
@@ -135,34 +152,38 @@ class _Groups:
         group.append((index, entry))
 
     def _find_noted(self, entry: Json) -> _Group | None:
-        """The group that a message says it is of. Others may be in between, since clients put
-        results behind their calls."""
+        """Returns the group that a message names, or None. Others may stand between, since clients
+        put results behind their calls."""
         key = group_key(entry)
         group = self._by_key.get(key) if key else None
         if group is None:
             return None
         is_noted = isinstance(group_extras(entry).get("of"), str)
-        return group if is_noted or group_extras(group[0][1]).get("of") == key else None
+        if is_noted or group_extras(group[0][1]).get("of") == key:
+            return group
+        return None
 
     def _find_last(self, entry: Json) -> _Group | None:
-        """The last group, if a message of others goes on with it."""
+        """Returns the last group if a foreign message continues it, or None."""
         last = self.listed[-1]
         if entry["role"] == ACTIVITY:
             return last
         if group_extras(last[0][1]):
             return None
         roles = [other["role"] for _, other in last if other["role"] != ACTIVITY]
-        return last if roles and entry["role"] in _JOINS.get(roles[-1], ()) else None
+        if roles and entry["role"] in _JOINS.get(roles[-1], ()):
+            return last
+        return None
 
 
 def load_messages(
     payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
-    """Their messages → ours; `origin` is given to the model's that bring none of their own. With
-    `problems`, what cannot be read is left out and noted there.
+    """Returns the messages in a list of AG-UI messages. With `problems`, unreadable ones are
+    skipped and noted there.
 
     Raises:
-        HistoryError: it is no list of messages of AG-UI.
+        HistoryError: it is no list of AG-UI messages.
     """
     return load_conversation(
         check_depth(payload) if problems is None else payload, origin, problems
@@ -172,8 +193,13 @@ def load_messages(
 def dump_conversation(
     messages: Iterable[Message], *, extras: bool = True, parts: bool = True
 ) -> list[Json]:
-    """Messages → theirs. `extras`: with what the protocol has no field for; `parts`: results may be
-    lists of parts."""
+    """Returns messages as AG-UI messages.
+
+    Args:
+        messages: the conversation.
+        extras: False to leave out what the protocol has no field for.
+        parts: True if the peer reads tool results that are lists of parts.
+    """
     group = DumpedNames(extras=extras, parts=parts)
     return [
         entry
@@ -188,5 +214,5 @@ def dump_messages(
     target: Origin | None = None,  # noqa: ARG001 nothing is signed for one peer and not for another
     losses: list[Loss] | None = None,  # noqa: ARG001 nothing is lost
 ) -> list[Json]:
-    """Messages → theirs, which `load_messages` gives back as they were."""
+    """Returns messages as AG-UI messages, which `load_messages` reads back unchanged."""
     return dump_conversation(messages)

@@ -14,7 +14,14 @@ from typing import Any
 import msgspec
 
 from dragoman.codec.difference import apply_difference
-from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, read_extra_fields
+from dragoman.codec.json_values import (
+    if_list,
+    if_object,
+    if_objects,
+    if_text,
+    pick,
+    read_extra_fields,
+)
 from dragoman.codec.serving import Problem, note_problem
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
@@ -46,9 +53,9 @@ __all__ = [
 ]
 
 Placed = tuple[int | None, Content]
-"""A piece, and its index where that is carried."""
+"""A piece, and its index if that is carried."""
 ACTIVITY = "activity"
-"""Kind of the mark of what a client shows beside the messages."""
+"""Kind of the mark for what a client shows beside the messages."""
 ROLES: Mapping[str, Role] = {
     "system": Role.SYSTEM,
     "developer": Role.SYSTEM,
@@ -58,9 +65,9 @@ ROLES: Mapping[str, Role] = {
     "reasoning": Role.MODEL,
     ACTIVITY: Role.USER,
 }
-"""Their roles → ours."""
+"""Role of an AG-UI message → role of a message."""
 _BESIDE = ("reasoning", ACTIVITY)
-"""Roles of messages that what is ours as a whole is seldom read from."""
+"""Roles of AG-UI messages that seldom have the fields of the whole message."""
 _MESSAGE_FIELDS = frozenset(Message.__struct_fields__)
 
 
@@ -70,11 +77,16 @@ def load_group(
     names: MutableMapping[str, str],
     problems: list[Problem] | None = None,
 ) -> list[Message]:
-    """The messages of a group, each with its index in the list → the one that they are; none where
-    nothing can be read. `names` takes those of calls, by id.
+    """Returns the message that a group of AG-UI messages is, or an empty list if none can be read.
+
+    Args:
+        entries: the AG-UI messages, each with its index in the list.
+        origin: for a model message that brings none.
+        names: grows with the tool of each call, by call id.
+        problems: takes what cannot be read; None to raise.
 
     Raises:
-        HistoryError: one cannot be read, and no problems are noted.
+        HistoryError: a message cannot be read and `problems` is None.
     """
     pieces: list[Placed] = []
     unwritten: list[Placed] = []
@@ -106,8 +118,8 @@ def load_group(
 
 
 def _choose_head(head: JsonMap | None, entry: JsonMap) -> JsonMap:
-    """The message of a group that has the fields of ours as a whole: its first, but no reasoning of
-    others."""
+    """Returns the AG-UI message of a group with the fields of the whole: the first, but not foreign
+    reasoning."""
     is_beside = head is not None and head["role"] in _BESIDE
     if head is None or (is_beside and not load_extras(head.get("metadata"))):
         return entry
@@ -115,22 +127,26 @@ def _choose_head(head: JsonMap | None, entry: JsonMap) -> JsonMap:
 
 
 def group_extras(entry: JsonMap) -> Json:
-    """The extras of a message; those of its first call, where a stream began it with that."""
+    """Returns the extras of an AG-UI message, or those of its first call if a stream began it with
+    that."""
     extras = load_extras(entry.get("metadata"))
     calls = if_objects(entry.get("toolCalls"))
     if extras or not calls:
         return extras
     of_call = load_extras(calls[0].get("metadata"))
-    return {name: of_call[name] for name in ("of", "start", "m") if name in of_call}
+    return pick(of_call, ("of", "start", "m"))
 
 
 def group_key(entry: JsonMap) -> str:
-    """The id by which the group of a message is known."""
+    """Returns the id of the group that an AG-UI message belongs to."""
     key = group_extras(entry).get("of")
-    return key if isinstance(key, str) else if_text(entry.get("id"))
+    if isinstance(key, str):
+        return key
+    return if_text(entry.get("id"))
 
 
 def _load_message(entry: JsonMap, content: tuple[Content, ...], form: Json) -> Message:
+    """Returns a message with the fields of the group's head."""
     role = entry["role"]
     metadata: Json = {}
     native: Native = None
@@ -145,7 +161,7 @@ def _load_message(entry: JsonMap, content: tuple[Content, ...], form: Json) -> M
 
 
 def _apply_extras(message: Message, extras: JsonMap) -> Message:
-    """A message with what was carried of it; itself where that cannot be read."""
+    """Returns a message with what its extras carry, or unchanged if they are unreadable."""
     fields = if_object(extras.get("message"))
     if not extras.get("message"):
         start = if_object(extras.get("start"))
@@ -172,7 +188,15 @@ def _load_pieces(
     *,
     is_first: bool,
 ) -> list[Placed]:
-    """What one message says."""
+    """Returns the pieces in one AG-UI message, with their indexes.
+
+    Args:
+        entry: the AG-UI message.
+        extras: what it carries.
+        names: call id → tool, of the calls before it.
+        form: takes a note of how its content was written.
+        is_first: True if it begins its group.
+    """
     role, index = entry["role"], load_index(extras)
     if role == "tool":
         result = load_result(entry, extras, names)
@@ -194,6 +218,11 @@ def _load_pieces(
 
 
 def _list_calls(entry: JsonMap) -> list[Json]:
+    """Returns the elements of `toolCalls`.
+
+    Raises:
+        HistoryError: they are no list of objects.
+    """
     calls = if_list(entry.get("toolCalls"))
     if len(if_objects(calls)) != len(calls):
         raise HistoryError("the toolCalls of an AG-UI message are a list of objects")
@@ -201,6 +230,7 @@ def _list_calls(entry: JsonMap) -> list[Json]:
 
 
 def _load_activity(entry: JsonMap) -> MarkPart:
+    """Returns the mark of an activity message."""
     fields = read_extra_fields(entry, "role", "metadata")
     if metadata := app_metadata(entry.get("metadata")):
         fields["metadata"] = metadata
@@ -208,7 +238,7 @@ def _load_activity(entry: JsonMap) -> MarkPart:
 
 
 def load_thinking(entry: JsonMap, extras: JsonMap) -> ThinkingPart:
-    """Reads a reasoning message."""
+    """Returns the thinking in a reasoning message."""
     signed = extras.get("signed")
     neutral = ["role", "content"]
     neutral += ["id"] if extras else []
@@ -219,7 +249,13 @@ def load_thinking(entry: JsonMap, extras: JsonMap) -> ThinkingPart:
 
 
 def restore_signature(piece: ThinkingPart, signed: Any, signature: Any) -> ThinkingPart:
-    """Thinking with its signature where it was. `signed`: wire and field."""
+    """Returns thinking with its signature in the place where its provider had it.
+
+    Args:
+        piece: the thinking.
+        signed: the wire and the field of the signature; anything else changes nothing.
+        signature: the text.
+    """
     path = if_list(signed)
     if len(path) != 2 or not all(isinstance(name, str) for name in (*path, signature)):
         return piece
@@ -231,8 +267,12 @@ def restore_signature(piece: ThinkingPart, signed: Any, signature: Any) -> Think
 
 
 def load_piece(read: Content | None, carried: Any) -> Content | None:
-    """What was read of a part, with what was carried of it; `None`: nothing was read, and what was
-    carried is no part."""
+    """Returns a part with what is carried of it, or None if there is neither.
+
+    Args:
+        read: the part as it was read, or None.
+        carried: the fields that differ, or the whole part.
+    """
     if read is not None:
         return apply_difference(read, carried, Content)
     try:
@@ -242,7 +282,8 @@ def load_piece(read: Content | None, carried: Any) -> Content | None:
 
 
 def _add_id(result: ToolResultPart, entry: JsonMap) -> ToolResultPart:
-    """A result that is a message of its own there and not here, with its id."""
+    """Returns a tool result that keeps the id of its AG-UI message, since it is no message of its
+    own here."""
     if not (id_ := if_text(entry.get("id"))):
         return result
     native = {**OWN.fields(result.native), "id": id_}
@@ -250,25 +291,30 @@ def _add_id(result: ToolResultPart, entry: JsonMap) -> ToolResultPart:
 
 
 def load_index(extras: JsonMap) -> int | None:
-    """The index of a part that its extras say; `None`: they say none."""
+    """Returns the index of a part from its extras, or None if they have none."""
     index = extras.get("at")
     is_index = isinstance(index, int) and not isinstance(index, bool) and index >= 0
     return index if is_index else None
 
 
 def _load_unwritten(more: Any) -> list[Placed]:
-    """Pieces that the protocol has no form for, with their indexes."""
+    """Returns the pieces that the protocol has no form for, with their indexes."""
     placed: list[Placed] = []
     for pair in map(if_list, if_list(more)):
-        index = load_index({"at": pair[0]}) if len(pair) == 2 else None
-        piece = None if index is None else load_piece(None, pair[1])
+        index = None
+        if len(pair) == 2:
+            index = load_index({"at": pair[0]})
+        if index is None:
+            piece = None
+        else:
+            piece = load_piece(None, pair[1])
         if piece is not None:
             placed.append((index, piece))
     return placed
 
 
 def _sort_pieces(pieces: Sequence[Placed]) -> tuple[Content, ...]:
-    """The pieces by their indexes; one without an index is behind the one before it."""
+    """Returns the pieces by their indexes; one without an index is behind the one before it."""
     placed: list[tuple[int, Content]] = []
     last = -1
     for index, piece in pieces:

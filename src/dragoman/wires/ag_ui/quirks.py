@@ -39,16 +39,15 @@ __all__ = [
 
 NAME = "ag_ui"
 OWN = WireNative(NAME)
-"""Its part of `native`."""
+"""The wire's part of `native`."""
 VERSION = "1.0"
-"""Of the protocol that is written."""
+"""Protocol version that is written."""
 OURS = "dragoman"
-"""Key in metadata under which stands what the protocol has no field for."""
+"""Metadata key that holds what the protocol has no field for."""
 CARRIED = "dragoman.event"
-"""Name of the custom event whose value is one of our events as JSON's text: one that the protocol
-has no form for."""
+"""Name of the custom event that carries an event without a form in the protocol, as JSON text."""
 RESERVED = frozenset([OURS, "ag-ui"])
-"""Keys in metadata that are no application's."""
+"""Metadata keys that do not belong to the application."""
 
 _OF_REQUEST: Mapping[str, str] = {
     "thread_id": "threadId",
@@ -72,14 +71,13 @@ class Quirks(msgspec.Struct, frozen=True):
     """What a peer takes."""
 
     current: bool = False
-    """Whether it reads what came with version 1.0: `pendingToolCallIds`, and the outcome
-    `cancelled`."""
+    """True if the peer reads what 1.0 added: `pendingToolCallIds`, and the outcome `cancelled`."""
     extras: bool = True
-    """Whether it is sent what the protocol has no field for."""
+    """True if the peer gets what the protocol has no field for."""
 
 
 def is_current(version: Any) -> bool:
-    """Whether a peer that declares this version reads all of 1.0."""
+    """True if a peer that declares this version reads all of 1.0."""
     # peers send what they like: no digit may be another script's, and no number endless
     head, dot, tail = version.partition(".") if isinstance(version, str) else ("", "", "")
     return (
@@ -93,13 +91,15 @@ def is_current(version: Any) -> bool:
 
 
 def dump_extras(fields: JsonMap) -> Json:
-    """The metadata that carries these fields; empty where there are none."""
-    return {OURS: json_bytes.encode(fields).decode()} if fields else {}
+    """Returns the metadata that carries these fields, or an empty object for none."""
+    if fields:
+        return {OURS: json_bytes.encode(fields).decode()}
+    return {}
 
 
 def load_extras(metadata: Any) -> Json:
-    """The fields that metadata carries; empty where nothing of ours is there, or nothing that can
-    be read."""
+    """Returns the fields that metadata carries, or an empty object if there are none or they are
+    unreadable."""
     text = if_object(metadata).get(OURS)
     if not isinstance(text, str):
         return {}
@@ -110,33 +110,38 @@ def load_extras(metadata: Any) -> Json:
 
 
 def dump_metadata(metadata: JsonMap, fields: JsonMap) -> Json:
-    """The field `metadata` of an object that has both; none where both are empty."""
+    """Returns the field `metadata` with the application's metadata and the extras, or nothing if
+    both are empty."""
     both = {**metadata, **dump_extras(fields)}
     return optional_field("metadata", both)
 
 
 def add_extras(fields: JsonMap, extras: JsonMap) -> Json:
-    """An object with these extras in its metadata."""
+    """Returns an object with extras added to its metadata."""
     metadata = dump_metadata(if_object(fields.get("metadata")), extras)
     return {**read_extra_fields(fields, "metadata"), **metadata}
 
 
 def load_native(fields: JsonMap, *neutral: str, form: JsonMap | None = None) -> Native:
-    """The fields of an object that are not `neutral`, and the application's metadata."""
-    own = read_extra_fields(fields, "metadata", *neutral)
+    """Returns an object's fields beyond the `neutral` ones, and the application's metadata."""
+    native_fields = read_extra_fields(fields, "metadata", *neutral)
     if metadata := app_metadata(fields.get("metadata")):
-        own["metadata"] = metadata
-    return OWN.note(own, form)
+        native_fields["metadata"] = metadata
+    return OWN.note(native_fields, form)
 
 
 def app_metadata(metadata: Any) -> Json:
-    """The part of metadata that is the application's."""
+    """Returns the application's metadata, without the reserved keys."""
     return {key: value for key, value in if_object(metadata).items() if key not in RESERVED}
 
 
 def rename_fields(fields: JsonMap, names: Mapping[str, str] = _OF_REQUEST) -> Json:
-    """An object with the protocol's names, where these are not there already. By default those of a
-    request and of an answer in it."""
+    """Returns an object under the protocol's names. A field that has its name already stays.
+
+    Args:
+        fields: the object.
+        names: Python's name → the protocol's. By default those of a request and its answers.
+    """
     return {
         names.get(name, name) if names.get(name) not in fields else name: value
         for name, value in fields.items()
@@ -144,24 +149,30 @@ def rename_fields(fields: JsonMap, names: Mapping[str, str] = _OF_REQUEST) -> Js
 
 
 def rename_message(fields: Json) -> Json:
-    """A message with the protocol's names; itself where it has them."""
+    """Returns a message under the protocol's names, or the same object if it has them."""
     if not fields.keys().isdisjoint(_OF_MESSAGE):
         fields = rename_fields(fields, _OF_MESSAGE)
-    for name, change in (("toolCalls", _call), ("content", _part)):
+    for name, change in (("toolCalls", _rename_call), ("content", _rename_part)):
         listed = if_list(fields.get(name))
-        apply_difference = [
-            change(if_object(each)) if isinstance(each, dict) else each for each in listed
+        renamed = [
+            change(if_object(entry)) if isinstance(entry, dict) else entry for entry in listed
         ]
-        if apply_difference != listed:
-            fields = {**fields, name: apply_difference}
+        if renamed != listed:
+            fields = {**fields, name: renamed}
     return fields
 
 
-def _call(fields: Json) -> Json:
-    return fields if "encrypted_value" not in fields else rename_fields(fields, _OF_MESSAGE)
+def _rename_call(fields: Json) -> Json:
+    """Returns a call under the protocol's names."""
+    if "encrypted_value" not in fields:
+        return fields
+    return rename_fields(fields, _OF_MESSAGE)
 
 
-def _part(fields: Json) -> Json:
+def _rename_part(fields: Json) -> Json:
+    """Returns a content part under the protocol's names."""
     if "mime_type" in (source := if_object(fields.get("source"))):
         fields = {**fields, "source": rename_fields(source, _OF_PART)}
-    return rename_fields(fields, _OF_PART) if "mime_type" in fields else fields
+    if "mime_type" in fields:
+        return rename_fields(fields, _OF_PART)
+    return fields

@@ -6,7 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.codec.difference import find_difference, restore_fields
-from dragoman.codec.json_values import check_depth, if_list, if_object, if_text, read_extra_fields
+from dragoman.codec.json_values import (
+    check_depth,
+    drop_none,
+    if_list,
+    if_object,
+    if_text,
+    pick,
+    read_extra_fields,
+)
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
@@ -28,15 +36,15 @@ routes = (
     Route("GET", "/ag-ui", "capabilities"),
     Route("GET", "/ag-ui/{model}", "capabilities"),
 )
-"""Where a server has what."""
+"""Paths of a server."""
 _CARRIED = ("thread_id", "run_id", "context", "state", "settings", "metadata")
-"""What is carried of a request. Whose conversation it is, and what goes to a provider unread, is
-not for a client to say."""
+"""Fields of a request that are carried. A client must not choose the conversation's owner or a
+provider's options."""
 _TYPES: Mapping[str, tuple[type, str]] = {
     **dict.fromkeys(["threadId", "runId", "parentRunId", "protocolVersion"], (str, "text")),
     **dict.fromkeys(["messages", "tools", "context", "resume"], (list, "list")),
 }
-"""Field → the type that it has, and the word for that."""
+"""Field → its type, and the word for that in an error."""
 _READ = ("threadId", "runId", "messages", "state", "tools", "context", "forwardedProps", "resume")
 
 
@@ -48,8 +56,10 @@ def load_run(
     origin: Origin | None = None,
     problems: list[Problem] | None = None,
 ) -> RunRequest:
-    """Reads what a client asks. `forwardedProps` is `metadata["forwarded_props"]`; `parentRunId`
-    and `protocolVersion` are in `native`.
+    """Returns the request in a `RunAgentInput`.
+
+    `forwardedProps` becomes `metadata["forwarded_props"]`. `parentRunId` and `protocolVersion` are
+    kept in `native`.
 
     Raises:
         HistoryError: the body is no `RunAgentInput`.
@@ -74,12 +84,16 @@ def load_run(
 
 
 def _load_fields(body: Any, problems: list[Problem] | None) -> Json:
-    """The fields of a body that say something, under today's names."""
+    """Returns the fields of a body that are not null, under today's names.
+
+    Raises:
+        HistoryError: the body is no object, or a field has the wrong type.
+    """
     if not isinstance(body, dict):
         raise HistoryError("a RunAgentInput of AG-UI is a JSON object")
-    given = if_object(body)
-    check_depth(given if problems is None else read_extra_fields(given, "messages"))
-    fields = {name: value for name, value in rename_fields(given).items() if value is not None}
+    raw_fields = if_object(body)
+    check_depth(raw_fields if problems is None else read_extra_fields(raw_fields, "messages"))
+    fields = drop_none(rename_fields(raw_fields))
     for name, (field_type, noun) in _TYPES.items():
         if name in fields and not isinstance(fields[name], field_type):
             raise HistoryError(f"{name} of a RunAgentInput is a {noun}; send it as one")
@@ -87,8 +101,8 @@ def _load_fields(body: Any, problems: list[Problem] | None) -> Json:
 
 
 def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:  # noqa: ARG001 nothing is lost
-    """Writes what a client asks. What the protocol has no field for is in `forwardedProps`, under
-    the key `dragoman`."""
+    """Returns the `RunAgentInput` for a request. `forwardedProps` carries what the protocol has no
+    field for."""
     forwarded = request.metadata.get("forwarded_props")
     body: Json = {
         "threadId": request.thread_id or request.run_id or "thread",
@@ -110,7 +124,8 @@ def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json: 
     # messages carry what is theirs; reading them again would cost as much as writing them
     read = load_run({**body, "messages": []})
     difference = find_difference(request.replace(messages=()), read)
-    carried = {name: difference[name] for name in _CARRIED if name in difference}
+    carried = pick(difference, _CARRIED)
+    # an application may forward another value than an object, which cannot carry anything
     if carried and isinstance(body["forwardedProps"], dict):
         body["forwardedProps"] = {**body["forwardedProps"], **dump_extras(carried)}
     return body

@@ -34,11 +34,24 @@ _MESSAGE = any_of(
             "content": any_of(TEXT, list_schema(_PIECE, least=1)),
         }
     ),
-    object_schema({"id": TEXT, "role": {"enum": ["system", "developer"]}, "content": TEXT}),
+    object_schema(
+        {
+            "id": TEXT,
+            "role": {"enum": ["system", "developer"]},
+            "content": TEXT,
+        }
+    ),
     object_schema(
         {"id": TEXT, "role": {"const": "assistant"}}, content=TEXT, toolCalls=list_schema(_CALL)
     ),
-    object_schema({"id": TEXT, "role": {"const": "tool"}, "toolCallId": TEXT, "content": TEXT}),
+    object_schema(
+        {
+            "id": TEXT,
+            "role": {"const": "tool"},
+            "toolCallId": TEXT,
+            "content": TEXT,
+        }
+    ),
 )
 _INPUT = object_schema(
     {"threadId": TEXT, "runId": TEXT, "messages": list_schema(_MESSAGE)},
@@ -56,11 +69,11 @@ _INPUT = object_schema(
     ),
 )
 bodies: JsonMap = {"/ag-ui": _INPUT, "/ag-ui/{model}": _INPUT}
-"""Path → JSON Schema of what clients send there."""
+"""Path → JSON Schema of the body."""
 
 
 def dump_capabilities(card: AgentCard, abilities: Abilities) -> Json:
-    """What an agent can do (`AgentCapabilities`)."""
+    """Returns what an agent can do, as `AgentCapabilities`."""
     named = {
         "description": card.description,
         "version": card.version,
@@ -101,7 +114,11 @@ def dump_capabilities(card: AgentCard, abilities: Abilities) -> Json:
                 {"name": agent.name, "description": agent.description} for agent in agents
             ],
         },
-        "reasoning": {"supported": thinks, "streaming": thinks, "encrypted": thinks},
+        "reasoning": {
+            "supported": thinks,
+            "streaming": thinks,
+            "encrypted": thinks,
+        },
         "multimodal": {
             "input": {
                 "image": abilities.images,
@@ -122,6 +139,7 @@ def dump_capabilities(card: AgentCard, abilities: Abilities) -> Json:
 
 
 def _tool(tool: ToolSpec) -> Json:
+    """Returns a tool of the capabilities."""
     return {
         "name": tool.name,
         "description": tool.description,

@@ -38,14 +38,14 @@ __all__ = [
 ]
 
 _JSON = "json"
-"""Of a result's extras: the text is JSON."""
+"""Key in a result's extras: its text is JSON."""
 
 
 def load_tools(tools: Any) -> tuple[ToolSpec, ...]:
-    """Reads the field `tools`: the tools that the client runs.
+    """Returns the tools in the field `tools`, which the client runs.
 
     Raises:
-        HistoryError: one has no name.
+        HistoryError: a tool has no name.
     """
     entries = [if_object(tool) for tool in if_list(tools)]
     for index, tool in enumerate(entries):
@@ -57,6 +57,7 @@ def load_tools(tools: Any) -> tuple[ToolSpec, ...]:
 
 
 def _load_tool(tool: JsonMap) -> ToolSpec:
+    """Returns one tool of the client."""
     spec = ToolSpec(
         tool["name"],
         if_text(tool.get("description")),
@@ -67,11 +68,12 @@ def _load_tool(tool: JsonMap) -> ToolSpec:
 
 
 def dump_tools(tools: Iterable[ToolSpec]) -> list[Json]:
-    """Writes the field `tools`."""
+    """Returns the field `tools`."""
     return [_dump_tool(spec) for spec in tools]
 
 
 def _dump_tool(spec: ToolSpec) -> Json:
+    """Returns an element of `tools`."""
     tool = {
         "name": spec.name,
         "description": spec.description,
@@ -82,10 +84,10 @@ def _dump_tool(spec: ToolSpec) -> Json:
 
 
 def load_call(call: JsonMap) -> ToolCallPart:
-    """Reads an element of `toolCalls`.
+    """Returns the call in an element of `toolCalls`.
 
     Raises:
-        HistoryError: it names no function.
+        HistoryError: the element names no function.
     """
     function = if_object(call.get("function"))
     name, arguments = function.get("name"), function.get("arguments")
@@ -97,12 +99,29 @@ def load_call(call: JsonMap) -> ToolCallPart:
     return apply_difference(read, load_extras(call.get("metadata")).get("part"), ToolCallPart)
 
 
-def dump_call(piece: ToolCallPart, id_: str, position: JsonMap, *, extras: bool = True) -> Json:
-    """Writes an element of `toolCalls`. `id_`: under which the protocol knows the call; `position`:
-    extras that say where it is."""
+def dump_call(
+    piece: ToolCallPart,
+    id_: str,
+    position: JsonMap,
+    *,
+    extras: bool = True,
+) -> Json:
+    """Returns an element of `toolCalls`.
+
+    Args:
+        piece: the call.
+        id_: the protocol's id of it.
+        position: extras that say where it stands.
+        extras: False to leave out what the protocol has no field for.
+    """
     function = {"name": piece.name, "arguments": text_of(piece)}
     call = merge_wire_fields(
-        {"id": id_, "type": "function", "function": function}, OWN.fields(piece.native)
+        {
+            "id": id_,
+            "type": "function",
+            "function": function,
+        },
+        OWN.fields(piece.native),
     )
     if not extras:
         return add_extras(call, {})
@@ -111,25 +130,34 @@ def dump_call(piece: ToolCallPart, id_: str, position: JsonMap, *, extras: bool 
 
 
 def part_extras(difference: JsonMap) -> Json:
-    """The extras that say what of a part would be read otherwise; empty if nothing would."""
+    """Returns the extras for what a reader would miss of a part, empty if nothing."""
     return optional_field("part", difference)
 
 
 def text_of(call: ToolCallPart) -> str:
-    """A call's arguments as text: a JSON object, or what came of them if they are cut or no
-    JSON."""
-    return arguments_json(call) if call.state == "complete" else call.raw or ""
+    """Returns a call's arguments as JSON text, or their raw text if they are cut or invalid."""
+    if call.state == "complete":
+        return arguments_json(call)
+    return call.raw or ""
 
 
 def load_output(content: Any, extras: JsonMap, form: Json) -> Any:
-    """What a tool returned, of the content of its result.
+    """Returns what a tool returned, from the content of its message.
+
+    Args:
+        content: of the message.
+        extras: of the message, which say if the text is JSON.
+        form: takes a note of how the content was written.
 
     Raises:
-        HistoryError: it is neither a text nor a list of parts.
+        HistoryError: the content is neither a text nor a list of parts.
     """
     if isinstance(content, list):
         return tuple(load_content(content, form))
-    text = "" if content is None else text_or_json(content)
+    if content is None:
+        text = ""
+    else:
+        text = text_or_json(content)
     if extras.get(_JSON) is not True:
         return text
     try:
@@ -141,8 +169,13 @@ def load_output(content: Any, extras: JsonMap, form: Json) -> Any:
 def dump_output(
     piece: ToolResultPart, *, parts: bool = True, extras: bool = True
 ) -> tuple[Any, Json]:
-    """What a tool returned → the content of a result, and what the extras say of it. `parts`: the
-    peer reads a list of them."""
+    """Returns the content of a tool's message, and the extras that say what the text is.
+
+    Args:
+        piece: the result.
+        parts: True if the peer reads lists of parts.
+        extras: False to leave out what the protocol has no field for.
+    """
     if isinstance(piece.result, str):
         return piece.result, {}
     if not piece.is_content:
@@ -156,10 +189,10 @@ def dump_output(
 
 
 def load_result(message: JsonMap, extras: JsonMap, names: Mapping[str, str]) -> ToolResultPart:
-    """Reads a tool's message. `names`: of the calls before it, by id.
+    """Returns the result in a tool's message. `names` maps the ids of earlier calls to their tools.
 
     Raises:
-        HistoryError: its content is neither a text nor a list of parts.
+        HistoryError: the content is neither a text nor a list of parts.
     """
     form: Json = {}
     output, error = load_output(message.get("content"), extras, form), message.get("error")
@@ -188,10 +221,24 @@ def dump_result(
     parts: bool = True,
     extras: bool = True,
 ) -> tuple[Json, Json]:
-    """Writes a tool's message. Returns it without its extras, and those. `call_id`: under which the
-    protocol knows the call."""
+    """Returns a tool's message, and its extras.
+
+    Args:
+        piece: the result.
+        id_: id of the message.
+        call_id: the protocol's id of the call.
+        position: extras that say where the result stands.
+        names: call id → tool, of the calls before it.
+        parts: True if the peer reads lists of parts.
+        extras: False to leave out what the protocol has no field for.
+    """
     content, form = dump_output(piece, parts=parts, extras=extras)
-    message = {"id": id_, "role": "tool", "toolCallId": call_id, "content": content}
+    message = {
+        "id": id_,
+        "role": "tool",
+        "toolCallId": call_id,
+        "content": content,
+    }
     native_fields = OWN.fields(piece.native)
     if piece.is_error:
         message["error"] = if_text(native_fields.get("error")) or _error_text(content) or "error"
@@ -201,6 +248,7 @@ def dump_result(
 
 
 def _error_text(content: Any) -> str:
+    """Returns the text of a failed tool's content."""
     if isinstance(content, str):
         return content
     texts = [if_text(block.get("text")) for block in content]

@@ -18,7 +18,7 @@ from dragoman.wires.ai_sdk.encode import (
 from dragoman.wires.ai_sdk.errors import dump_error, load_error
 from dragoman.wires.ai_sdk.messages import dump_messages, layout, load_messages, same_as, votes
 from dragoman.wires.ai_sdk.quirks import NAME, Quirks
-from dragoman.wires.ai_sdk.runs import dump_run, load_run, regenerated, routes
+from dragoman.wires.ai_sdk.runs import dump_run, find_regenerated, load_run, routes
 from dragoman.wires.ai_sdk.serving import bodies, dump_capabilities, nothing_runs
 
 name = NAME
@@ -34,7 +34,7 @@ def __getattr__(name: str) -> object:
 
 __all__ = ["Quirks", "name"]
 __all__ += ["load_messages", "dump_messages", "votes", "layout", "same_as"]
-__all__ += ["load_run", "dump_run", "regenerated", "routes"]
+__all__ += ["load_run", "dump_run", "find_regenerated", "routes"]
 __all__ += [
     "decoder",
     "load_response",

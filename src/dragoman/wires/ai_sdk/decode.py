@@ -36,7 +36,7 @@ _WITH_METADATA = ("start", "message-metadata", "finish")
 
 
 class Decoder(TurnDecoder):
-    """Reads one stream."""
+    """Reads one UI message stream."""
 
     CUT = "the stream ended before the answer did. Send the request again."
 
@@ -49,7 +49,7 @@ class Decoder(TurnDecoder):
         self._run_id = new_id() if new_id is not None else "run"
         self._is_begun = False
         self._pending: dict[str, Interrupt] = {}
-        """Id of a call, or of what waits without one → what waits."""
+        """Id of a call, or of an interrupt without one → the interrupt."""
 
     def read_type(self, event: Json) -> tuple[str, Json]:
         """See `RunDecoder.read_type`."""
@@ -88,19 +88,24 @@ class Decoder(TurnDecoder):
     # steps
 
     def _read_start(self, chunk: Json) -> None:
+        """Reads the start of the stream, which names its message."""
         self.name_turn(if_text(chunk.get("messageId")))
 
     def _start_step(self, chunk: Json) -> None:  # noqa: ARG002 there is nothing in it
+        """Begins a step."""
         self.begin_step()
 
     def _reset_step(self, chunk: Json) -> None:  # noqa: ARG002 there is nothing in it
+        """Retracts the step."""
         for message_id in self.drop_step():
             self._events.append(MessageDropped(message_id, "the agent takes the step back"))
 
     def _read_error(self, chunk: Json) -> None:
+        """Raises the error that a chunk holds."""
         raise error_of(chunk)
 
     def _finish(self, chunk: Json) -> None:
+        """Ends the stream, and the run: as pending if calls wait for the client."""
         self._over = True
         reason = _REASONS.get(if_text(chunk.get("finishReason")))
         calls = self.waiting_calls
@@ -120,11 +125,13 @@ class Decoder(TurnDecoder):
         self._events.append(RunFinished(self._run_id, outcome, pending=tuple(pending.values())))
 
     def _abort(self, chunk: Json) -> None:  # noqa: ARG002 its reason is said by the outcome
+        """Ends the stream, and the run as cancelled."""
         self._over = True
         self.end_turn(FinishReason.cancelled)
         self._events.append(RunFinished(self._run_id, "cancelled"))
 
     def _request_approval(self, chunk: Json) -> None:
+        """Adds the approval that a call waits for."""
         call_id, id_ = if_text(chunk.get("toolCallId")), if_text(chunk.get("approvalId"))
         call = next((call for call in self.waiting_calls if call.id == call_id), None)
         if call is None:
@@ -138,15 +145,18 @@ class Decoder(TurnDecoder):
         )
 
     def _answer_approval(self, chunk: Json) -> None:
+        """Removes an approval that was answered within the stream."""
         id_ = if_text(chunk.get("approvalId"))
         self._pending = {
             key: interrupt for key, interrupt in self._pending.items() if interrupt.id != id_
         }
 
     def _read_state(self, chunk: Json) -> None:
+        """Adds the shared state."""
         self._events.append(StateSnapshot(chunk.get("data")))
 
     def _read_state_delta(self, chunk: Json) -> None:
+        """Adds a change of the shared state, or a data part if it is no JSON patch."""
         if isinstance(chunk.get("data"), list):
             operations = tuple(map(if_object, if_list(chunk["data"])))
             self._events.append(StateDelta(operations))
@@ -154,6 +164,7 @@ class Decoder(TurnDecoder):
             self._read_data(chunk)
 
     def _read_data(self, chunk: Json) -> None:
+        """Adds a data part, or a custom event if it is transient."""
         if chunk.get("transient") is True:
             name = chunk["type"].removeprefix("data-").replace("-", "_")
             self._events.append(Custom(name, chunk.get("data")))
@@ -161,6 +172,7 @@ class Decoder(TurnDecoder):
             self.read_whole(chunk)
 
     def _read_interrupt(self, chunk: Json) -> None:
+        """Adds an interrupt that the protocol has no chunk for."""
         self._read_data(chunk)
         interrupt = _load_interrupt(if_object(chunk.get("data")))
         if interrupt is not None:
@@ -184,6 +196,7 @@ class Decoder(TurnDecoder):
 
 
 def _load_interrupt(fields: Json) -> Interrupt | None:
+    """Returns the interrupt in a data chunk, or None if it is none."""
     id_, reason = if_text(fields.get("id")), fields.get("reason")
     if not id_ or reason not in ("tool", "approval", "input", "auth"):
         return None

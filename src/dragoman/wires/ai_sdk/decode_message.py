@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from dragoman.codec import run_decoder
-from dragoman.codec.json_values import if_object, if_text, read_extra_fields
+from dragoman.codec.json_values import if_object, if_text, pick, read_extra_fields
 from dragoman.codec.run_decoder import RunDecoder, Step
 from dragoman.errors import DecodeError, HistoryError
 from dragoman.event import (
@@ -45,32 +45,41 @@ _CALL_FIELDS = ("title", "toolMetadata", "providerExecuted")
 
 
 class PendingPart(run_decoder.DecodedPart):
-    """A part whose end is to come, with the metadata that the provider gave it."""
+    """An open part, with the provider's metadata."""
 
     __slots__ = ("metadata",)
 
-    def __init__(self, message_id: str, index: int, begun: Content | OpenText) -> None:
+    def __init__(
+        self,
+        message_id: str,
+        index: int,
+        begun: Content | OpenText,
+    ) -> None:
         super().__init__(message_id, index, begun)
         self.metadata: Any = None
 
     def text(self) -> str:
-        """Returns what its deltas say."""
+        """Returns the text of its deltas."""
         return "".join([delta for delta in self.deltas if isinstance(delta, str)])
 
 
 class UnansweredCall:
-    """A call without its result: the call, the part of the UI message that it is, and its message's
-    id."""
+    """A call without a result, the UI message part that shows it, and its message's id."""
 
     __slots__ = ("call", "message_id", "part")
 
-    def __init__(self, call: ToolCallPart, part: Json, message_id: str) -> None:
+    def __init__(
+        self,
+        call: ToolCallPart,
+        part: Json,
+        message_id: str,
+    ) -> None:
         self.call, self.part, self.message_id = call, part, message_id
 
 
 class TurnDecoder(RunDecoder[PendingPart]):
-    """Reads the messages of one turn. Parts that are open have the type of their chunks and their
-    id as key."""
+    """Reads the messages of one turn. The key of an open part is the type of its chunks and its
+    id."""
 
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
@@ -83,16 +92,16 @@ class TurnDecoder(RunDecoder[PendingPart]):
         self._message_id: str | None = None
         """Id of the open message."""
         self._step_ids: list[str] = []
-        """Ids of the step's messages."""
+        """Ids of the messages in the current step."""
         self._role = Role.MODEL
         self._index = 0
         self._calls: dict[str, UnansweredCall] = {}
         self._metadata: Json = {}
-        """Of the UI message; the message that is closed next has it."""
+        """Metadata of the UI message, which goes to the next message that ends."""
 
     @property
     def waiting_calls(self) -> list[ToolCallPart]:
-        """The calls that wait for their results."""
+        """The calls without a result."""
         return [waiting.call for waiting in self._calls.values()]
 
     def name_turn(self, turn: str) -> None:
@@ -100,26 +109,26 @@ class TurnDecoder(RunDecoder[PendingPart]):
         self._turn = turn or self._turn
 
     def describe_turn(self, metadata: JsonMap) -> None:
-        """Adds metadata of the UI message to what is known of it. Objects in it are merged."""
+        """Merges metadata into that of the UI message, objects at every depth."""
         merges = [(self._metadata, read_extra_fields(metadata, OURS))]
         while merges:
             target, fields = merges.pop()
             for name, value in fields.items():
-                known = target.get(name)
-                if isinstance(known, dict) and isinstance(value, dict):
-                    merges.append((if_object(known), if_object(value)))
+                known_value = target.get(name)
+                if isinstance(known_value, dict) and isinstance(value, dict):
+                    merges.append((if_object(known_value), if_object(value)))
                 else:
                     target[name] = value
 
     def begin_step(self) -> None:
-        """The next step: another message."""
+        """Begins the next step, which is another message."""
         # The first step of a message, and one of which nothing came, is no other message.
         if self._message_id is not None and (self._role is Role.USER or self._index):
             self._close_message(None)
         self._step_ids = [] if self._message_id is None else [self._message_id]
 
     def drop_step(self) -> list[str]:
-        """Forgets the step, which is taken back. Returns the ids of the messages that are void."""
+        """Forgets the current step. Returns the ids of its messages."""
         dropped, self._step_ids, self._message_id = self._step_ids, [], None
         self.open.clear()
         self._calls = {
@@ -130,7 +139,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
         return dropped
 
     def end_turn(self, reason: FinishReason | None) -> None:
-        """The end of the turn. What is open is cut: texts first, then calls."""
+        """Ends the turn. Open parts are cut: texts first, then calls."""
         parts = sorted(
             self.open.items(), key=lambda entry: isinstance(entry[1].begun, ToolCallPart)
         )
@@ -145,19 +154,24 @@ class TurnDecoder(RunDecoder[PendingPart]):
             self._close_message(reason)
 
     def read_whole(self, chunk: Json) -> None:
-        """A part that comes whole."""
+        """Adds a part that arrives complete."""
         for piece in self._load(dict(chunk))[0]:
             self._add_whole(piece)
 
     # steps: texts
 
     def _start_text(self, chunk: Json) -> None:
+        """Opens a text or reasoning."""
         is_text = chunk["type"] == "text-start"
         part = self._open_part(_text_key(chunk), OpenText() if is_text else ThinkingPart(""))
         part.metadata = chunk.get("providerMetadata")
 
     def _read_text(self, chunk: Json) -> PendingPart:
-        """Returns the open part of a chunk, with the metadata that the chunk has."""
+        """Returns the open part of a chunk, and keeps the chunk's metadata.
+
+        Raises:
+            DecodeError: the part is not open.
+        """
         _, id_ = key = _text_key(chunk)
         part = self.open.get(key)
         if part is None:
@@ -166,19 +180,25 @@ class TurnDecoder(RunDecoder[PendingPart]):
         return part
 
     def _describe_text(self, chunk: Json) -> None:
+        """Reads metadata of an open text."""
         self._read_text(chunk)
 
     def _add_text(self, chunk: Json) -> None:
+        """Adds a delta to an open text or reasoning."""
         self.add_delta(self._read_text(chunk), if_text(chunk.get("delta")))
 
     def _end_text(self, chunk: Json) -> None:
+        """Ends a text or reasoning."""
         part = self._read_text(chunk)
         del self.open[_text_key(chunk)]
         self._finish_text(part, chunk)
 
     def _finish_text(self, part: PendingPart, chunk: Json) -> None:
-        kind = "reasoning" if isinstance(part.begun, ThinkingPart) else "text"
-        whole: Json = {"type": kind, "text": part.text(), "state": "done"}
+        """Ends a text with what a complete UI message part would say."""
+        part_type = "text"
+        if isinstance(part.begun, ThinkingPart):
+            part_type = "reasoning"
+        whole: Json = {"type": part_type, "text": part.text(), "state": "done"}
         if part.metadata is not None:
             whole["providerMetadata"] = part.metadata
         if "citations" in chunk:
@@ -189,10 +209,12 @@ class TurnDecoder(RunDecoder[PendingPart]):
     # steps: calls
 
     def _start_input(self, chunk: Json) -> None:
+        """Opens a call."""
         id_ = if_text(chunk.get("toolCallId"))
         self._open_part((_INPUT, id_), ToolCallPart(id_, if_text(chunk.get("toolName")), {}))
 
     def _add_input(self, chunk: Json) -> None:
+        """Adds a piece of a call's arguments."""
         id_ = if_text(chunk.get("toolCallId"))
         part = self.open.get((_INPUT, id_))
         if part is None:
@@ -200,22 +222,24 @@ class TurnDecoder(RunDecoder[PendingPart]):
         self.add_delta(part, if_text(chunk.get("inputTextDelta")))
 
     def _end_input(self, chunk: Json) -> None:
+        """Ends a call with its arguments, or with the text that is no valid JSON."""
         id_, name = if_text(chunk.get("toolCallId")), if_text(chunk.get("toolName"))
         call, key = ToolCallPart(id_, name, {}), (_INPUT, id_)
         part = self.open.get(key) or self._open_part(key, call)
         del self.open[key]
-        shown = _tool_part(id_, name, chunk)
-        shown |= {"state": "input-available", "input": chunk.get("input")}
+        part_name = _tool_part(id_, name, chunk)
+        part_name |= {"state": "input-available", "input": chunk.get("input")}
         if chunk["type"] == "tool-input-error":
             raw = part.text() or chunk.get("input")
             call = parse_call(call, raw if isinstance(raw, str) else "{")
         else:
-            pieces = self._load(shown)[0]
+            pieces = self._load(part_name)[0]
             call = next((piece for piece in pieces if isinstance(piece, ToolCallPart)), call)
         self.finish_part(part, call)
-        self._calls[id_] = UnansweredCall(call, shown, part.message_id)
+        self._calls[id_] = UnansweredCall(call, part_name, part.message_id)
 
     def _read_output(self, chunk: Json) -> None:
+        """Adds the result of a call."""
         # It is shown while the tool works, and replaced by what the tool returns.
         if chunk.get("preliminary") is True:
             return
@@ -227,7 +251,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
             waiting = UnansweredCall(ToolCallPart(id_, "", {}), unknown, "")
         state = chunk["type"].removeprefix(_OUTPUT_PREFIX)
         shown = {**waiting.part, "state": f"output-{state}"}
-        shown |= {name: chunk[name] for name in _OUTPUT_FIELDS if name in chunk}
+        shown |= pick(chunk, _OUTPUT_FIELDS)
         if (metadata := chunk.get("providerMetadata")) is not None:
             shown["resultProviderMetadata"] = metadata
         shown.setdefault("input", dict(waiting.call.arguments))
@@ -261,15 +285,17 @@ class TurnDecoder(RunDecoder[PendingPart]):
         "tool-input-": _end_input,
         _OUTPUT_PREFIX: _read_output,
     }
-    """Beginning of a type → what reads a chunk of that family that the table does not name, such as
-    one of a later version."""
+    """Beginning of a type → a method for chunks of that family that the table does not name,
+    such as those of later versions."""
 
     # messages
 
     def _is_in(self, role: Role) -> bool:
+        """True if a message of this role is open."""
         return self._message_id is not None and self._role is role
 
     def _open_part(self, key: tuple[str, str], begun: Content | OpenText) -> PendingPart:
+        """Opens a part in the model's message."""
         part = self._next_part(begun)
         self.start_part(key, part)
         return part
@@ -281,33 +307,46 @@ class TurnDecoder(RunDecoder[PendingPart]):
         return self._part_of_message(begun)
 
     def _part_of_message(self, begun: Content | OpenText) -> PendingPart:
+        """Returns the next part of the open message."""
         assert self._message_id is not None
         part = PendingPart(self._message_id, self._index, begun)
         self._index += 1
         return part
 
     def _add_whole(self, piece: Content) -> None:
-        """A part that is complete. A result goes into the message that is open, whosever that
-        is."""
+        """Adds a complete part. A result goes into the open message, whatever its role."""
         is_result = isinstance(piece, ToolResultPart) and self._message_id is not None
-        part = self._part_of_message(piece) if is_result else self._next_part(piece)
+        if is_result:
+            part = self._part_of_message(piece)
+        else:
+            part = self._next_part(piece)
         self._events.append(PartStarted(part.message_id, part.index, piece))
         self._events.append(PartFinished(part.message_id, part.index, piece))
 
     def _begin_message(self, role: Role) -> None:
+        """Starts a message, and ends the one before it."""
         if self._message_id is not None:
             self._close_message(None)
         self._count += 1
-        id_ = self._new_id() if self._new_id is not None else f"message-{self._count}"
+        if self._new_id is not None:
+            id_ = self._new_id()
+        else:
+            id_ = f"message-{self._count}"
         if self._turn:
-            id_ = self._turn if self._count == 1 else f"{self._turn}:{self._count - 1}"
+            if self._count == 1:
+                id_ = self._turn
+            else:
+                id_ = f"{self._turn}:{self._count - 1}"
         self._turn = self._turn or id_
         self._message_id, self._role, self._index = id_, role, 0
         self._step_ids.append(id_)
-        origin = self._model if role is Role.MODEL else None
+        origin = None
+        if role is Role.MODEL:
+            origin = self._model
         self._events.append(MessageStarted(id_, role, origin=origin, turn=self._turn))
 
     def _close_message(self, reason: FinishReason | None) -> None:
+        """Ends the open message."""
         assert self._message_id is not None
         message_id, self._message_id = self._message_id, None
         if self._role is not Role.MODEL:
@@ -318,7 +357,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
         self._events.append(MessageFinished(message_id, reason, metadata=metadata))
 
     def _load(self, part: Json) -> tuple[list[Content], list[Content]]:
-        """A part of a UI message → pieces, and results.
+        """Returns the pieces and the results in a UI message part.
 
         Raises:
             DecodeError: it cannot be read.
@@ -332,10 +371,12 @@ class TurnDecoder(RunDecoder[PendingPart]):
 
 
 def _text_key(chunk: Json) -> tuple[str, str]:
+    """Returns the key of the open text or reasoning that a chunk belongs to."""
     return chunk["type"].partition("-")[0], if_text(chunk.get("id"))
 
 
 def _tool_part(id_: str, name: str, chunk: Json) -> Json:
+    """Returns the UI message part of a call without its state and arguments."""
     part: Json = {"type": f"tool-{name}"}
     if chunk.get("dynamic") is True:
         part = {"type": "dynamic-tool", "toolName": name}

@@ -16,7 +16,7 @@ from datetime import datetime
 from itertools import dropwhile
 from typing import Any
 
-from dragoman.codec.json_values import if_object, if_text
+from dragoman.codec.json_values import drop_none, if_object, if_text
 from dragoman.codec.serving import SSE_PING
 from dragoman.codec.turns import next_turn_id
 from dragoman.event import (
@@ -55,11 +55,11 @@ __all__ = [
 ]
 
 stream_type = "text/event-stream"
-"""Of a stream's bytes."""
+"""Media type of a stream."""
 stream_headers: Mapping[str, str] = {"x-vercel-ai-ui-message-stream": "v1"}
-"""By which clients know what the stream is."""
+"""Headers by which clients recognize the stream."""
 ping = SSE_PING
-"""Keeps a stream open."""
+"""Bytes that keep an idle stream open."""
 _REASONS: Mapping[FinishReason | None, str] = {
     FinishReason.stop: "stop",
     FinishReason.length: "length",
@@ -70,16 +70,18 @@ _REASONS: Mapping[FinishReason | None, str] = {
     FinishReason.error: "error",
 }
 _PRELIMINARY = "tool_preliminary"
-"""Name of the event that holds what a tool gave before its result."""
+"""Name of the event with the output of a tool that is still running."""
 _STREAM_CHUNKS = ("start", "finish")
-"""Types of the chunks of a whole stream, not of its message's parts."""
+"""Types of chunks that belong to the stream instead of its message."""
 
 
 class Encoder(PartEncoder):
-    """Events → chunks, as Server-Sent Events.
+    """Writes the events of a run as chunks, framed as server-sent events.
 
-    `envelope`: the `request`, the peer's `quirks`, and whether the message is told `again` from its
-    beginning.
+    Keys of `envelope`:
+        request: what the run answers.
+        quirks: what the peer takes.
+        again: True if the client reads the message from its beginning.
     """
 
     DONE = b"data: [DONE]\n\n"
@@ -92,19 +94,19 @@ class Encoder(PartEncoder):
         self._again = _chunks_before(self._before, self._quirks) if envelope.get("again") else ()
         self._inner = InnerRuns()
         self._events: list[Event] = []
-        """All of the response but deltas."""
+        """All events of the answer except deltas."""
         self._message_ids: set[str] = set()
-        """Ids of the messages that are told."""
+        """Ids of the messages in the answer."""
         self._results: set[str] = set()
         """Ids of those that hold results."""
         self._step = ""
-        """Id of the message that the step is of."""
+        """Id of the current step's message."""
         self._is_begun = self._is_reset = self._goes_on = self._has_answer = False
         self._reason: FinishReason | None = None
 
     def admit(self, event: Event) -> bool:
-        """See `RunEncoder.admit`. Runs within tools are not told, nor messages that are no part of
-        the answer."""
+        """See `RunEncoder.admit`. Skips the events of runs within tools, and messages that are no
+        part of the answer."""
         if self.over:
             return False
         if type(event) is PartDelta:
@@ -127,27 +129,32 @@ class Encoder(PartEncoder):
         self._write_finish("other" if self._reason is None else None)
 
     def begin_stream(self, turn: str | None = None) -> None:
-        """Writes the start of the stream, if it is not written yet. `turn`: the id of its message,
-        unless the run goes on with one."""
+        """Writes the start of the stream once.
+
+        Args:
+            turn: id of its message, unless the run continues one.
+        """
         if self._is_begun:
             return
         self._is_begun = True
-        answers = [message for message in self._before if message.role is Role.MODEL]
-        names = [answers[-1].turn, answers[-1].id] if answers else []
         # A run goes on with the last answer if calls of that are answered now, or if its messages
         # have that turn's name.
-        self._goes_on = next_turn_id(self._before) is not None or (
-            turn is not None and turn in names
-        )
-        if turn is None and self._goes_on:
-            turn = names[0] or names[1]
-        self.write({"type": "start", "messageId": turn} if turn else {"type": "start"})
+        names = _names_of_answer(self._before)
+        is_named = turn is not None and turn in names
+        self._goes_on = is_named or next_turn_id(self._before) is not None
+        if turn is None and self._goes_on and names:
+            turn = names[0] or names[-1]
+        start: Json = {"type": "start"}
+        if turn:
+            start["messageId"] = turn
+        self.write(start)
         if self._goes_on:
             self.write(*self._again)
 
     # steps: messages
 
     def _message_started(self, event: MessageStarted) -> None:
+        """Begins a step with each message of the model but the first."""
         if event.candidate or not self._is_of_turn(event.role):
             return
         self._message_ids.add(event.message_id)
@@ -163,13 +170,16 @@ class Encoder(PartEncoder):
             self.write({"type": "start-step"})
 
     def _is_of_turn(self, role: Role) -> bool:
-        """True for the model's messages, and for a user's that has results: before anything was
-        said it is the run's prompt."""
+        """True for the model's messages, and for a user's with results.
+
+        A user's message before the answer is the run's prompt.
+        """
         if role is Role.USER:
             return self._has_answer or self.waits or self._is_begun
         return role is Role.MODEL
 
     def _message_finished(self, event: MessageFinished) -> None:
+        """Ends the step of a model message."""
         if event.message_id in self._results:
             return
         self._reason = event.finish_reason or self._reason
@@ -178,6 +188,7 @@ class Encoder(PartEncoder):
         self.write({"type": "finish-step"})
 
     def _message_dropped(self, event: MessageDropped) -> None:
+        """Retracts the current step. If the client cannot do that, the stream fails."""
         self._message_ids.discard(event.message_id)
         self.take_parts([event.message_id])
         # A step that is taken back is still open for the client: the next message goes on in it.
@@ -194,33 +205,63 @@ class Encoder(PartEncoder):
     # steps: the run
 
     def _run_started(self, event: RunStarted) -> None:  # noqa: ARG002 its id is no part of the stream
+        """Begins the stream if calls wait: their results come before any message."""
         # The results of calls that wait come before any message of the run's, and need the start.
         if self.waits:
             self.begin_stream()
 
     def _state_snapshot(self, event: StateSnapshot) -> None:
+        """Writes the shared state as a transient data part."""
         self.begin_stream()
-        self.write({"type": "data-state", "id": "state", "data": event.state, "transient": True})
+        self.write(
+            {
+                "type": "data-state",
+                "id": "state",
+                "data": event.state,
+                "transient": True,
+            }
+        )
 
     def _state_delta(self, event: StateDelta) -> None:
+        """Writes a change of the shared state as a transient data part."""
         self.begin_stream()
         operations = [dict(operation) for operation in event.operations]
-        self.write({"type": "data-state-delta", "data": operations, "transient": True})
+        self.write(
+            {
+                "type": "data-state-delta",
+                "data": operations,
+                "transient": True,
+            }
+        )
 
     def _custom(self, event: Custom) -> None:
+        """Writes a custom event: a preliminary tool output, or a data part."""
         value = if_object(event.value)
         if event.name == _PRELIMINARY and if_text(value.get("call_id")) in self.calls:
             output = {"toolCallId": value["call_id"], "output": value.get("result")}
-            self.write({"type": "tool-output-available", **output, "preliminary": True})
+            self.write(
+                {
+                    "type": "tool-output-available",
+                    **output,
+                    "preliminary": True,
+                }
+            )
             return
         self.begin_stream()
         if event.name.startswith("data-") and event.name != "data-":
             self.write({"type": event.name, "data": event.value})
         else:
             name = event.name.replace("_", "-")
-            self.write({"type": f"data-{name}", "data": event.value, "transient": True})
+            self.write(
+                {
+                    "type": f"data-{name}",
+                    "data": event.value,
+                    "transient": True,
+                }
+            )
 
     def _run_finished(self, event: RunFinished) -> None:
+        """Ends the stream, with a question for each interrupt."""
         self.over = True
         self.begin_stream()
         self.end_parts()
@@ -229,10 +270,11 @@ class Encoder(PartEncoder):
             return
         for interrupt in event.pending:
             if interrupt.reason != "tool":  # the client finds the calls that are its own
-                self.write(self._question(interrupt))
+                self.write(self._dump_question(interrupt))
         self._write_finish("tool-calls" if event.pending else None)
 
     def _run_error(self, event: RunError) -> None:
+        """Ends the stream with the error's message."""
         self._fail(event.error.message)
 
     STEPS = {
@@ -248,15 +290,16 @@ class Encoder(PartEncoder):
         Custom: _custom,
     }
 
-    def _question(self, interrupt: Interrupt) -> Json:
-        """Returns the chunk that asks for an approval, or for anything else that the protocol has
-        no chunk for."""
-        call = interrupt.call.id if interrupt.call is not None else ""
+    def _dump_question(self, interrupt: Interrupt) -> Json:
+        """Returns the chunk that asks for an approval, or a data chunk for any other interrupt."""
+        call = ""
+        if interrupt.call is not None:
+            call = interrupt.call.id
         call_id = next((id_ for id_ in (*interrupt.parent, call) if id_), "")
         if interrupt.reason == "approval" and call_id in self.calls:
-            asked = {"approvalId": interrupt.id, "toolCallId": call_id}
+            ids = {"approvalId": interrupt.id, "toolCallId": call_id}
             more = {"reason": interrupt.message, "signature": interrupt.signature}
-            return {"type": "tool-approval-request", **asked, **_without_none(more)}
+            return {"type": "tool-approval-request", **ids, **drop_none(more)}
         expires = interrupt.expires_at
         fields: Json = {
             "id": interrupt.id,
@@ -268,10 +311,16 @@ class Encoder(PartEncoder):
             "signature": interrupt.signature,
             "metadata": dict(interrupt.metadata) or None,
         }
-        data = _without_none(fields)
-        return {"type": "data-interrupt", "id": interrupt.id, "data": data, "transient": True}
+        data = drop_none(fields)
+        return {
+            "type": "data-interrupt",
+            "id": interrupt.id,
+            "data": data,
+            "transient": True,
+        }
 
     def _fail(self, message: str) -> None:
+        """Ends the stream with an error."""
         self.over = True
         self.begin_stream()
         self.end_parts()
@@ -279,48 +328,55 @@ class Encoder(PartEncoder):
         self.write({"type": "finish", "finishReason": "error"})
 
     def _write_finish(self, reason: str | None) -> None:
+        """Writes the end of the stream, with the metadata of its message."""
         finish: Json = {
             "type": "finish",
             "finishReason": reason or _REASONS.get(self._reason, "other"),
         }
-        if metadata := self._metadata():
+        if metadata := self._turn_metadata():
             finish["messageMetadata"] = metadata
         self.write(finish)
 
-    def _metadata(self) -> Json:
-        """Returns what the UI message has of its messages beside its parts, if the stream has all
-        of them."""
+    def _turn_metadata(self) -> Json:
+        """Returns the metadata of the UI message, or an empty object if the stream has only its
+        end."""
         if self._goes_on or not self._events:
             return {}
         # Deltas are left out of the events that are kept: the parts that they made are in their
         # ends.
         messages = [message for message in fold(self._events) if _is_of_answer(message)]
-        shown = dump_ui(messages, [], "v7")
-        metadata = dict(if_object(shown[0].get("metadata"))) if len(shown) == 1 else {}
+        ui_messages = dump_ui(messages, [], "v7")
+        if len(ui_messages) == 1:
+            metadata = dict(if_object(ui_messages[0].get("metadata")))
+        else:
+            metadata = {}
         if not self._quirks.extras:
             metadata.pop(OURS, None)
         return metadata
 
 
 def encoder(**envelope: Any) -> Encoder:
-    """An encoder of one run."""
+    """Returns an encoder for one run."""
     return Encoder(envelope)
 
 
 def envelope(request: RunRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002, ARG001 the protocol's
-    """What `encoder` takes of a request."""
-    return {} if request is None else {"request": request}
+    """Returns the arguments of `encoder` for a request."""
+    if request is None:
+        return {}
+    return {"request": request}
 
 
 def envelope_again(request: RunRequest, *, id: str, now: datetime) -> Json:  # noqa: A002 the protocol's
-    """What `encoder` takes for a client that reads a stream again from its beginning: it begins its
-    message anew, of which the run may be the end alone."""
+    """Returns the arguments of `encoder` for a client that reads a stream from its beginning.
+
+    The client starts its message anew, of which the run may be only the end.
+    """
     return {**envelope(request, id=id, now=now), "again": True}
 
 
 def _chunks_before(before: Sequence[Message], quirks: Quirks) -> list[Json]:
-    """Returns the last answer of a conversation as chunks: its parts, and its metadata; none if
-    there is no answer."""
+    """Returns the last answer of a conversation as chunks, or an empty list without one."""
     messages = _last_answer(before)
     if not messages:
         return []
@@ -337,10 +393,11 @@ def _chunks_before(before: Sequence[Message], quirks: Quirks) -> list[Json]:
 
 
 def _last_answer(messages: Sequence[Message]) -> list[Message]:
-    answers = [message for message in messages if message.role is Role.MODEL]
-    turn = answers[-1].turn or answers[-1].id if answers else None
-    if turn is None:
+    """Returns the messages of the last answer in a conversation."""
+    names = _names_of_answer(messages)
+    if not names:
         return []
+    turn = names[0] or names[-1]
     answer = dropwhile(
         lambda message: message.role is not Role.MODEL or turn not in (message.turn, message.id),
         messages,
@@ -348,12 +405,16 @@ def _last_answer(messages: Sequence[Message]) -> list[Message]:
     return [message for message in answer if _is_of_answer(message)]
 
 
+def _names_of_answer(messages: Sequence[Message]) -> list[str]:
+    """Returns the turn and the id of the last model message, as far as it has them."""
+    for message in reversed(messages):
+        if message.role is Role.MODEL:
+            return [name for name in (message.turn, message.id) if name is not None]
+    return []
+
+
 def _is_of_answer(message: Message) -> bool:
-    """True if a message is part of an answer: one of the model's, or of results alone."""
+    """True for a model message, and for one of results alone."""
     return message.role is Role.MODEL or all(
         isinstance(piece, ToolResultPart | ToolCallPart) for piece in message.content
     )
-
-
-def _without_none(fields: JsonMap) -> Json:
-    return {name: value for name, value in fields.items() if value is not None}

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from dragoman.codec import run_encoder
-from dragoman.codec.json_values import if_object
+from dragoman.codec.json_values import if_object, pick
 from dragoman.codec.run_encoder import RunEncoder, Step
 from dragoman.event import PartDelta, PartFinished, PartStarted
 from dragoman.json_bytes import Json
@@ -43,18 +43,20 @@ _DYNAMIC = "dynamic-tool"
 _OF_TEXT = ("providerMetadata", "citations")
 _OF_CALL = ("providerExecuted", "title", "toolMetadata")
 _MARKS = ("source-url", "source-document", "custom", "reasoning-file", "file")
-"""Types of marks that are chunks as they are."""
+"""Types of marks that become chunks unchanged."""
 
 
 class StreamPart(run_encoder.EncodedPart):
-    """A part that may get more."""
+    """An open part of the stream."""
 
-    __slots__ = ("call", "id", "is_begun", "kind")
+    __slots__ = ("call", "id", "is_begun", "part_type")
 
-    def __init__(self, kind: str, id_: str, begun: TextPart | ThinkingPart | ToolCallPart) -> None:
-        """`kind`: `text`, `reasoning` or `tool-input`."""
+    def __init__(
+        self, part_type: str, id_: str, begun: TextPart | ThinkingPart | ToolCallPart
+    ) -> None:
+        """Opens a part. `part_type` is `text`, `reasoning` or `tool-input`."""
         super().__init__(begun)
-        self.kind = kind
+        self.part_type = part_type
         self.id = id_
         self.call = begun if isinstance(begun, ToolCallPart) else None
         self.is_begun = False
@@ -62,21 +64,21 @@ class StreamPart(run_encoder.EncodedPart):
     def delta(self, text: str) -> Json:
         """Returns the chunk of a delta."""
         name, field = ("id", "delta") if self.call is None else ("toolCallId", "inputTextDelta")
-        return {"type": f"{self.kind}-delta", name: self.id, field: text}
+        return {"type": f"{self.part_type}-delta", name: self.id, field: text}
 
 
 class PartEncoder(RunEncoder[StreamPart]):
-    """Writes the parts of a run's messages."""
+    """Writes the parts of messages."""
 
     def __init__(self, before: Sequence[Message]) -> None:
-        """`before`: the conversation that the run goes on with."""
+        """Creates an encoder. `before` is the conversation that the run continues."""
         super().__init__()
         self.calls: dict[str, tuple[ToolCallPart, Json]] = {}
-        """Id of a call → the latest call of that id, and its part."""
+        """Call id → the latest call with this id, and its part."""
         self.seen: set[str] = set()
-        """Ids of messages of which something is dumped."""
+        """Ids of the messages that the client has seen anything of."""
         self.waits = False
-        """Whether calls of the conversation before have no result."""
+        """True if calls of the earlier conversation have no result."""
         answered = {result.id for message in before for result in message.tool_results}
         for message in before:
             for call in message.tool_calls if message.role is Role.MODEL else ():
@@ -85,45 +87,49 @@ class PartEncoder(RunEncoder[StreamPart]):
 
     @abstractmethod
     def begin_stream(self) -> None:
-        """Writes the start of the stream, if it is not written yet."""
+        """Writes the start of the stream once."""
 
     def end_parts(self, message_id: str | None = None) -> None:
-        """Ends the texts that are open, of one message or of all."""
+        """Ends the open texts of one message, or of all."""
         for _, part in self.take_parts(None if message_id is None else [message_id]):
             if part.is_begun and part.call is None:
-                self.write({"type": f"{part.kind}-end", "id": part.id})
+                self.write({"type": f"{part.part_type}-end", "id": part.id})
 
     # steps
 
     def part_started(self, event: PartStarted) -> None:
-        """The start of a part. It is written with what the part holds first, but for a call whose
-        name is known."""
+        """Opens a part. Its start is written with its first delta, or now for a call with a
+        name."""
         piece, key = event.part, (event.message_id, event.index)
         if isinstance(piece, TextPart | ThinkingPart):
-            kind = "text" if isinstance(piece, TextPart) else "reasoning"
-            self.open[key] = StreamPart(kind, part_id(*key), piece)
+            part_type = "reasoning"
+            if isinstance(piece, TextPart):
+                part_type = "text"
+            self.open[key] = StreamPart(part_type, part_id(*key), piece)
         elif isinstance(piece, ToolCallPart):
             part = self.open[key] = StreamPart("tool-input", piece.id, piece)
             if piece.name:
-                self._begin(event.message_id, part)
+                self._begin_part(event.message_id, part)
 
     def part_delta(self, event: PartDelta) -> None:
-        """More of an open part, where it is the first of it."""
+        """Writes a delta of an open part."""
         part = self.open.get((event.message_id, event.index))
         if part is None or not event.delta or not isinstance(event.delta, str):
             return
         part.deltas.append(event.delta)
-        self._begin(event.message_id, part)
+        self._begin_part(event.message_id, part)
         self.write(part.delta(event.delta))
 
     def part_finished(self, event: PartFinished) -> None:
-        """The end of a part, and what no delta told of it."""
+        """Ends a part, and writes what its deltas did not say."""
         part = self.take_part((event.message_id, event.index))
         if isinstance(event.part, TextPart | ThinkingPart):
-            kind = "text" if isinstance(event.part, TextPart) else "reasoning"
+            part_type = "reasoning"
+            if isinstance(event.part, TextPart):
+                part_type = "text"
             id_ = part_id(event.message_id, event.index)
             self._finish_text(
-                event.message_id, event.part, part or StreamPart(kind, id_, event.part)
+                event.message_id, event.part, part or StreamPart(part_type, id_, event.part)
             )
         elif isinstance(event.part, ToolCallPart):
             part = part or StreamPart("tool-input", event.part.id, event.part)
@@ -144,16 +150,17 @@ class PartEncoder(RunEncoder[StreamPart]):
         PartFinished: part_finished,
     }
 
-    def _begin(self, message_id: str, part: StreamPart) -> None:
+    def _begin_part(self, message_id: str, part: StreamPart) -> None:
+        """Writes the start of a part once."""
         if part.is_begun:
             return
         part.is_begun = True
         self.seen.add(message_id)
         if part.call is None:
-            self.write({"type": f"{part.kind}-start", "id": part.id})
+            self.write({"type": f"{part.part_type}-start", "id": part.id})
         else:
             dumped = dump_call(part.call, UI_DIALECT)
-            named = {"toolCallId": part.id, **_named(dumped, part.call)}
+            named = {"toolCallId": part.id, **_name_call(dumped, part.call)}
             self.write({"type": "tool-input-start", **named})
         # Before its start is written a delta must take the long way, so the frame is made here.
         part.frame = run_encoder.split_frame(self.frame(part.delta("")))
@@ -161,40 +168,46 @@ class PartEncoder(RunEncoder[StreamPart]):
     def _finish_text(
         self, message_id: str, piece: TextPart | ThinkingPart, part: StreamPart
     ) -> None:
-        """What was told cannot be taken back; what is missing at the end is added."""
-        dumped = (
-            dump_text(piece, UI_DIALECT, True)
-            if isinstance(piece, TextPart)
-            else _dump_thinking(piece)
-        )
+        """Ends a text. A missing end is added; what was streamed cannot be withdrawn."""
+        if isinstance(piece, TextPart):
+            dumped = dump_text(piece, UI_DIALECT, True)
+        else:
+            dumped = _dump_thinking(piece)
         if not piece.text and not part.is_begun and not dumped:
             return
-        self._begin(message_id, part)
-        told = "".join([delta for delta in part.deltas if isinstance(delta, str)])
-        if missing := piece.text.removeprefix(told) if piece.text.startswith(told) else "":
-            self.write(part.delta(missing))
-        fields = {name: dumped[name] for name in _OF_TEXT if name in dumped}
-        self.write({"type": f"{part.kind}-end", "id": part.id, **fields})
+        self._begin_part(message_id, part)
+        streamed = "".join([delta for delta in part.deltas if isinstance(delta, str)])
+        if piece.text.startswith(streamed) and piece.text != streamed:
+            self.write(part.delta(piece.text.removeprefix(streamed)))
+        fields = pick(dumped, _OF_TEXT)
+        self.write({"type": f"{part.part_type}-end", "id": part.id, **fields})
 
-    def _finish_call(self, message_id: str, call: ToolCallPart, part: StreamPart) -> None:
+    def _finish_call(
+        self,
+        message_id: str,
+        call: ToolCallPart,
+        part: StreamPart,
+    ) -> None:
+        """Ends a call with its complete arguments, or with the text that is no valid JSON."""
         dumped = dump_call(call, UI_DIALECT)
         self.calls[call.id] = call, dumped
         # Some providers give a call its id, or its name, with its last delta.
         part.call, part.id = call, call.id
-        self._begin(message_id, part)
-        end: Json = {"toolCallId": call.id, **_named(dumped, call)}
+        self._begin_part(message_id, part)
+        end: Json = {"toolCallId": call.id, **_name_call(dumped, call)}
         if metadata := dumped.get("callProviderMetadata"):
             end["providerMetadata"] = metadata
         if "errorText" in dumped:
-            given = dumped.get("rawInput", dumped.get("input"))
-            end |= {"input": given, "errorText": dumped["errorText"]}
+            arguments = dumped.get("rawInput", dumped.get("input"))
+            end |= {"input": arguments, "errorText": dumped["errorText"]}
             self.write({"type": "tool-input-error", **end})
         else:
-            given = dumped.get("input", dict(call.arguments))
-            self.write({"type": "tool-input-available", **end, "input": given})
+            arguments = dumped.get("input", dict(call.arguments))
+            self.write({"type": "tool-input-available", **end, "input": arguments})
 
     def _write_result(self, result: ToolResultPart) -> None:
-        """What a call returned, or that it was not run. A result without its call is not dumped."""
+        """Writes a tool result, or that the call was denied. A result without its call is
+        skipped."""
         if result.id not in self.calls:
             return
         call, before = self.calls[result.id]
@@ -214,26 +227,30 @@ class PartEncoder(RunEncoder[StreamPart]):
         self.write(chunk)
 
     def _write_mark(self, message_id: str, piece: MarkPart | ProviderPart) -> None:
+        """Writes a mark that has a chunk."""
         dumped = if_object(dump_mark(piece, UI_DIALECT))
-        kind = dumped.get("type")
-        if kind == "step-start":
+        part_type = dumped.get("type")
+        if part_type == "step-start":
             self.write({"type": "start-step"})
-        elif isinstance(kind, str) and (kind in _MARKS or kind.startswith("data-")):
+        elif isinstance(part_type, str) and (part_type in _MARKS or part_type.startswith("data-")):
             self._write_whole(message_id, dumped)
 
     def _write_whole(self, message_id: str, chunk: Json) -> None:
+        """Writes a part that has no deltas."""
         self.seen.add(message_id)
         self.write(chunk)
 
 
 def _dump_thinking(piece: ThinkingPart) -> Json:
-    """Returns thinking as a part; empty: nothing of it can be read."""
-    dumped = dump_reasoning([piece], UI_DIALECT) if piece.text or piece.native else ()
-    return next(iter(dumped)) if dumped else {}
+    """Returns the UI message part of thinking, or an empty object if nothing in it is readable."""
+    if not piece.text and not piece.native:
+        return {}
+    parts = dump_reasoning([piece], UI_DIALECT)
+    return parts[0] if parts else {}
 
 
-def _named(part: Json, call: ToolCallPart) -> Json:
-    """Returns what a chunk of a call says of it, beside its id."""
+def _name_call(part: Json, call: ToolCallPart) -> Json:
+    """Returns the fields of a call's chunk beside its id."""
     named: Json = {"toolName": call.name}
     if part.get("type") == _DYNAMIC:
         named["dynamic"] = True

@@ -16,10 +16,10 @@ load_error = _READER.load_error
 
 
 def error_of(chunk: JsonMap) -> DragomanError:
-    """An `error` chunk → the exception."""
+    """Returns the exception for an `error` chunk."""
     return ProviderError(if_text(chunk.get("errorText")) or "the agent failed and does not say why")
 
 
 def dump_error(error: DragomanError) -> ErrorResponse:
-    """An exception → status, headers and body."""
+    """See `Wire.dump_error`. `useChat` shows the message as it is."""
     return error_response(error, error_status(error), {"error": {"message": error.message}})

@@ -24,25 +24,25 @@ layout = Layout(
     own=frozenset(["trigger", "messageId"]),
     regeneration=Regeneration("trigger", "regenerate-message", "messageId"),
 )
-"""Where its messages stand in what `useChat` sends."""
+"""Where the messages are in what `useChat` sends."""
 same_as = "ai_sdk_ui"
-"""Name of the format whose messages these are, by which they are detected."""
+"""Name of the format of its messages, which detects them."""
 
 
 def load_messages(
     payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
-    """A list of UI messages → messages. With `problems`, a message that cannot be read is left out
+    """Returns the messages in a list of UI messages. With `problems`, unreadable ones are skipped
     and noted there.
 
     Raises:
-        HistoryError: it is no list, or a message cannot be read and no problems are noted.
+        HistoryError: it is no list, or a message cannot be read and `problems` is None.
     """
     return [_without_ids(message) for message in load_conversation(payload, origin, problems)]
 
 
 def _without_ids(message: Message) -> Message:
-    """Returns a message without the ids that our stream gave to parts of thinking, which clients
+    """Returns a message without the ids that the encoder gave to parts of thinking, which clients
     keep."""
     if message.role is not Role.MODEL:
         return message
@@ -51,16 +51,22 @@ def _without_ids(message: Message) -> Message:
         for index, piece in enumerate(message.content)
     ]
     is_same = all(new is old for new, old in zip(content, message.content, strict=True))
-    return message if is_same else message.replace(content=tuple(content))
+    if is_same:
+        return message
+    return message.replace(content=tuple(content))
 
 
 def _without_id(piece: Content, id_: str) -> Content:
-    fields = OWN.fields(piece.native) if isinstance(piece, ThinkingPart) else {}
+    """Returns a piece of content without this id."""
+    if isinstance(piece, ThinkingPart):
+        fields = OWN.fields(piece.native)
+    else:
+        fields = {}
     if fields.get("id") != id_:
         return piece
     native = read_extra_fields(piece.native or {}, NAME)
-    if others := read_extra_fields(fields, "id"):
-        native[NAME] = others
+    if other_fields := read_extra_fields(fields, "id"):
+        native[NAME] = other_fields
     return msgspec.structs.replace(piece, native=native or None)
 
 
@@ -70,5 +76,5 @@ def dump_messages(
     target: Origin | None = None,  # noqa: ARG001 it is written for every reader alike
     losses: list[Loss] | None = None,
 ) -> list[Json]:
-    """Messages → a list of UI messages. What they cannot hold is added to `losses`."""
+    """Returns a conversation as UI messages. `losses` grows with what they cannot hold."""
     return dump_ui(messages, losses, None)

@@ -12,7 +12,7 @@ NAME = "ai_sdk"
 
 
 def part_id(message_id: str | None, index: int) -> str:
-    """The id of a part in a stream."""
+    """Returns the id of a part in a stream."""
     return f"{message_id}:{index}"
 
 
@@ -20,6 +20,6 @@ class Quirks(msgspec.Struct, frozen=True):
     """What a peer takes."""
 
     resets: bool = True
-    """Whether it takes a step back (`reset-step`), as version 7 does."""
+    """True if it can withdraw a step (`reset-step`), as version 7 does."""
     extras: bool = True
-    """Whether its messages are sent what the protocol has no field for."""
+    """True if messages carry what the protocol has no field for."""

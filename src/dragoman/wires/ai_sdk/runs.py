@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.json_values import check_depth, if_list, if_object, if_text, read_extra_fields
+from dragoman.codec.json_values import (
+    check_depth,
+    if_list,
+    if_object,
+    if_text,
+    pick,
+    read_extra_fields,
+)
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.interrupt import Resume
@@ -18,7 +25,7 @@ from dragoman.wires.ai_sdk.quirks import OWN
 from dragoman.wires.ai_sdk_messages.approvals import approvals
 from dragoman.wires.ai_sdk_messages.conversation import dump_ui
 
-__all__ = ["dump_run", "load_run", "regenerated", "routes"]
+__all__ = ["dump_run", "load_run", "find_regenerated", "routes"]
 
 routes = (
     Route("POST", "/ai-sdk", "run"),
@@ -26,9 +33,9 @@ routes = (
     Route("GET", "/ai-sdk/{id}/stream", "attach"),
     Route("POST", "/ai-sdk/{id}/cancel", "cancel_run"),
 )
-"""Where a server has what."""
+"""Paths of a server."""
 _OF_TURN = ("trigger", "messageId")
-"""Fields that say which answer is asked for."""
+"""Fields that say which answer is requested."""
 _READ = ("id", "messages", "message", "system", "tools", "resume", "state", "context")
 
 
@@ -40,15 +47,20 @@ def load_run(
     origin: Origin | None = None,
     problems: list[Problem] | None = None,
 ) -> RunRequest:
-    """What a client asks. The chat's `id` is the thread. `message` may stand in the place of
-    `messages`: the last one alone. An application may send `tools` that it runs, a list or an
-    object by name, `system`, `state`, `context` and `resume` beside them, as assistant-ui does with
-    the former two; all else of the body is `metadata["body"]`.
+    """Returns the request in what `useChat` sends. The chat's `id` is the thread.
+
+    `message`, the last one alone, may replace `messages`. An application may also send:
+
+        tools: those that it runs: a list, or an object by name.
+        system: instructions.
+        state, context, resume: as in other protocols.
+
+    Anything else in the body becomes `metadata["body"]`.
 
     Raises:
         HistoryError: the body is not what `useChat` sends.
     """
-    listed = _listed_messages(body)
+    listed = _find_messages(body)
     # Messages that cannot be read are noted, so that one that nests too deep is no error of the
     # body.
     check_depth(body if problems is None else read_extra_fields(body, "messages"))
@@ -61,7 +73,8 @@ def load_run(
     unread = read_extra_fields(body, *_READ)
     system = body.get("system")
     if isinstance(system, str):
-        messages = [*([Message.system(system)] if system else []), *messages]
+        if system:
+            messages.insert(0, Message.system(system))
     elif "system" in body:
         unread["system"] = system
     return RunRequest(
@@ -72,12 +85,16 @@ def load_run(
         state=body.get("state"),
         resume=resumes,
         metadata={"body": unread} if unread else {},
-        native=OWN.note({name: body[name] for name in _OF_TURN if name in body}),
+        native=OWN.note(pick(body, _OF_TURN)),
     )
 
 
-def _listed_messages(body: Any) -> list[Any]:
-    """Returns the UI messages in a body. A body of another shape is a `HistoryError`."""
+def _find_messages(body: Any) -> list[Any]:
+    """Returns the UI messages in a body.
+
+    Raises:
+        HistoryError: the body has another shape.
+    """
     if not isinstance(body, dict):
         raise HistoryError("what useChat sends is a JSON object")
     fields = if_object(body)
@@ -91,9 +108,11 @@ def _listed_messages(body: Any) -> list[Any]:
     return if_list(messages)
 
 
-def regenerated(request: RunRequest) -> str | None:
-    """The id of the message that is to be made anew, or of its question; empty: the last answer;
-    `None`: none is."""
+def find_regenerated(request: RunRequest) -> str | None:
+    """Returns the id of the message to make anew, or of its question.
+
+    Empty means the last answer, and None that nothing is regenerated.
+    """
     fields = OWN.fields(request.native)
     if fields.get("trigger") != "regenerate-message":
         return None
@@ -101,7 +120,7 @@ def regenerated(request: RunRequest) -> str | None:
 
 
 def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:
-    """A request → what `useChat` sends. What that has no field for is added to `losses`."""
+    """Returns what `useChat` sends for a request. `losses` grows with what it has no field for."""
     if losses is None:
         losses = []
     fields = OWN.fields(request.native)
@@ -110,49 +129,71 @@ def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:
         "messages": dump_ui(request.messages, losses, None),
         "trigger": "submit-message",
         **if_object(request.metadata.get("body")),
-        **{name: fields[name] for name in _OF_TURN if name in fields},
+        **pick(fields, _OF_TURN),
     }
-    if request.tools:
-        body["tools"] = [_dump_tool(tool) for tool in request.tools]
-    if request.resume:
-        body["resume"] = [_dump_resume(resume) for resume in request.resume]
-    if request.state is not None:
-        body["state"] = request.state
-    if request.context:
-        body["context"] = list(request.context)
+    body |= _dump_further_fields(request)
     why = "the AI SDK's chats have no such field"
-    unsent = [name for name in ("settings", "options") if getattr(request, name)]
-    losses += [Loss(None, None, Lost.option, why, name) for name in unsent]
+    if request.settings:
+        losses.append(Loss(None, None, Lost.option, why, "settings"))
+    if request.options:
+        losses.append(Loss(None, None, Lost.option, why, "options"))
     return body
 
 
+def _dump_further_fields(request: RunRequest) -> Json:
+    """Returns the fields beside the messages that an application sends itself (see `load_run`)."""
+    fields: Json = {}
+    if request.tools:
+        fields["tools"] = [_dump_tool(tool) for tool in request.tools]
+    if request.resume:
+        fields["resume"] = [_dump_resume(resume) for resume in request.resume]
+    if request.state is not None:
+        fields["state"] = request.state
+    if request.context:
+        fields["context"] = list(request.context)
+    return fields
+
+
 def _without_answer(messages: list[Message]) -> list[Message]:
-    """Returns the conversation up to the last question, whose answer is to be made anew."""
+    """Returns the conversation up to the last question."""
     questions = [
         index
         for index, message in enumerate(messages)
-        if message.role is Role.USER and _speaks(message)
+        if message.role is Role.USER and _has_words(message)
     ]
-    return messages[: questions[-1] + 1 if questions else 0]
+    if not questions:
+        return []
+    return messages[: questions[-1] + 1]
 
 
-def _speaks(message: Message) -> bool:
+def _has_words(message: Message) -> bool:
+    """True if a message has more than tool results and marks."""
     return any(not isinstance(piece, ToolResultPart | MarkPart) for piece in message.content)
 
 
 def _load_context(value: Any) -> tuple[Any, ...]:
-    """Returns the context, which is a list, or one thing alone."""
+    """Returns the context: a list, or a single value."""
     if isinstance(value, list):
         return tuple(if_list(value))
     return () if value is None else (value,)
 
 
 def _dump_tool(tool: ToolSpec) -> Json:
+    """Returns an element of `tools`."""
     schema = dict(tool.input_schema)
-    return {"name": tool.name, "description": tool.description, "inputSchema": schema}
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "inputSchema": schema,
+    }
 
 
 def _load_tools(value: Any) -> tuple[ToolSpec, ...]:
+    """Returns the tools of the application.
+
+    Raises:
+        HistoryError: they are neither a list nor an object by name.
+    """
     if value is None:
         return ()
     if isinstance(value, dict):
@@ -165,6 +206,11 @@ def _load_tools(value: Any) -> tuple[ToolSpec, ...]:
 
 
 def _load_tool(fields: Json) -> ToolSpec:
+    """Returns one tool of the application.
+
+    Raises:
+        HistoryError: it has no name, or its schema is no object.
+    """
     name, schema = fields.get("name"), fields.get("inputSchema", fields.get("parameters", {}))
     if not isinstance(name, str) or not name or not isinstance(schema, dict):
         raise HistoryError("a tool must have a name, and its inputSchema must be a JSON Schema")
@@ -172,6 +218,7 @@ def _load_tool(fields: Json) -> ToolSpec:
 
 
 def _dump_resume(resume: Resume) -> Json:
+    """Returns an element of `resume`."""
     fields: Json = {
         "interruptId": resume.interrupt_id,
         "status": resume.status,
@@ -185,13 +232,22 @@ def _dump_resume(resume: Resume) -> Json:
 
 
 def _load_resumes(value: Any) -> list[Resume]:
+    """Returns the answers in `resume`."""
     if value is None:
         return []
-    entries = if_list(value) if isinstance(value, list) else [None]
+    if isinstance(value, list):
+        entries = if_list(value)
+    else:
+        entries = [None]
     return [_load_resume(if_object(entry)) for entry in entries]
 
 
 def _load_resume(fields: Json) -> Resume:
+    """Returns one answer.
+
+    Raises:
+        HistoryError: it names no interrupt, or its status is unknown.
+    """
     id_, status = fields.get("interruptId"), fields.get("status", "resolved")
     if not isinstance(id_, str) or status not in ("resolved", "cancelled"):
         raise HistoryError(

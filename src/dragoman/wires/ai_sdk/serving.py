@@ -9,28 +9,38 @@ from dragoman.json_bytes import Json, JsonMap
 __all__ = ["bodies", "dump_capabilities", "nothing_runs"]
 
 nothing_runs = 204
-"""Status with which a client that wants to go on reading is answered where nothing runs."""
+"""HTTP status for a client that resumes a stream when nothing is running."""
 _STATE: JsonSchema = {"enum": ["input-available", "output-available", "output-error"]}
 _PART = any_of(
     object_schema({"type": {"const": "text"}, "text": TEXT}),
     object_schema({"type": {"const": "file"}, "mediaType": TEXT, "url": TEXT}),
     object_schema({"type": {"const": "step-start"}}),
     object_schema(
-        {"type": {"const": "tool-look"}, "toolCallId": TEXT, "state": _STATE}, input={}, output={}
+        {
+            "type": {"const": "tool-look"},
+            "toolCallId": TEXT,
+            "state": _STATE,
+        },
+        input={},
+        output={},
     ),
 )
 _MESSAGE = object_schema(
-    {"id": TEXT, "role": {"enum": ["user", "assistant", "system"]}, "parts": list_schema(_PART)}
+    {
+        "id": TEXT,
+        "role": {"enum": ["user", "assistant", "system"]},
+        "parts": list_schema(_PART),
+    }
 )
 _TRIGGER: JsonSchema = {"enum": ["submit-message", "regenerate-message"]}
 _INPUT = object_schema(
     {"id": TEXT, "messages": list_schema(_MESSAGE)}, trigger=_TRIGGER, messageId=TEXT
 )
 bodies: JsonMap = {"/ai-sdk": _INPUT, "/ai-sdk/{model}": _INPUT}
-"""Path → JSON Schema of what clients send there."""
+"""Path → JSON Schema of the body."""
 
 
 def dump_capabilities(card: AgentCard, abilities: Abilities) -> Json:
-    """What an agent can do. The protocol has no such thing; this is ours."""
+    """Returns what an agent can do. The protocol has no such answer; this one is dragoman's."""
     tools = [{"name": tool.name, "description": tool.description} for tool in abilities.tools]
     return {"name": card.name, "description": card.description, "tools": tools}

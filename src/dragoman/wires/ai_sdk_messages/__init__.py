@@ -6,6 +6,7 @@ From the bottom up:
 
 - `own`, `metadata`, `results`: what differs from a plain writing, what providers signed, what tools
   returned.
+- `byte_forms`: bytes in JSON.
 - `reading`: what a dialect is (`Dialect`), and the reading of one message by it.
 - `texts`, `files`, `tools`, `invocations`, `marks`: a kind of part each, in all dialects.
 - `ui`, `v4`, `rows`, `model`: the tables, and what stands around the parts; `mirrors` and

@@ -8,12 +8,12 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from dragoman.codec.json_values import if_object, if_text
+from dragoman.codec.json_values import if_object, if_text, pick
 from dragoman.interrupt import Resume
 from dragoman.loss import Loss
 from dragoman.message import MarkPart, Message, Role, ToolCallPart, ToolResultPart
 from dragoman.repair import OpenCall, Source, find_open_calls, trace_repair
-from dragoman.wires.ai_sdk_messages.own import OWN, Fields, Part, Parts, join_native, pick, present
+from dragoman.wires.ai_sdk_messages.own import OWN, Fields, Part, Parts, join_native, present
 
 __all__ = ["approval_parts", "approvals", "dump_moved", "has_parts", "mended"]
 
@@ -22,13 +22,18 @@ _REQUEST, _RESPONSE = "tool-approval-request", "tool-approval-response"
 _KINDS = (_REQUEST, _RESPONSE)
 _OF_REQUEST, _OF_RESPONSE = ("isAutomatic", "signature"), ("approved", "reason")
 _Approvals = dict[str, Part]
-"""Id of a call → its approval, as UI messages have it."""
+"""Call id → its approval, as UI messages write it."""
 
 
 def approvals(messages: Sequence[Message]) -> list[Resume]:
-    """Returns the answers to approvals that a conversation holds, of calls that have no result yet:
-    what `resume=` of a run takes."""
-    in_parts = _approvals_in_parts(messages) if has_parts(messages) else {}
+    """Returns the answers to approvals in a conversation, for calls without a result.
+
+    Pass them as `resume=` of a run.
+    """
+    if has_parts(messages):
+        in_parts = _approvals_in_parts(messages)
+    else:
+        in_parts = {}
     answers: list[Resume] = []
     for waiting in find_open_calls(messages):
         approval = _approval_of(waiting.call) or in_parts.get(waiting.call.id, {})
@@ -38,6 +43,8 @@ def approvals(messages: Sequence[Message]) -> list[Resume]:
 
 
 def _answer_to(waiting: OpenCall, approval: Fields, messages: Sequence[Message]) -> Resume:
+    """Returns the answer in an approval. Its id names the message too if several calls share an
+    id."""
     id_, message = waiting.call.id, messages[waiting.position]
     calls = chain.from_iterable(
         message.tool_calls for message in messages if message.role is Role.MODEL
@@ -54,8 +61,12 @@ def _answer_to(waiting: OpenCall, approval: Fields, messages: Sequence[Message])
 def mended(
     messages: Sequence[Message],
 ) -> tuple[Sequence[Message], list[Loss], Sequence[Source] | None]:
-    """Returns a conversation as `streamText` takes it: repaired, but for a last round whose calls
-    were approved or denied just now, which the AI SDK runs itself. As `repair.trace_repair`."""
+    """Returns a conversation as `streamText` accepts it, the losses, and the sources as in
+    `repair.trace_repair`.
+
+    The last round stays as it is if its calls were just approved or denied: the AI SDK runs it
+    itself.
+    """
     start = _find_answered_round(messages)
     if start is None:
         return trace_repair(messages)
@@ -68,8 +79,7 @@ def mended(
 
 
 def _find_answered_round(messages: Sequence[Message]) -> int | None:
-    """Where the last round begins, if it ends the conversation and an approval in it was answered;
-    `None`: it does not."""
+    """Returns the index where the last round begins, or None if no approval in it was answered."""
     if not approvals(messages):
         return None
     start = find_open_calls(messages)[0].position
@@ -77,21 +87,28 @@ def _find_answered_round(messages: Sequence[Message]) -> int | None:
         start -= 1
     answering = [message for message in messages[start:] if message.role is not Role.MODEL]
     later = chain.from_iterable(message.content for message in answering)
-    return start if all(isinstance(piece, MarkPart | ToolResultPart) for piece in later) else None
+    if all(isinstance(piece, MarkPart | ToolResultPart) for piece in later):
+        return start
+    return None
 
 
 def _source_of(position: int, message: Message) -> Source:
+    """Returns the source of a message that repair leaves unchanged."""
     return Source(position, tuple([(position, place) for place in range(len(message.content))]))
 
 
 def _approval_of(call: ToolCallPart) -> Fields:
-    """The approval that stands at a call; empty where none does."""
-    return if_object(OWN.fields(call.native).get("approval")) if call.native else {}
+    """Returns the approval noted at a call, or an empty object."""
+    if call.native:
+        return if_object(OWN.fields(call.native).get("approval"))
+    return {}
 
 
 def approval_parts(message: Message) -> tuple[_Approvals, Parts]:
-    """Returns the approvals at the calls of a model's message as parts: id of a call → the request,
-    and the responses in order."""
+    """Returns the approvals noted at the calls of a model message as parts of model messages.
+
+    The first value maps a call id to its request, the second lists the responses.
+    """
     requests: _Approvals = {}
     responses: Parts = []
     for call in message.content:
@@ -102,14 +119,25 @@ def approval_parts(message: Message) -> tuple[_Approvals, Parts]:
             continue
         named = {"approvalId": approval["id"]}
         fields = pick(approval, _OF_REQUEST)
-        requests[call.id] = {"type": _REQUEST, **named, "toolCallId": call.id, **fields}
+        requests[call.id] = {
+            "type": _REQUEST,
+            **named,
+            "toolCallId": call.id,
+            **fields,
+        }
         if isinstance(approval.get("approved"), bool):
-            responses.append({"type": _RESPONSE, **named, **pick(approval, _OF_RESPONSE)})
+            responses.append(
+                {
+                    "type": _RESPONSE,
+                    **named,
+                    **pick(approval, _OF_RESPONSE),
+                }
+            )
     return requests, responses
 
 
 def has_parts(messages: Iterable[Message]) -> bool:
-    """True if approvals stand in a conversation as parts of their own."""
+    """True if a conversation has approvals as parts of their own."""
     return any(
         type(piece) is MarkPart and piece.kind in _KINDS
         for message in messages
@@ -118,8 +146,10 @@ def has_parts(messages: Iterable[Message]) -> bool:
 
 
 def _move_to_calls(messages: Sequence[Message]) -> tuple[list[Message], list[int]]:
-    """A conversation with its approvals at the calls, and where each message stood: one of
-    responses alone is left out."""
+    """Returns a conversation with its approvals at their calls, and each message's former index.
+
+    A message that held only responses is left out.
+    """
     in_parts = _approvals_in_parts(messages)
     moved: list[Message] = []
     positions: list[int] = []
@@ -142,8 +172,13 @@ def dump_moved(
     losses: list[Loss],
     dump: Callable[[Sequence[Message], list[Loss]], Parts],
 ) -> Parts:
-    """Returns what `dump` writes of a conversation with its approvals at the calls. Losses are of
-    the conversation as it was given."""
+    """Returns what `dump` writes of a conversation whose approvals were moved to their calls.
+
+    Args:
+        messages: the conversation.
+        losses: grows with the losses, which name indexes of this conversation.
+        dump: writes a conversation.
+    """
     moved, positions = _move_to_calls(messages)
     lost: list[Loss] = []
     written = dump(moved, lost)
@@ -153,6 +188,7 @@ def dump_moved(
 
 
 def _approvals_in_parts(messages: Iterable[Message]) -> _Approvals:
+    """Returns the approvals that are parts of their own, by call id."""
     calls: dict[str, str] = {}
     approvals_: _Approvals = {}
     for piece in chain.from_iterable(message.content for message in messages):
@@ -169,6 +205,7 @@ def _approvals_in_parts(messages: Iterable[Message]) -> _Approvals:
 
 
 def _with_approval(call: ToolCallPart, in_parts: _Approvals) -> ToolCallPart:
+    """Returns a call with the approval that a part of its own has for it."""
     if call.id not in in_parts or _approval_of(call):
         return call
     # As before, what was noted of the call's form stays.

@@ -38,20 +38,24 @@ from dragoman.wires.ai_sdk_messages.write import dump_group, lose_orphans
 __all__ = ["dump_model", "dump_ui", "load_conversation"]
 
 
-_DIALECTS = {V4: V4_DIALECT, ROW: ROW_DIALECT, **dict.fromkeys((UI, "v5", "v6", "v7"), UI_DIALECT)}
-"""Version, or dialect that is noted → what it is written by."""
+_DIALECTS = {
+    V4: V4_DIALECT,
+    ROW: ROW_DIALECT,
+    **dict.fromkeys((UI, "v5", "v6", "v7"), UI_DIALECT),
+}
+"""Version, or name of a dialect → its table."""
 _LOADERS: Mapping[str, Callable[[Any, str, Loading], None]] = {
     ROW: load_row,
     V4: load_v4,
     UI: load_ui,
 }
-"""Dialect of UI messages and rows → what reads a message of it."""
+"""Dialect of UI messages or rows → the function that reads one."""
 _SPLIT_ROW = "mastra_v1"
-"""Stands as the dialect of rows of Mastra's first versions."""
+"""Name for the dialect of rows of Mastra's first versions."""
 _PLAIN = {ROW: dump_plain_row, **dict.fromkeys((None, "v5", "v6", "v7"), dump_plain)}
-"""Version → what writes a message of texts alone."""
+"""Version → the function that writes a message of texts alone."""
 _OLDER = {UI: V4, MODEL: CORE}
-"""Dialect that is not noted where all are of it → the older one beside which it is."""
+"""Newest dialect → the older one. The newest is noted only in lists that have both."""
 
 
 def load_conversation(
@@ -62,17 +66,17 @@ def load_conversation(
     rows: bool = False,
     is_model: bool = False,
 ) -> list[Message]:
-    """Returns a list of messages of the family as messages.
+    """Returns the messages in a list of the family.
 
     Args:
         payload: the list.
-        origin: of the model's messages where they name none.
-        problems: takes what cannot be read, which is left out; None: the first such message is an error.
-        rows: what has no parts is a row of Mastra's too where nothing in it says so.
-        is_model: what may be either is a model message.
+        origin: for model messages that name none.
+        problems: takes what cannot be read; None to raise.
+        rows: True to read a message without parts as a Mastra row.
+        is_model: True to read a message that may be either as a model message.
 
     Raises:
-        HistoryError: it is no list, or a message cannot be read and no problems are noted.
+        HistoryError: it is no list, or a message cannot be read and `problems` is None.
     """
     if not isinstance(payload, list):
         raise HistoryError(
@@ -86,13 +90,15 @@ def load_conversation(
     starts: list[tuple[int, str]] = []
     for index, entry in enumerate(entries):
         start = len(messages)
-        # Most messages are texts alone; a given origin has to be noted, which goes the long way.
-        if origin is None and (plain := load_plain(entry, messages[-1] if messages else None)):
-            messages.append(plain)
+        # Most messages are texts alone.
+        if loading.add_plain(load_plain, entry):
             starts.append((start, UI))
             continue
         try:
-            checked = entry if problems is None else check_depth(entry)
+            if problems is None:
+                checked = entry
+            else:
+                checked = check_depth(entry)
             dialect = _dialect_of(checked, rows=rows, is_model=is_model)
             starts.append((start, dialect))
             _load_entry(checked, dialect, f"[{index}]", loading)
@@ -103,6 +109,7 @@ def load_conversation(
 
 
 def _dialect_of(entry: Any, *, rows: bool, is_model: bool) -> str:
+    """Returns the dialect in which to read a message."""
     if is_row(entry):
         return ROW
     fields = if_object(entry)
@@ -111,8 +118,13 @@ def _dialect_of(entry: Any, *, rows: bool, is_model: bool) -> str:
     return dialect_in(fields, is_model=is_model)
 
 
-def _load_entry(entry: Any, dialect: str, where: str, loading: Loading) -> None:
-    """Reads a message, and adds it to the conversation."""
+def _load_entry(
+    entry: Any,
+    dialect: str,
+    where: str,
+    loading: Loading,
+) -> None:
+    """Adds one message to the conversation."""
     if dialect in (MODEL, CORE):
         load_message(entry, where, dialect, loading.origin, loading.messages)
     elif dialect == _SPLIT_ROW:
@@ -122,8 +134,12 @@ def _load_entry(entry: Any, dialect: str, where: str, loading: Loading) -> None:
 
 
 def _tell_apart(starts: list[tuple[int, str]], messages: list[Message]) -> None:
-    """Notes the dialect of messages that are of the usual one, where others are of an older.
-    `starts`: position and dialect of each."""
+    """Notes the dialect of newer messages in a list that also has older ones.
+
+    Args:
+        starts: index and dialect of each message that was read.
+        messages: the messages.
+    """
     dialects = {dialect for _, dialect in starts}
     # Where both stand in one list, writing it again needs to know which message was of which.
     newer = {dialect for dialect, older in _OLDER.items() if older in dialects}
@@ -137,24 +153,25 @@ def _tell_apart(starts: list[tuple[int, str]], messages: list[Message]) -> None:
 
 
 def _ids_in(entries: list[Any]) -> set[str]:
+    """Returns the ids of all messages in a list."""
     ids = [if_object(entry).get("id") for entry in entries]
     return {id_ for id_ in ids if type(id_) is str}
 
 
 def _field_of(error: HistoryError) -> str | None:
-    """The field for which a message cannot be read, where it is one."""
+    """Returns the field that an error names, or None."""
     _, dot, field = error.message.partition(" ")[0].partition(".")
     return field.partition("[")[0] if dot else None
 
 
 def dump_ui(messages: Iterable[Message], losses: list[Loss] | None, version: str | None) -> Parts:
-    """Returns messages as UI messages, or as rows of Mastra's. What they cannot hold is added to
-    `losses`.
+    """Returns a conversation as UI messages, or as Mastra rows.
 
     Args:
         messages: the conversation.
         losses: grows with what is left out.
-        version: release of the library, or the dialect of rows; None: as each was read, else the newest.
+        version: release of the library, or the dialect of rows. None: as each message was read,
+            else the newest.
     """
     losses = [] if losses is None else losses
     conversation = tuple(messages)
@@ -166,28 +183,32 @@ def dump_ui(messages: Iterable[Message], losses: list[Loss] | None, version: str
     taken = {id_ for id_ in ids if id_ is not None}
     written: Parts = []
     for number, (group, id_) in enumerate(zip(groups, ids, strict=True)):
-        plain = _dump_plain(group, id_, version) if usual == UI else None
-        if plain is not None:
-            written.append(plain)
-            continue
-        if id_ is None:
-            id_ = _mint_id(number, taken)
-        dialect = _DIALECTS[version or _dialect_read(group, usual)]
-        written.append(dump_group(group, id_, dialect, taken, losses, version))
+        # Most messages are texts alone, and need no table.
+        entry = None
+        if usual == UI:
+            entry = _dump_plain(group, id_, version)
+        if entry is None:
+            dialect = _DIALECTS[version or _dialect_read(group, usual)]
+            if id_ is None:
+                id_ = _mint_id(number, taken)
+            entry = dump_group(group, id_, dialect, taken, losses, version)
+        written.append(entry)
     return written
 
 
 def _usual_dialect(messages: tuple[Message, ...], newest: str) -> str:
-    """The dialect of messages that were read in none: an older one where others were read in
-    that."""
+    """Returns the dialect for messages that note none: the older one if another message was read in
+    it."""
     older = _OLDER[newest]
-    return older if any(dialect_of(message.native) == older for message in messages) else newest
+    if any(dialect_of(message.native) == older for message in messages):
+        return older
+    return newest
 
 
 def _select_groups(
     messages: tuple[Message, ...], losses: list[Loss], steering: bool
 ) -> list[MessageGroup]:
-    """The groups of a conversation that are written; results without their call are losses."""
+    """Returns the groups of messages to write. Results without their call are losses."""
     groups: list[MessageGroup] = []
     for group in group_messages(messages, steering=steering):
         if group.is_orphaned:
@@ -198,13 +219,13 @@ def _select_groups(
 
 
 def _dialect_read(group: MessageGroup, usual: str) -> str:
-    """The dialect of UI messages in which a turn was read."""
+    """Returns the dialect of UI messages in which a group was read, or `usual`."""
     dialect = dialect_of(group.messages[0].native)
     return dialect if dialect in (V4, UI) else usual
 
 
 def _assign_ids(groups: list[MessageGroup]) -> list[str | None]:
-    """The id of each UI message; `None`: it has none yet."""
+    """Returns the id of each UI message, or None for one that needs a new id."""
     ids: list[str | None] = []
     seen: set[str | None] = set()
     for group in groups:
@@ -218,7 +239,7 @@ def _assign_ids(groups: list[MessageGroup]) -> list[str | None]:
 
 
 def _dump_plain(group: MessageGroup, id_: str | None, version: str | None) -> Part | None:
-    """A message of texts alone; `None`: it is more than that."""
+    """Returns a message of texts alone, or None if it has anything else."""
     dump = _PLAIN.get(version)
     if dump is None or id_ is None or len(group.messages) != 1 or group.behind or group.joined:
         return None
@@ -226,7 +247,7 @@ def _dump_plain(group: MessageGroup, id_: str | None, version: str | None) -> Pa
 
 
 def _mint_id(number: int, taken: set[str]) -> str:
-    """An id for a message that has none."""
+    """Returns a new id for a message."""
     id_ = f"msg-{number}"
     while id_ in taken:
         id_ += "'"
@@ -237,7 +258,7 @@ def _mint_id(number: int, taken: set[str]) -> str:
 def dump_model(
     messages: Iterable[Message], losses: list[Loss] | None, version: str | None
 ) -> Parts:
-    """Returns messages as model messages. `losses` and `version` as for `dump_ui`."""
+    """Returns a conversation as model messages. See `dump_ui` for `losses` and `version`."""
     losses = [] if losses is None else losses
     conversation = tuple(messages)
     usual = _usual_dialect(conversation, MODEL)
@@ -252,20 +273,23 @@ def dump_model(
         if dialect == MODEL and message.role is Role.MODEL and version != "v5":
             waiting = _ask(entries, message)
         written += entries
-    return [*written, {"role": "tool", "content": waiting}] if waiting else written
+    if waiting:
+        return [*written, {"role": "tool", "content": waiting}]
+    return written
 
 
 def _model_dialect(message: Message, version: str | None, usual: str) -> str:
-    """The dialect in which a model message is written: that of a release, else the one in which it
-    was read."""
+    """Returns the dialect of a model message: the release's, else the one in which it was read."""
     if version is not None:
         return CORE if version == V4 else MODEL
     dialect = dialect_of(message.native)
-    return dialect if dialect in (CORE, MODEL) else usual
+    if dialect in (CORE, MODEL):
+        return dialect
+    return usual
 
 
 def _ask(entries: Parts, message: Message) -> Parts:
-    """Puts the requests of approvals behind their calls → the responses."""
+    """Puts requests for approval behind their calls. Returns the responses."""
     requests, responses = approval_parts(message)
     if requests:
         parts = if_list(entries[0]["content"])
@@ -274,6 +298,7 @@ def _ask(entries: Parts, message: Message) -> Parts:
 
 
 def _with_requests(parts: Parts, requests: dict[str, Part]) -> Iterator[Part]:
+    """Yields the parts, and each request behind its call."""
     for part in parts:
         yield part
         if part["type"] == "tool-call" and part["toolCallId"] in requests:
@@ -281,7 +306,7 @@ def _with_requests(parts: Parts, requests: dict[str, Part]) -> Iterator[Part]:
 
 
 def _answer(entries: Parts, responses: Parts) -> None:
-    """Puts responses before the results, or where those would be."""
+    """Puts responses before the tool results, or into a message of their own."""
     if entries and entries[0]["role"] == "tool":
         entries[0]["content"] = [*responses, *entries[0]["content"]]
     else:

@@ -30,29 +30,33 @@ _PLAIN_FIELDS = {"id", "role", "content"}
 
 
 def dialect_in(fields: Fields, *, is_model: bool = False) -> str:
-    """Returns the dialect of a message. `is_model`: where that may be either, it is a model
+    """Returns the dialect of a message. `is_model` decides where it may be a UI or a model
     message."""
-    content, is_old = fields.get("content"), not _V4_FIELDS.isdisjoint(fields)
+    content = fields.get("content")
     if isinstance(fields.get("parts"), list):
         return V4 if is_v4(fields) else UI
+    is_old = not _V4_FIELDS.isdisjoint(fields)
     if fields.get("role") == "tool" or (isinstance(content, list) and not is_old):
-        return CORE if _is_core(if_list(content), fields) else MODEL
-    # No model message has a time, and none needs an id: they are a front end's.
-    has_text = isinstance(content, str)
-    has_id = "id" in fields and not is_model
-    if is_old or (has_text and (has_id or "createdAt" in fields)):
+        if _is_core(if_list(content), fields):
+            return CORE
+        return MODEL
+    if is_old:
         return V4
-    if not has_text:
+    if not isinstance(content, str):
         return UI
+    # No model message has a time, and none needs an id: they are a front end's.
+    if "createdAt" in fields or ("id" in fields and not is_model):
+        return V4
     return CORE if _CORE_METADATA in fields else MODEL
 
 
 def _is_core(parts: Sequence[Any], fields: Fields) -> bool:
-    """Whether parts of a model message are those of ai 4; where nothing tells it they are not."""
+    """True if the parts of a model message are those of ai 4. Without a sign they are not."""
     return _CORE_METADATA in fields or any(_is_core_part(if_object(part)) for part in parts)
 
 
 def _is_core_part(part: Fields) -> bool:
+    """True if a part of a model message can only be of ai 4."""
     type_ = part.get("type")
     if type_ == "redacted-reasoning" or "mimeType" in part or _CORE_METADATA in part:
         return True
@@ -64,7 +68,8 @@ def _is_core_part(part: Fields) -> bool:
 
 
 def is_v4(fields: Fields) -> bool:
-    """True if a UI message is one of ai 4: it has a `content`, or fields and parts of no other."""
+    """True if a UI message is of ai 4: it has a `content`, or fields and parts that no other
+    release has."""
     if isinstance(fields.get("content"), str) or not _V4_FIELDS.isdisjoint(fields):
         return True
     parts = if_list(fields.get("parts"))
@@ -72,8 +77,8 @@ def is_v4(fields: Fields) -> bool:
 
 
 def ui_votes(message: Any) -> int:
-    """Returns how surely a message is a UI message: 0 = cannot be, 1 = could be, 2 = likely, 3 =
-    hardly anything else."""
+    """Returns how likely a message is a UI message: 0 = no, 1 = possible, 2 = likely, 3 =
+    certain."""
     fields = if_object(message)
     parts, content = fields.get("parts"), fields.get("content")
     is_text = isinstance(content, str)
@@ -88,20 +93,23 @@ def ui_votes(message: Any) -> int:
 
 
 def _is_ui_type(type_: str) -> bool:
+    """True for the type of a part that only UI messages have."""
     return type_ in _KNOWN or type_.startswith(("tool-", "data-"))
 
 
 def _old_ui_votes(fields: Fields) -> int:
-    """The votes for a message of ai 4 that has no parts."""
+    """Returns the votes for a message of ai 4 without parts."""
     if not _V4_FIELDS.isdisjoint(fields) and "id" in fields:
         return 3
     # No API of a model takes an id here: it is a front end's, whose edits name messages by it.
     has_id = isinstance(fields.get("id"), str) and set(fields) == _PLAIN_FIELDS
-    return 2 if has_id or "createdAt" in fields else 0
+    if has_id or "createdAt" in fields:
+        return 2
+    return 0
 
 
 def _types_in(parts: Any) -> list[str] | None:
-    """The types of parts; `None`: they are no list of parts."""
+    """Returns the types of parts, or None if they are no list of parts."""
     if not isinstance(parts, list):
         return None
     types = [if_text(if_object(part).get("type")) for part in if_list(parts)]
@@ -109,7 +117,7 @@ def _types_in(parts: Any) -> list[str] | None:
 
 
 def model_votes(message: Any) -> int:
-    """Returns how surely a message is a model message, as `ui_votes`."""
+    """Returns how likely a message is a model message, from 0 to 3 as in `ui_votes`."""
     fields = if_object(message)
     content, role = fields.get("content"), fields.get("role")
     if role not in (*_ROLES, "tool") or not fields.keys() <= _MODEL_FIELDS:
@@ -117,41 +125,58 @@ def model_votes(message: Any) -> int:
     if isinstance(content, str) and role != "tool":
         return 3 if "providerOptions" in fields else 1
     types = _types_in(content)
-    if role == "system" or types is None:
-        return 0
-    if not all(type_ in _MODEL_TYPES or type_.startswith("tool-approval-") for type_ in types):
+    if role == "system" or types is None or not all(map(_is_model_type, types)):
         return 0
     return _part_votes(if_objects(content))
 
 
+def _is_model_type(type_: str) -> bool:
+    """True for the type of a part that model messages have."""
+    return type_ in _MODEL_TYPES or type_.startswith("tool-approval-")
+
+
 def _part_votes(parts: Sequence[Fields]) -> int:
-    """The votes for a model message with parts of known types."""
+    """Returns the votes for a model message whose parts all have known types."""
+    # A type with a hyphen, such as `tool-call`, is the family's own.
     if any("-" in part["type"] for part in parts):
-        # A type alone is no part of any of them, but a custom block may have nothing beside it.
-        are_whole = all(part["type"] in ("custom", "text") or len(part) > 1 for part in parts)
-        return 3 if are_whole else 0
-    if any(_MODEL_MARKS & part.keys() or _is_reasoning(part) for part in parts):
+        return 3 if all(map(_has_content, parts)) else 0
+    if any(map(_is_of_model, parts)):
         return 2
-    return int(all(set(part) == {"type", "text"} and part["type"] == "text" for part in parts))
+    return int(all(map(_is_text, parts)))
 
 
-def _is_reasoning(part: Fields) -> bool:
-    return part["type"] == "reasoning" and "text" in part
+def _has_content(part: Fields) -> bool:
+    """True if a part has more than its type, which a custom block alone need not have."""
+    return part["type"] in ("custom", "text") or len(part) > 1
+
+
+def _is_of_model(part: Fields) -> bool:
+    """True for thinking, and for a part with a field that only model messages have."""
+    is_thinking = part["type"] == "reasoning" and "text" in part
+    return is_thinking or not _MODEL_MARKS.isdisjoint(part)
+
+
+def _is_text(part: Fields) -> bool:
+    """True for a text with nothing beside it."""
+    return part["type"] == "text" and set(part) == {"type", "text"}
 
 
 def row_votes(message: Any) -> int:
-    """Returns how surely a message is a row of Mastra's storage, as `ui_votes`."""
+    """Returns how likely a message is a row of Mastra's storage, from 0 to 3 as in `ui_votes`."""
     fields = if_object(message)
     content = if_object(fields.get("content"))
     has_role = fields.get("role") in (*_ROLES, "signal")
     # `True == 1` and `2.0 == 2` in Python, but neither is the number that Mastra writes.
     format_ = content.get("format")
     is_row = has_role and type(format_) is int and format_ == 2
-    return 3 if is_row and isinstance(content.get("parts", []), list) else 0
+    if is_row and isinstance(content.get("parts", []), list):
+        return 3
+    return 0
 
 
 def split_row_votes(message: Any) -> int:
-    """Returns how surely a message is a row of Mastra's first versions, as `ui_votes`."""
+    """Returns how likely a message is a row of Mastra's first versions, from 0 to 3 as in
+    `ui_votes`."""
     fields = if_object(message)
     has_role = fields.get("role") in (*_ROLES, "tool", "signal")
     if not has_role or not isinstance(fields.get("content"), str | list) or "parts" in fields:
@@ -160,4 +185,6 @@ def split_row_votes(message: Any) -> int:
     is_placed = "threadId" in fields or "resourceId" in fields
     if is_typed and is_placed:
         return 3
-    return 2 if is_placed or (is_typed and "id" in fields) else 0
+    if is_placed or (is_typed and "id" in fields):
+        return 2
+    return 0

@@ -22,16 +22,15 @@ from dragoman.wires.ai_sdk_messages.own import OWN, Part, Parts, flags
 __all__ = ["EMPTY", "JOINED", "ONE_STEP", "Expected", "extras_of", "with_extras"]
 
 JOINED = "joined"
-"""Key of what a message of the user's has with results before it, which are of the same message."""
+"""Key of a user message that also has the results before it."""
 ONE_STEP = "one_step"
-"""Key of what a dialect would read as several steps, although the model said it in one message:
-words behind an answered call."""
+"""Key of a message with words behind an answered call, which a dialect would read as two steps."""
 EMPTY = "empty"
-"""Key of what says nothing, and has a part since each message must have one."""
+"""Key of a message without content, which has a part only because each message must have one."""
 
 
 class _Extra(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is said of one message; what is not said stays as it is."""
+    """What is carried for one message. A field that is not set changes nothing."""
 
     id: str | msgspec.UnsetType | None = msgspec.UNSET
     turn: str | msgspec.UnsetType | None = msgspec.UNSET
@@ -44,7 +43,7 @@ class _Extra(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Expected(NamedTuple):
-    """What a message is read with where nothing more is said."""
+    """What a reader gives a message for which nothing is carried."""
 
     id: str | None
     """`Message.id`."""
@@ -64,16 +63,16 @@ def extras_of(
     metadata: bool = False,
     time: bool = True,
 ) -> Part:
-    """Returns what the messages of a turn have beyond what is read without it.
+    """Returns what to carry for the messages of a turn: everything that a reader would miss.
 
     Args:
-        messages: of the turn.
-        expected: of each, what is read without it.
-        joined: the first is one with the results before it.
-        empty: it has a part that says nothing.
+        messages: the messages of the turn.
+        expected: what a reader gives each of them.
+        joined: True if the first one also has the results before it.
+        empty: True if it has a part that says nothing.
         one_step: see `ONE_STEP`.
-        metadata: the application's metadata of the first message is among it.
-        time: the time of the first message is among it.
+        metadata: True to include the application's metadata of the first message.
+        time: True to include the time of the first message.
     """
     first = messages[0]
     # A turn that all messages have is said once, for the whole.
@@ -90,18 +89,16 @@ def extras_of(
     # go.
     while extras and not extras[-1]:
         extras.pop()
-    extras_said: Part = {}
-    if joined or empty or one_step:
-        extras_said = flags(joined=joined, empty=empty, one_step=one_step)
+    carried = flags(joined=joined, empty=empty, one_step=one_step)
     if shares_turn:
-        extras_said["turn"] = first.turn
+        carried["turn"] = first.turn
     if extras:
-        extras_said["messages"] = extras
-    return extras_said
+        carried["messages"] = extras
+    return carried
 
 
 def _extra_of(message: Message, usual: Expected, *, has_turn: bool) -> Part:
-    """What one message has beyond what is read without it."""
+    """Returns what to carry for one message. `has_turn` includes its turn."""
     extra: Part = {}
     if message.id != usual.id:
         extra["id"] = message.id
@@ -123,18 +120,17 @@ def _extra_of(message: Message, usual: Expected, *, has_turn: bool) -> Part:
 
 
 def with_extras(messages: Sequence[Message], extras: Any) -> list[Message] | None:
-    """Returns messages with what `extras_of` said of them, or None for what it would not say."""
-    extras_said = if_object(extras)
-    listed = if_list(extras_said.get("messages"))
-    if (
-        not extras_said
-        or len(listed) > len(messages)
-        or not isinstance(extras_said.get("turn"), str | None)
-    ):
+    """Returns messages with what `extras_of` carried for them, or None if it cannot have written
+    that."""
+    carried = if_object(extras)
+    listed = if_list(carried.get("messages"))
+    if not carried or len(listed) > len(messages):
+        return None
+    if not isinstance(carried.get("turn"), str | None):
         return None
     changed = list(messages)
-    if "turn" in extras_said:
-        changed = [message.replace(turn=extras_said["turn"]) for message in messages]
+    if "turn" in carried:
+        changed = [message.replace(turn=carried["turn"]) for message in messages]
     for index, fields in enumerate(listed):
         try:
             extra = msgspec.convert(fields, _Extra)
@@ -149,6 +145,7 @@ def with_extras(messages: Sequence[Message], extras: Any) -> list[Message] | Non
 
 
 def _apply(message: Message, extra: _Extra) -> Message:
+    """Returns a message with what is carried for it."""
     changes = {
         name: value
         for name, value in msgspec.structs.asdict(extra).items()
@@ -160,8 +157,8 @@ def _apply(message: Message, extra: _Extra) -> Message:
 
 
 def _has_given_origin(message: Message) -> bool:
-    """Whether its origin is what a caller gave as that of all messages that name none."""
-    given = OWN.notes(message.native).get("origin") if message.native else None
-    if given is None or message.origin is None:
+    """True if a message's origin is the one that the caller gave for all messages."""
+    if not message.native or message.origin is None:
         return False
-    return msgspec.to_builtins(message.origin) == given
+    noted_origin = OWN.notes(message.native).get("origin")
+    return noted_origin is not None and msgspec.to_builtins(message.origin) == noted_origin

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Collection
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -26,6 +26,7 @@ from dragoman.codec.media import (
 )
 from dragoman.content import guess_mime_type
 from dragoman.message import DataPart, FilePart, LinkPart, Native
+from dragoman.wires.ai_sdk_messages.byte_forms import decode_bytes, encode_bytes
 from dragoman.wires.ai_sdk_messages.metadata import find_carried_fields
 from dragoman.wires.ai_sdk_messages.own import MODEL, OWN, Fields, Part, present, restore, text_in
 from dragoman.wires.ai_sdk_messages.reading import (
@@ -62,10 +63,9 @@ _HOLDERS = {
 }
 """Provider that holds a file → the wire that knows its ids."""
 _IDS = ("file-", "file_")
-"""How the ids of files begin that stand where a URL would."""
-_MAX_BYTES = 2**26
+"""Beginnings of file ids that are written in place of a URL."""
 _FORMS = {"numbers": "array", "bytes": "python"}
-"""Form of bytes → how model messages note it, where that is another word."""
+"""Form of bytes → its name in the notes of model messages, if that differs."""
 
 
 # UI messages
@@ -86,7 +86,7 @@ def load_file(part: Part, reading: Reading, where: str) -> None:
 
 
 def dump_file(piece: Media, dialect: MessageDialect) -> Part:
-    """Returns the part of a file in a UI message. The inverse of `load_file`."""
+    """Returns the UI message part of a file. The inverse of `load_file`."""
     unread, piece_kind = _unread(piece), "file"
     part: Part = {
         "type": "file",
@@ -105,7 +105,7 @@ def dump_file(piece: Media, dialect: MessageDialect) -> Part:
 
 
 def load_old_file(part: Part, reading: Reading, where: str) -> None:
-    """Reads a file of a UI message of ai 4: by its base64, or by its URL."""
+    """Reads a file of a UI message of ai 4: base64 or a URL."""
     reading.opens()
     dialect, text = reading.dialect, text_field(part, "data", where)
     piece = _load_carried_file(part, dialect)
@@ -117,8 +117,10 @@ def load_old_file(part: Part, reading: Reading, where: str) -> None:
 
 
 def dump_old_file(piece: Media, dialect: MessageDialect, is_model: bool) -> Part:
-    """Returns the part of a file in ai 4. The user's files are attachments, unless one was read as
-    a part. The inverse of `load_old_file`."""
+    """Returns a file in ai 4: an attachment for the user's, unless it was read from a part.
+
+    The inverse of `load_old_file`.
+    """
     form = OWN.form(piece.native)
     is_part = is_model or form.get("in") == dialect.name
     if form.get("as") == ATTACHMENT or not is_part:
@@ -127,6 +129,7 @@ def dump_old_file(piece: Media, dialect: MessageDialect, is_model: bool) -> Part
 
 
 def _old_part(piece: Media, dialect: MessageDialect) -> Part:
+    """Returns the part of a file in ai 4."""
     # A relative address that is base64 by chance would be read as data.
     unread = _unread(piece)
     if isinstance(piece, LinkPart) and decode_base64(piece.url) is not None:
@@ -135,7 +138,7 @@ def _old_part(piece: Media, dialect: MessageDialect) -> Part:
 
 
 def load_attachment(attachment: Any, reading: Reading, where: str) -> None:
-    """Reads one of the attachments of a message of ai 4."""
+    """Reads an attachment of a message of ai 4."""
     part, dialect = if_object(attachment), reading.dialect
     piece = _load_carried_file(part, dialect) or file_at(text_field(part, "url", where))
     piece = _with(piece, part.get("name"), part.get("contentType"))
@@ -153,7 +156,7 @@ def dump_attachment(piece: Media, dialect: MessageDialect) -> Part:
 
 
 def load_row_file(part: Part, reading: Reading, where: str) -> None:
-    """Reads a file of a row. One whose data nobody could read is a mark."""
+    """Reads a file of a Mastra row. Unreadable data becomes a mark."""
     dialect = reading.dialect
     piece, form = _row_data(part.get("data"), part.get(dialect.mime))
     if piece is None:
@@ -168,9 +171,10 @@ def load_row_file(part: Part, reading: Reading, where: str) -> None:
 
 
 def _row_data(data: Any, mime_type: Any) -> tuple[Media | None, Part]:
+    """Returns the file in a row's data and the note of its form, or None and no note."""
     type_ = if_text(mime_type)
     if not isinstance(data, str) or not _is_url(data):
-        read = _bytes_of(data)
+        read = decode_bytes(data)
         if read is not None:
             return DataPart(read[0], type_ or guess_mime_type("", read[0])), {"data": read[1]}
     if isinstance(data, str) and data:
@@ -190,7 +194,7 @@ def dump_row_file(piece: Media, dialect: MessageDialect) -> Part:
     form = OWN.form(piece.native).get("data")
     data = _url_of(piece)
     if isinstance(piece, DataPart) and form is not None:
-        data = _as_bytes(piece.data, form)
+        data = encode_bytes(piece.data, form)
     return _data_part(piece, data, dialect, unread)
 
 
@@ -207,6 +211,7 @@ def dump_row_attachment(piece: Media, dialect: MessageDialect) -> Part:
 
 
 def _attachment(piece: Media) -> Part:
+    """Returns the fields of an attachment."""
     return present(contentType=_type_of(piece), url=_url_of(piece), name=piece.name)
 
 
@@ -214,7 +219,7 @@ def _attachment(piece: Media) -> Part:
 
 
 def load_model_file(part: Part, reading: Reading, where: str) -> None:
-    """Reads a file, or an image, of a model message."""
+    """Reads a file or image of a model message."""
     is_image = part["type"] == "image"
     dialect, field = reading.dialect, "image" if is_image else "data"
     mime_type, data = part.get(dialect.mime), part.get(field)
@@ -238,8 +243,13 @@ def load_model_file(part: Part, reading: Reading, where: str) -> None:
 
 
 def dump_model_file(piece: Media, dialect: MessageDialect, version: str | None = None) -> Part:
-    """Returns the part of a file in a model message. The inverse of `load_model_file`. `version`:
-    release of the library that reads it."""
+    """Returns the part of a file in a model message. The inverse of `load_model_file`.
+
+    Args:
+        piece: the file.
+        dialect: table of the dialect.
+        version: release of the library that reads it; None for any.
+    """
     form = OWN.form(piece.native)
     if form.get("in", dialect.name) != dialect.name:
         form = {}
@@ -256,16 +266,18 @@ def dump_model_file(piece: Media, dialect: MessageDialect, version: str | None =
     is_image = _is_image(piece, dialect)
     if "type" in form:
         is_image = form["type"] == "image"
-    part: Part = {"type": "image", "image": data} if is_image else {"type": "file", "data": data}
+    part: Part = {"type": "file", "data": data}
+    if is_image:
+        part = {"type": "image", "image": data}
     part |= {**_name_field(piece), dialect.mime: _type_of(piece)}
     return finish(part, piece, piece_kind, dialect, unread)
 
 
 def _model_data(piece: Media, form: Fields) -> Any:
-    """What a model message has as the data of a file that is no reference."""
+    """Returns the data field for a file that is no reference."""
     tag, data = form.get("tag"), _base64_or_url(piece)
     if isinstance(piece, DataPart) and "bytes" in form:
-        data = _as_bytes(piece.data, form["bytes"])
+        data = encode_bytes(piece.data, form["bytes"])
     elif isinstance(piece, DataPart) and tag in ("data-url", "url"):
         data = dump_data_url(piece)
     if tag in ("data", "url"):
@@ -276,17 +288,19 @@ def _model_data(piece: Media, form: Fields) -> Any:
 def _reference_to(
     piece: Media, form: Fields, dialect: MessageDialect, version: str | None
 ) -> Part | None:
-    """The reference to a file that a provider holds; `None`: it is written by its id."""
+    """Returns the reference to a provider's file, or None if its bare id is written."""
     tag = form.get("tag")
     provider = _holder(piece)
     if provider is None or dialect.name != MODEL or not (version in (None, "v7") or tag):
         return None
     reference = {provider: _url_of(piece)}
-    return reference if tag == "plain" else {"type": "reference", "reference": reference}
+    if tag == "plain":
+        return reference
+    return {"type": "reference", "reference": reference}
 
 
 def _text_file(text: str, mime_type: Any, is_image: bool) -> Media:
-    """A file by a text: base64, a URL, a provider's id."""
+    """Returns the file for a text: base64, a URL or a provider's id."""
     data = decode_base64(text)
     if data is None:
         return file_at(text)
@@ -298,29 +312,38 @@ def _text_file(text: str, mime_type: Any, is_image: bool) -> Media:
 def _load_tagged_file(
     data: Any, mime_type: Any, is_image: bool
 ) -> tuple[Media | None, Native, Part]:
-    """A file that is no string: data or a URL with a tag, a reference, or bytes → it, its native,
-    and the note of its form."""
+    """Returns a file that is no string: tagged data or URL, a reference, or bytes.
+
+    The other values are its native fields, and the note of its form.
+    """
     fields = if_object(data)
-    tag = fields.get("type") if len(fields) == 2 else None
+    tag = None
+    if len(fields) == 2:
+        tag = fields.get("type")
     if (piece := _load_reference(fields, tag)) is not None:
-        form = "reference" if tag == "reference" else "plain"
+        form = "plain"
+        if tag == "reference":
+            form = "reference"
         return piece, piece.native, {"tag": form}
     text = text_in(fields, str(tag))
     if tag == "data" and text is not None:
         return _text_file(text, mime_type, is_image), None, {"tag": tag}
     if tag == "url" and text is not None:
         return load_url(text), None, {"tag": tag}
-    read = None if isinstance(data, str) else _bytes_of(data)
+    read = decode_bytes(data)
     if read is None:
         return None, None, {}
+    content, form = read
     if not isinstance(mime_type, str):
-        mime_type = guess_mime_type("", read[0])
-    return DataPart(read[0], mime_type), None, {"bytes": _FORMS.get(read[1], read[1])}
+        mime_type = guess_mime_type("", content)
+    return DataPart(content, mime_type), None, {"bytes": _FORMS.get(form, form)}
 
 
 def _load_reference(fields: Part, tag: Any) -> FilePart | None:
-    """A file by the id that a provider has for it; `None`: it is no such reference."""
-    reference = if_object(fields.get("reference")) if tag == "reference" else fields
+    """Returns the file that a reference names by a provider's id, or None if it is no reference."""
+    reference = fields
+    if tag == "reference":
+        reference = if_object(fields.get("reference"))
     if len(reference) != 1 or not all(isinstance(id_, str) for id_ in reference.values()):
         return None
     provider, id_ = next(iter(reference.items()))
@@ -328,7 +351,7 @@ def _load_reference(fields: Part, tag: Any) -> FilePart | None:
 
 
 def _is_image(piece: Media, dialect: MessageDialect) -> bool:
-    """Whether a file is a part `image`, as ai 4 has them."""
+    """True if a file becomes a part of type `image`, which only ai 4 has."""
     return dialect.name != MODEL and _type_of(piece).startswith("image/")
 
 
@@ -336,7 +359,7 @@ def _is_image(piece: Media, dialect: MessageDialect) -> bool:
 
 
 def file_at(url: str) -> Media:
-    """Returns what stands where a URL does: data, a provider's id of a file, or a URL."""
+    """Returns the file at a URL, which may also be data or a provider's id."""
     # OpenAI's ids stand where a URL would; a relative address may begin like one, but has a path.
     if url.startswith(_IDS) and "/" not in url and ":" not in url:
         return FilePart(url)
@@ -344,7 +367,8 @@ def file_at(url: str) -> Media:
 
 
 def _load_carried_file(part: Fields, dialect: MessageDialect) -> Media | None:
-    """A file that its URL alone does not tell as what it is."""
+    """Returns the file whose id or URL is carried, because its part alone would be read
+    otherwise."""
     fields = find_carried_fields(part, dialect.metadata)
     id_, url = text_in(fields, "id"), text_in(fields, "url")
     if id_ is not None:
@@ -353,7 +377,7 @@ def _load_carried_file(part: Fields, dialect: MessageDialect) -> Media | None:
 
 
 def _unread(piece: Media) -> Part:
-    """The fields of a file that are not read again from its URL and type."""
+    """Returns the fields of a file that a reader would miss from its URL and type."""
     if isinstance(piece, DataPart):
         return {}
     fields: Part = {}
@@ -366,14 +390,24 @@ def _unread(piece: Media) -> Part:
     return fields
 
 
-def _data_part(piece: Media, data: Any, dialect: MessageDialect, unread: Fields) -> Part:
-    """A part of ai 4 or a row with the data of a file."""
-    part: Part = {"type": "file", dialect.mime: _type_of(piece), "data": data, **_name_field(piece)}
+def _data_part(
+    piece: Media,
+    data: Any,
+    dialect: MessageDialect,
+    unread: Fields,
+) -> Part:
+    """Returns a part of ai 4 or of a row with a file's data."""
+    part: Part = {
+        "type": "file",
+        dialect.mime: _type_of(piece),
+        "data": data,
+        **_name_field(piece),
+    }
     return finish(part, piece, "file", dialect, unread)
 
 
 def _type_of(piece: Media) -> str:
-    """The type of a file, which no part is without."""
+    """Returns a file's media type, or the general one if it is unknown."""
     mime_type = piece.mime_type
     if not mime_type and isinstance(piece, LinkPart):
         mime_type = guess_media_type(piece.url)
@@ -381,19 +415,23 @@ def _type_of(piece: Media) -> str:
 
 
 def _url_of(piece: Media) -> str:
-    """What stands where a URL does. The inverse of `file_at`."""
+    """Returns a file as a URL: its data, address or id. The inverse of `file_at`."""
     if isinstance(piece, DataPart):
         return dump_data_url(piece)
-    return piece.url if isinstance(piece, LinkPart) else piece.id
+    if isinstance(piece, LinkPart):
+        return piece.url
+    return piece.id
 
 
 def _base64_or_url(piece: Media) -> str:
-    return b64encode(piece.data).decode() if isinstance(piece, DataPart) else _url_of(piece)
+    """Returns a file's bytes as base64, or its URL."""
+    if isinstance(piece, DataPart):
+        return b64encode(piece.data).decode()
+    return _url_of(piece)
 
 
 def _holder(piece: Media) -> str | None:
-    """The provider that holds a file, by the family's name; `None`: it is not known, or none
-    does."""
+    """Returns the family's name of the provider that holds a file, or None."""
     wires: Collection[str] = ()
     if isinstance(piece, FilePart):
         wires = piece.native or ()
@@ -401,23 +439,25 @@ def _holder(piece: Media) -> str | None:
 
 
 def _mark_holder(provider: str) -> Part | None:
-    """The mark that the wire of a provider knows a file's id."""
+    """Returns native fields that mark a file's id as one of this provider."""
     if provider not in _HOLDERS:
         return None
     return {_HOLDERS[provider]: {}}
 
 
 def _name_field(piece: Media) -> Part:
+    """Returns the field with a file's name, if it has one."""
     return present(filename=piece.name)
 
 
 def _describe(piece: Media, part: Fields, dialect: MessageDialect) -> Media:
-    """A file with the name and the type that its part says."""
+    """Returns a file with the name and type of its part."""
     return _with(piece, part.get("filename"), part.get(dialect.mime))
 
 
 def _with(piece: Media, name: Any, mime_type: Any) -> Media:
-    """A file with a name and a type, where these are some. What data is, is said by the data."""
+    """Returns a file with a name and a type, if these are texts. The bytes of data tell their own
+    type."""
     if isinstance(name, str):
         piece = msgspec.structs.replace(piece, name=name)
     if isinstance(piece, DataPart) or not isinstance(mime_type, str):
@@ -426,37 +466,5 @@ def _with(piece: Media, name: Any, mime_type: Any) -> Media:
 
 
 def _is_url(data: str) -> bool:
-    """Whether a text is a URL, a data URL or a provider's id rather than base64."""
+    """True if a text is a URL, a data URL or a provider's id instead of base64."""
     return ":" in data[:12] or data.startswith(("//", "file-", "file_", "./", "../"))
-
-
-def _bytes_of(value: Any) -> tuple[bytes, str] | None:
-    """Bytes as JSON has them, and in which form: base64, Node's `Buffer`, an object of numbers, as
-    a `Uint8Array` is. `None`: they are none."""
-    if isinstance(value, bytes):
-        return value, "bytes"
-    if isinstance(value, str):
-        data = decode_base64(value)
-        return None if data is None else (data, "base64")
-    numbers, form = _numbers_of(if_object(value))
-    is_bytes = all(type(number) is int and 0 <= number < 256 for number in numbers)
-    return (bytes(numbers), form) if form and is_bytes and len(numbers) <= _MAX_BYTES else None
-
-
-def _numbers_of(fields: Part) -> tuple[list[Any], str]:
-    """The numbers that JSON has for bytes, and its form; empty: it has none."""
-    listed = fields.get("data")
-    if isinstance(listed, list) and len(fields) == 2 and fields.get("type") == "Buffer":
-        return cast("list[Any]", listed), "buffer"
-    if fields and all(key == str(index) for index, key in enumerate(fields)):
-        return list(fields.values()), "numbers"
-    return [], ""
-
-
-def _as_bytes(data: bytes, form: Any) -> Any:
-    """Bytes in a form that `_bytes_of` tells, or that model messages note."""
-    if form == "buffer":
-        return {"type": "Buffer", "data": list(data)}
-    if form in ("numbers", "array"):
-        return {str(index): number for index, number in enumerate(data)}
-    return b64encode(data).decode() if form == "base64" else data

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import drop_empty, if_object, read_extra_fields
+from dragoman.codec.json_values import drop_empty, if_object, pick, read_extra_fields
 from dragoman.message import ToolCallPart, ToolResultPart
 from dragoman.wires.ai_sdk_messages.metadata import metadata_of
 from dragoman.wires.ai_sdk_messages.own import (
@@ -24,7 +24,6 @@ from dragoman.wires.ai_sdk_messages.own import (
     Nesting,
     Part,
     flags,
-    pick,
     present,
     restore,
 )
@@ -73,7 +72,7 @@ _STATES = {
     "output-error": "output-error",
     "output-denied": "output-denied",
 }
-"""State → that of UI messages of ai 5 and later."""
+"""State → the state that UI messages of ai 5 and later have for it."""
 
 
 # UI messages of ai 4
@@ -85,14 +84,13 @@ _OLD = Nesting(
     outer="",
 )
 _OLD_STATES = ("partial-call", "call", "result", "approval-requested", "approval-responded")
-"""Of ai 4. The last two are Mastra's, which writes its lists for ai 4 so: calls that wait for
-somebody."""
+"""States of ai 4. Only Mastra writes the last two, for calls that wait for a person."""
 _OLD_USUAL = frozenset(["state", "step", "toolCallId", "toolName", "args", "result"])
 _OLD_OF_RESULT = ("state", "result")
 
 
 class _Carried(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What an invocation of ai 4 has no field for, of a result."""
+    """The fields of a tool result that an invocation of ai 4 has no field for."""
 
     is_error: bool | msgspec.UnsetType = msgspec.UNSET
     denied: bool | msgspec.UnsetType = msgspec.UNSET
@@ -102,7 +100,7 @@ class _Carried(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load_old_invocation(part: Part, reading: Reading, where: str) -> None:
-    """Reads a call of a UI message of ai 4, with its result where it has one."""
+    """Reads a call of a UI message of ai 4, and its result."""
     inner = if_object(part.get(_HOLDER))
     id_, name, state = _identity(inner, f"{where}.{_HOLDER}", _OLD_STATES)
     reading.opens(says=False)
@@ -123,13 +121,13 @@ def load_old_invocation(part: Part, reading: Reading, where: str) -> None:
     if not answered:
         return
     result = ToolResultPart(id_, name, as_result(inner.get("result"), V4))
-    tail = {key: inner[key] for key in _OLD_OF_RESULT if key in inner}
+    tail = pick(inner, _OLD_OF_RESULT)
     answer = reading.read(msgspec.structs.replace(result, **(changes or {})), tail, _old_result)
     reading.answer(answer, answer.run_by)
 
 
 def _is_usual(inner: Part, number: int) -> bool:
-    """Whether an answered call has nothing beside what is written for every one. `number`: of its
+    """True if an answered call has only the fields that every one has. `number` is that of its
     step."""
     step = inner.get("step")
     is_numbered = type(step) is int and step == number
@@ -137,7 +135,7 @@ def _is_usual(inner: Part, number: int) -> bool:
 
 
 def _changes_of(carried: Any) -> Part | None:
-    """What was carried of a result, or None where it was written by somebody else."""
+    """Returns the carried fields of a result, or None if dragoman did not write them."""
     try:
         changes = msgspec.convert(carried, _Carried)
     except ValueError:  # half a character of UTF-16 is no ValidationError
@@ -146,15 +144,31 @@ def _changes_of(carried: Any) -> Part | None:
     return {key: value for key, value in fields.items() if value is not msgspec.UNSET}
 
 
-def dump_old_call(call: ToolCallPart, dialect: MessageDialect, answered: bool, step: int) -> Part:
-    """Returns the part of a call in ai 4, to which `add_old_result` adds where it is `answered`.
-    `step`: its number."""
+def dump_old_call(
+    call: ToolCallPart,
+    dialect: MessageDialect,
+    answered: bool,
+    step: int,
+) -> Part:
+    """Returns the part of a call in ai 4. `add_old_result` adds its result.
+
+    Args:
+        call: the call.
+        dialect: table of the dialect.
+        answered: True if a result will be added.
+        step: number of its step, from 0.
+    """
     outer, inner = _OLD.nest(_old_fields(call, dialect, answered, step))
     return {**outer, _HOLDER: inner}
 
 
-def _old_fields(call: ToolCallPart, dialect: MessageDialect, answered: bool, step: int) -> Part:
-    """The fields of a call and of the part around it as one object."""
+def _old_fields(
+    call: ToolCallPart,
+    dialect: MessageDialect,
+    answered: bool,
+    step: int,
+) -> Part:
+    """Returns the fields of a call and of the part around it as one object."""
     is_cut = call.state == "cut"
     inner: Part = {"toolCallId": call.id, "toolName": call.name, "step": step}
     if not answered:
@@ -171,7 +185,7 @@ def _old_fields(call: ToolCallPart, dialect: MessageDialect, answered: bool, ste
 def add_old_result(
     part: Part, result: ToolResultPart, call: ToolCallPart, dialect: MessageDialect
 ) -> Part:
-    """Returns the part of a call in ai 4, with its result."""
+    """Returns the part of a call in ai 4 with its result."""
     fields = restore(result.native, _old_result(result, dialect), dialect.name)
     both = {**part, _HOLDER: {**part[_HOLDER], **fields}}
     carried = {
@@ -181,10 +195,13 @@ def add_old_result(
         **unread_result(result, msgspec.structs.replace(call, run_by="agent")),
     }
     carried = {key: value for key, value in carried.items() if value not in (None, False)}
-    return _with_result(both, carried) if carried else both
+    if carried:
+        return _with_result(both, carried)
+    return both
 
 
 def _old_result(result: ToolResultPart, _: MessageDialect) -> Part:
+    """Returns the fields of a result in ai 4."""
     return {"state": "result", "result": plain_output(result, V4)}
 
 
@@ -203,7 +220,7 @@ _SHARED = ("approval", "title")
 
 
 def load_row_invocation(part: Part, reading: Reading, where: str) -> None:
-    """Reads a call of a row, with its result where it has one."""
+    """Reads a call of a row, and its result."""
     inner = part.get(_HOLDER)
     if len(part) == 2 and _load_plain(if_object(inner), reading):
         return
@@ -214,7 +231,8 @@ def load_row_invocation(part: Part, reading: Reading, where: str) -> None:
 
 
 def _load_plain(inner: Part, reading: Reading) -> bool:
-    """Reads a call that was answered and has nothing beside it; whether it is one."""
+    """Reads an answered call without further fields. Returns False, and reads nothing, for any
+    other."""
     if len(inner) != 5 or inner.get("state") != "result" or "result" not in inner:
         return False
     id_, name, arguments = inner.get("toolCallId"), inner.get("toolName"), inner.get("args")
@@ -232,9 +250,22 @@ def _load_plain(inner: Part, reading: Reading) -> bool:
     return True
 
 
-def load_inner(inner: Part, part: Fields, reading: Reading, where: str, form: Fields = {}) -> None:
-    """Reads the object of a call and the part around it. `form`: what is noted of where it
-    stands."""
+def load_inner(
+    inner: Part,
+    part: Fields,
+    reading: Reading,
+    where: str,
+    form: Fields = {},
+) -> None:
+    """Reads a call from its inner object and the part around it.
+
+    Args:
+        inner: the inner object.
+        part: the part around it.
+        reading: takes the call and its result.
+        where: path for error messages.
+        form: note of where the call stands.
+    """
     id_, name, state = _identity(inner, where, _STATES)
     fields = _ROW.flatten(read_extra_fields(part, "type"), inner)
     answered = state in _ANSWERED or ("result" in inner and state == _RESPONDED)
@@ -242,7 +273,9 @@ def load_inner(inner: Part, part: Fields, reading: Reading, where: str, form: Fi
     if answered:
         fields, carried = _pop_result(fields)
         form = {**form, **present(answered=state if state == _RESPONDED else None)}
-    head = read_extra_fields(fields, *_ROW_OF_RESULT) if answered else fields
+    head = fields
+    if answered:
+        head = read_extra_fields(fields, *_ROW_OF_RESULT)
     run_by = runner_of(part)
     call, noted = _load_arguments(ToolCallPart(id_, name, run_by=run_by), inner, state, reading)
     reading.opens(says=False)
@@ -260,7 +293,7 @@ def load_inner(inner: Part, part: Fields, reading: Reading, where: str, form: Fi
 def _load_answer(
     inner: Part, tail: Part, call: ToolCallPart, state: str, reading: Reading, where: str
 ) -> Any:
-    """The result of a call. `tail`: those of the fields that are the result's."""
+    """Returns the result of a call. `tail` has those of its fields that belong to the result."""
     result = load_failure(inner, call, state, where)
     if result is None:
         value, is_error = as_result(inner.get("result")), inner.get("isError") is True
@@ -275,7 +308,10 @@ def _load_answer(
 def _load_arguments(
     call: ToolCallPart, inner: Fields, state: str, reading: Reading
 ) -> tuple[ToolCallPart, Part]:
-    """A call with its arguments, which a later part with its result may leave out."""
+    """Returns a call with its arguments, and the note of their form.
+
+    A later part with the result may leave the arguments out.
+    """
     read, form = _read_arguments(call, inner, state)
     key = call.id, call.name
     if read.arguments and state in _ANSWERED:
@@ -291,6 +327,7 @@ def _load_arguments(
 def _read_arguments(
     call: ToolCallPart, inner: Fields, state: str | None
 ) -> tuple[ToolCallPart, Part]:
+    """Returns a call with the arguments in its part, and the note of their form."""
     raw = inner.get("rawInput")
     if isinstance(raw, str) and not inner.get("args") and state != "partial-call":
         return load_input(call, {"rawInput": raw}, None)
@@ -298,14 +335,14 @@ def _read_arguments(
 
 
 def dump_row_call(call: ToolCallPart, dialect: MessageDialect, answered: bool) -> Part:
-    """Returns the part of a call in a row, to which `add_row_result` adds where it is
-    `answered`."""
+    """Returns the part of a call in a row. `add_row_result` adds the result of an `answered`
+    one."""
     outer, inner = _ROW.nest(_row_fields(call, dialect, answered))
     return {"type": INVOCATION, _HOLDER: inner, **outer}
 
 
 def _row_fields(call: ToolCallPart, dialect: MessageDialect, answered: bool) -> Part:
-    """The fields of a call without its result, and of the part around it."""
+    """Returns the fields of a call without its result, and of the part around it, as one object."""
     fields: Part = {"toolCallId": call.id, "toolName": call.name, "args": {}}
     if not answered:
         fields["state"] = open_state(call, "partial-call", "call")
@@ -324,7 +361,7 @@ def _row_fields(call: ToolCallPart, dialect: MessageDialect, answered: bool) -> 
 def add_row_result(
     part: Part, result: ToolResultPart, call: ToolCallPart, dialect: MessageDialect
 ) -> Part:
-    """Returns the part of a call in a row, with its result."""
+    """Returns the part of a call in a row with its result."""
     fields = _row_result(result, dialect, call)
     carried = fields.pop(_RESULT_KEY, None)
     is_responded = OWN.form(call.native).get("answered") == _RESPONDED
@@ -336,11 +373,13 @@ def add_row_result(
     if result.denied and "approval" not in inner:
         inner["approval"] = refusal(call.id, denial_reason(result))
     both = {**part, **outer, _HOLDER: inner}
-    return _with_result(both, carried) if carried else both
+    if carried:
+        return _with_result(both, carried)
+    return both
 
 
 def _row_result(result: ToolResultPart, dialect: MessageDialect, call: ToolCallPart) -> Part:
-    """The fields of a result, beside those of its call."""
+    """Returns the fields of a result beside those of its call."""
     fields: Part = {"state": "result", "result": plain_output(result)}
     unread: Part = {}
     if result.is_error and not result.denied and OWN.form(result.native).get("isError") is True:
@@ -357,7 +396,11 @@ def _row_result(result: ToolResultPart, dialect: MessageDialect, call: ToolCallP
 def _identity(
     inner: Part, where: str, states: Mapping[str, str] | tuple[str, ...]
 ) -> tuple[str, str, str]:
-    """The id, the tool and the state of a call."""
+    """Returns the id, tool and state of a call.
+
+    Raises:
+        HistoryError: one of them is missing or unknown.
+    """
     id_, name, state = inner.get("toolCallId"), inner.get("toolName"), inner.get("state")
     if type(id_) is not str or type(name) is not str:
         fault(f"{where} must have the strings toolCallId and toolName")
@@ -367,7 +410,7 @@ def _identity(
 
 
 def _pop_result(fields: Part) -> tuple[Part, Any]:
-    """The fields of a part without what our key says of its result, and that; `None`: nothing."""
+    """Returns a part's fields without what they carry of its result, and that or None."""
     metadata = if_object(fields.get(_KEY))
     extras = if_object(metadata.get(OURS))
     if extras.get("result") is None:
@@ -378,6 +421,6 @@ def _pop_result(fields: Part) -> tuple[Part, Any]:
 
 
 def _with_result(part: Part, carried: Part) -> Part:
-    """The inverse of `_pop_result`."""
+    """Returns a part that carries fields of its result. The inverse of `_pop_result`."""
     metadata = if_object(part.get(_KEY))
     return {**part, _KEY: {**metadata, OURS: {**if_object(metadata.get(OURS)), "result": carried}}}

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from dragoman.codec.json_values import if_object, if_text, read_extra_fields
+from dragoman.codec.json_values import if_object, if_text, pick, read_extra_fields
 from dragoman.message import MarkPart, ProviderPart
-from dragoman.wires.ai_sdk_messages.own import OLD, OWN, UI, Fields, Part, pick
+from dragoman.wires.ai_sdk_messages.own import OLD, OWN, UI, Fields, Part
 from dragoman.wires.ai_sdk_messages.reading import IMPLIED, STEP, MessageDialect, Reading, load_mark
 
 __all__ = ["dump_mark", "dump_old_mark", "load_source"]
@@ -17,7 +17,7 @@ _ABOUT = ("title", "providerMetadata")
 
 
 def load_source(part: Part, reading: Reading, where: str) -> None:
-    """Reads a source of ai 4: the mark that ai 5 has of it."""
+    """Reads a source of ai 4 as the mark that ai 5 has for it."""
     source = if_object(part.get("source"))
     is_url = source.get("sourceType") == "url" and {"id", "url"} <= source.keys()
     fields = read_extra_fields(source, "sourceType")
@@ -29,10 +29,12 @@ def load_source(part: Part, reading: Reading, where: str) -> None:
 
 
 def dump_mark(mark: MarkPart | ProviderPart, dialect: MessageDialect) -> Part:
-    """Returns the part of a mark, empty where the dialect has none for it."""
+    """Returns the part of a mark, or an empty object if the dialect has none."""
     name = dialect.name
     fields, form = OWN.fields(mark.native), OWN.form(mark.native)
-    read_in = form.get("in", UI) if mark.native else name
+    read_in = name
+    if mark.native:
+        read_in = form.get("in", UI)
     whole = {"type": mark.kind, **fields}
     if name in OLD and form.get(IMPLIED):
         return {}
@@ -49,8 +51,7 @@ def dump_mark(mark: MarkPart | ProviderPart, dialect: MessageDialect) -> Part:
 
 
 def dump_old_mark(mark: MarkPart | ProviderPart, dialect: MessageDialect) -> Part:
-    """Returns the part of a mark in a UI message of ai 4, which is as it was but for a source and a
-    step that nobody wrote."""
+    """Returns the part of a mark in a UI message of ai 4. A step that nobody wrote has none."""
     fields, form = OWN.fields(mark.native), OWN.form(mark.native)
     if form.get(IMPLIED):
         return {}
@@ -61,28 +62,41 @@ def dump_old_mark(mark: MarkPart | ProviderPart, dialect: MessageDialect) -> Par
 
 
 def _to_source(fields: Fields) -> Part:
+    """Returns a source of ai 5 as ai 4 writes it."""
     if not isinstance(fields.get("url"), str):
         return {}
     about = pick(fields, _ABOUT)
-    source = {"sourceType": "url", "id": fields.get("sourceId", ""), "url": fields["url"], **about}
+    source = {
+        "sourceType": "url",
+        "id": fields.get("sourceId", ""),
+        "url": fields["url"],
+        **about,
+    }
     return {"type": "source", "source": source}
 
 
 def _from_source(fields: Fields) -> Part:
+    """Returns a source of ai 4 as ai 5 writes it."""
     source = if_object(fields.get("source"))
     if not isinstance(source.get("url"), str):
         return {}
     about = pick(source, _ABOUT)
     id_ = if_text(source.get("id"))
-    return {"type": "source-url", "sourceId": id_, "url": source["url"], **about}
+    return {
+        "type": "source-url",
+        "sourceId": id_,
+        "url": source["url"],
+        **about,
+    }
 
 
 def _copy_document(fields: Fields) -> Part:
+    """Returns a source document, which both write alike except for its time."""
     return {"type": "source-document", **read_extra_fields(fields, "createdAt")}
 
 
 _Change = Callable[[Fields], Part]
 _TO_OLD: Mapping[str, _Change] = {"source-url": _to_source, "source-document": _copy_document}
-"""Kind of a mark of UI messages of ai 5 and later → its part in ai 4 and Mastra's."""
+"""Kind of a mark of ai 5 and later → a function that writes its part for ai 4 and Mastra."""
 _FROM_OLD: Mapping[str, _Change] = {"source": _from_source, "source-document": _copy_document}
-"""Kind of a mark of ai 4 and Mastra's → its part in UI messages of ai 5 and later."""
+"""Kind of a mark of ai 4 and Mastra → a function that writes its part for ai 5 and later."""

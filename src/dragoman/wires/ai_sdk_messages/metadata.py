@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from dragoman.codec.json_values import drop_empty, if_list, if_object
+from dragoman.codec.json_values import drop_empty, if_list, if_object, read_extra_fields
 from dragoman.codec.native import WireNative
 from dragoman.message import (
     NOTES,
@@ -64,18 +64,20 @@ _PROVIDERS = {
     "togetherai": "together",
     "bedrock": "bedrock",
 }
-"""Key of the metadata → our name of the provider."""
+"""Key of the metadata → dragoman's name of the provider."""
 _ITEMS = {"openai": "openai-responses", "azure": "azure-responses"}
-"""Key of the metadata → the provider's name where it speaks of items, which only the Responses API
+"""Key of the metadata → the provider's name if it names an item, which only the Responses API
 has."""
 _UNMARKED = ("message", "reference")
-"""Kinds of which it does not matter that they came through a wire that noted nothing else."""
+"""Kinds for which an empty native mapping means nothing."""
 _SIGNED = frozenset(["text", "reasoning", "tool"])
 """Kinds of pieces that Gemini signs."""
 _OF_ITEMS = _SIGNED
-"""Kinds of pieces that are items of OpenAI's."""
+"""Kinds of pieces that are OpenAI items."""
+_ITEM_FIELDS = {"reasoning": ("id", "encrypted_content"), "tool": ("id",)}
+"""Kind of a piece → native fields of an OpenAI item that the metadata says."""
 _OTHER_KEYS = ("vertex", "azure")
-"""Keys of the metadata that mean the same as another."""
+"""Keys of the metadata that mean the same as another key."""
 _METADATA = (
     "providerMetadata",
     "callProviderMetadata",
@@ -89,27 +91,32 @@ _CARRIED: Mapping[type[Content], frozenset[str]] = {
     ToolCallPart: frozenset(["run_by", "raw", "state", "arguments"]),
     ToolResultPart: frozenset(["name", "result", "is_error", "is_content", "run_by", "denied"]),
 }
-"""Type of a piece → its fields that may be carried."""
+"""Type of a piece → the fields that may be carried for it."""
 
 
 class Lifted(NamedTuple):
-    """What the metadata of a piece says."""
+    """What the metadata of a part says."""
 
     native: Part
-    """Fields of the wires of providers."""
+    """Native fields, by wire."""
     unknown: Part
-    """The metadata that no wire has."""
+    """Metadata that no wire has."""
     form: Part
-    """Which key it was under, where that is not the usual one."""
+    """Usual key → the key that was used."""
     provider: str | None
-    """Who answered, by our name."""
+    """Dragoman's name of the provider that answered."""
     ours: Any
-    """What is under our own key; `None`: nothing."""
+    """What dragoman carries, or None."""
 
 
 def lift(piece_kind: str, metadata: Fields) -> Lifted:
-    """Returns what the metadata of a piece says. `piece_kind`: `text`, `reasoning`, `tool`, `file`,
-    `result`; empty for a piece that no provider signs."""
+    """Returns what the metadata of a part says.
+
+    Args:
+        piece_kind: `text`, `reasoning`, `tool`, `file` or `result`. Empty if no provider signs the
+            piece.
+        metadata: the metadata.
+    """
     native: Part = {}
     unknown: Part = {}
     form: Part = {}
@@ -137,7 +144,7 @@ def lift(piece_kind: str, metadata: Fields) -> Lifted:
 
 
 def _lift_anthropic(piece_kind: str, fields: Part) -> Part:
-    """Native of Anthropic's wire, taken out of `fields`."""
+    """Moves Anthropic's native fields out of `fields` and returns them."""
     wire_fields: Part = {}
     if piece_kind != "reasoning":
         if isinstance(fields.get("cacheControl"), dict):
@@ -150,29 +157,38 @@ def _lift_anthropic(piece_kind: str, fields: Part) -> Part:
 
 
 def _lift_google(piece_kind: str, fields: Part) -> Fields:
-    """Native of Gemini's wire, taken out of `fields`."""
+    """Moves Gemini's native fields out of `fields` and returns them."""
     if piece_kind not in _SIGNED or not isinstance(fields.get("thoughtSignature"), str):
         return {}
     return _GOOGLE.note({"thoughtSignature": fields.pop("thoughtSignature")}) or {}
 
 
 def _lift_item(piece_kind: str, fields: Part) -> Fields:
-    """Native of the Responses API, taken out of `fields`, which speak of one of its items."""
-    id_, content = text_in(fields, "itemId"), fields.get("reasoningEncryptedContent", 0)
-    is_thinking = piece_kind == "reasoning" and isinstance(content, str | None)
-    if id_ is None or not (is_thinking or piece_kind in ("text", "tool")):
+    """Moves native fields of the Responses API, about one of its items, out of `fields` and returns
+    them."""
+    id_ = text_in(fields, "itemId")
+    if id_ is None:
+        return {}
+    native: Native = None
+    if piece_kind == "reasoning":
+        # The field is there also where it is null; 0 stands for its absence.
+        content = fields.get("reasoningEncryptedContent", 0)
+        if not isinstance(content, str | None):
+            return {}
+        del fields["reasoningEncryptedContent"]
+        native = RESPONSES.note(present(id=id_, encrypted_content=content or None))
+    elif piece_kind == "tool":
+        native = RESPONSES.note({"id": id_})
+    elif piece_kind == "text":
+        item = {"type": "message", "id": id_, "status": "completed"}
+        if (phase := text_in(fields, "phase")) is not None:
+            item["phase"] = phase
+            del fields["phase"]
+        native = RESPONSES.with_notes(None, item=item)
+    else:
         return {}
     del fields["itemId"]
-    if is_thinking:
-        del fields["reasoningEncryptedContent"]
-        return RESPONSES.note(present(id=id_, encrypted_content=content or None)) or {}
-    if piece_kind == "tool":
-        return RESPONSES.note({"id": id_}) or {}
-    item = {"type": "message", "id": id_, "status": "completed"}
-    item |= present(phase=text_in(fields, "phase"))
-    if "phase" in item:
-        del fields["phase"]
-    return RESPONSES.with_notes(None, item=item) or {}
+    return native or {}
 
 
 _LIFTS = {
@@ -182,24 +198,34 @@ _LIFTS = {
     "openai": ("openai_responses", "openai", _lift_item),
     "azure": ("openai_responses", "openai", _lift_item),
 }
-"""Key of the metadata → the wire that has what it says, the usual key for that, and what reads
-it."""
+"""Key of the metadata → its wire, the usual key for it, and the function that reads it."""
 
 
 def metadata_of(piece_kind: str, native: Native, fields: Fields = {}) -> Part:
-    """Returns the metadata of a part that is written. `fields`: those of its piece that the part
-    cannot hold."""
+    """Returns the metadata for a part.
+
+    Args:
+        piece_kind: as in `lift`.
+        native: of the piece.
+        fields: those of the piece that the part cannot hold.
+    """
     if not native and not fields:
         return {}
-    metadata = _lower(piece_kind, native) if native else {}
-    carried = foreign(piece_kind, native) if native else {}
+    if native:
+        metadata = _lower(piece_kind, native)
+    else:
+        metadata = {}
+    if native:
+        carried = foreign(piece_kind, native)
+    else:
+        carried = {}
     if carried or fields:
         metadata[OURS] = drop_empty({"native": carried, "fields": dict(fields)})
     return metadata
 
 
 def _lower(piece_kind: str, native: Fields) -> Part:
-    """The metadata of a piece without our own key: the inverse of `lift`."""
+    """Returns the metadata for native fields, without dragoman's own key. The inverse of `lift`."""
     metadata = _lower_anthropic(piece_kind, if_object(native.get(ANTHROPIC)))
     signature = text_in(_GOOGLE.fields(native), "thoughtSignature")
     if signature is not None and piece_kind in _SIGNED:
@@ -214,12 +240,13 @@ def _lower(piece_kind: str, native: Fields) -> Part:
 
 
 def _key_of(usual: str, native: Native) -> str:
-    """The key under which the metadata was read, of those that mean the same."""
+    """Returns the key under which the metadata was read, or the usual one."""
     key = OWN.form(native).get(usual)
     return key if key in _OTHER_KEYS else usual
 
 
 def _lower_anthropic(piece_kind: str, fields: Fields) -> Part:
+    """Returns the metadata for Anthropic's native fields."""
     wire_fields: Part = {}
     if piece_kind != "reasoning":
         mark = fields.get("cache_control")
@@ -233,10 +260,13 @@ def _lower_anthropic(piece_kind: str, fields: Fields) -> Part:
 
 
 def _lower_item(piece_kind: str, native: Native) -> Part:
+    """Returns the metadata for native fields of an item of the Responses API."""
     if piece_kind == "text":
         item = if_object(RESPONSES.notes(native).get("item"))
         phase = present(phase=text_in(item, "phase"))
-        return {} if text_in(item, "id") is None else {"itemId": item["id"], **phase}
+        if text_in(item, "id") is None:
+            return {}
+        return {"itemId": item["id"], **phase}
     fields = RESPONSES.fields(native)
     id_ = text_in(fields, "id")
     if id_ is None or piece_kind not in _OF_ITEMS:
@@ -248,59 +278,60 @@ def _lower_item(piece_kind: str, native: Native) -> Part:
 
 
 def foreign(piece_kind: str, native: Native) -> Part:
-    """Returns the fields of other formats that the metadata of a piece does not say."""
+    """Returns the native fields of other wires that the metadata does not say."""
     carried: Part = {}
     for wire, fields in (native or {}).items():
         if wire == NAME or NOTES[0] in wire:
             continue
         wire_fields = if_object(fields)
+        lowered = _fields_in_metadata(piece_kind, wire, wire_fields)
         # An empty mapping says that the piece came through that wire, which decides whether its id
         # is known there.
         is_mark = not wire_fields and piece_kind not in _UNMARKED
-        if lowered := _fields_in_metadata(piece_kind, wire, wire_fields):
-            wire_fields = {key: wire_fields[key] for key in wire_fields if key not in lowered}
-        if wire_fields or is_mark:
-            carried[wire] = wire_fields
+        if (unsaid := read_extra_fields(wire_fields, *lowered)) or is_mark:
+            carried[wire] = unsaid
     return carried
 
 
 def _fields_in_metadata(piece_kind: str, wire: str, fields: Fields) -> tuple[str, ...]:
-    """The fields of a wire that the metadata of a piece says."""
+    """Returns the names of a wire's fields that the metadata says."""
     if wire == ANTHROPIC and piece_kind == "reasoning":
-        return ("signature", "type", "data") if fields.get("type") == REDACTED else ("signature",)
-    if wire == ANTHROPIC and isinstance(fields.get("cache_control"), dict):
-        return ("cache_control",)
-    if (
-        wire == "google"
-        and piece_kind in _SIGNED
-        and isinstance(fields.get("thoughtSignature"), str)
-    ):
-        return ("thoughtSignature",)
+        if fields.get("type") == REDACTED:
+            return ("signature", "type", "data")
+        return ("signature",)
+    if wire == ANTHROPIC:
+        is_said = isinstance(fields.get("cache_control"), dict)
+        return ("cache_control",) if is_said else ()
+    if wire == "google" and piece_kind in _SIGNED:
+        is_said = isinstance(fields.get("thoughtSignature"), str)
+        return ("thoughtSignature",) if is_said else ()
     if wire == "openai_responses" and isinstance(fields.get("id"), str):
-        return {"reasoning": ("id", "encrypted_content"), "tool": ("id",)}.get(piece_kind, ())
+        return _ITEM_FIELDS.get(piece_kind, ())
     return ()
 
 
 def provider_of(key: str, fields: Fields) -> str | None:
-    """Returns who wrote metadata under a key, or None for an unknown key and for a caller's
-    options."""
+    """Returns the provider that wrote metadata under a key, or None for an unknown key or a
+    caller's options."""
     # A mark for the cache is a caller's option for any model, and tells nothing about who answered.
     if not fields or (len(fields) == 1 and "cacheControl" in fields):
         return None
-    return _ITEMS[key] if key in _ITEMS and "itemId" in fields else _PROVIDERS.get(key)
+    if key in _ITEMS and "itemId" in fields:
+        return _ITEMS[key]
+    return _PROVIDERS.get(key)
 
 
 def origin_of(provider: str | None, usual: Origin | None) -> Origin | None:
-    """Returns where a model's message came from. `usual`: the origin of messages whose parts name
-    no provider."""
+    """Returns the origin of a model message. `usual` is that of messages whose parts name no
+    provider."""
     if provider is None or (usual is not None and usual.provider == provider):
         return usual
     return Origin(provider)
 
 
 def provider_in(part: Fields) -> str | None:
-    """Returns the provider that a written part names to its reader, by our name, or None. In ai 4
-    only Anthropic signs."""
+    """Returns the provider that a written part names to its reader, or None. In ai 4 only Anthropic
+    signs."""
     for key in _METADATA:
         for name, value in if_object(part.get(key)).items() if key in part else ():
             if name != OURS and (provider := provider_of(name, if_object(value))):
@@ -308,25 +339,26 @@ def provider_in(part: Fields) -> str | None:
     if part.get("type") not in ("reasoning", "redacted-reasoning"):
         return None
     signed = [part, *[if_object(detail) for detail in if_list(part.get("details"))]]
-    return ANTHROPIC if any(fields.keys() & {"signature", "data"} for fields in signed) else None
+    if any(fields.keys() & {"signature", "data"} for fields in signed):
+        return ANTHROPIC
+    return None
 
 
 def first_provider(parts: Iterable[Fields]) -> str | None:
-    """Returns the provider that the first part with a provider names, or None."""
+    """Returns the first provider that one of the parts names, or None."""
     named = (provider for part in parts if (provider := provider_in(part)))
     return next(named, None)
 
 
 def find_carried_fields(part: Fields, key: str) -> Part:
-    """Returns the fields of a piece that are carried in the metadata of its part. `key`: field of
-    the metadata."""
+    """Returns the carried fields of a part. `key` is the field of its metadata."""
     return if_object(if_object(if_object(part.get(key)).get(OURS)).get("fields"))
 
 
-def with_carried(piece: P, ours: Any) -> P:
-    """Returns a piece with what was carried of it, or the piece itself where `ours` was not written
-    for such a piece."""
-    carried = if_object(ours)
+def with_carried(piece: P, extras: Any) -> P:
+    """Returns a piece with what its part carries, or unchanged if dragoman cannot have written
+    that."""
+    carried = if_object(extras)
     native, fields = carried.get("native", {}), carried.get("fields", {})
     if not carried or not carried.keys() <= {"native", "fields"} or not is_native(native):
         return piece
@@ -337,18 +369,17 @@ def with_carried(piece: P, ours: Any) -> P:
     if isinstance(piece, ToolResultPart) and "result" in changes:
         result = as_result(changes.pop("result"))
         piece = msgspec.structs.replace(piece, result=result)
+    values = {**msgspec.structs.asdict(piece), **changes}
     # A client may have changed what it keeps for us: the types decide whether it still is such a
     # piece.
     try:
-        return msgspec.convert(
-            {**msgspec.structs.asdict(piece), **changes}, type(piece), from_attributes=True
-        )
+        return msgspec.convert(values, type(piece), from_attributes=True)
     except (msgspec.ValidationError, ValueError, TypeError):
         return piece
 
 
 def is_native(value: Any) -> bool:
-    """True for fields of other formats; false for their notes, which no client may write."""
+    """True for native fields of other formats without notes, which no client may write."""
     return isinstance(value, dict) and all(
         isinstance(fields, dict) and NOTES[0] not in wire and wire != NAME
         for wire, fields in if_object(value).items()

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from dragoman.codec.json_values import drop_empty, if_object, if_objects, if_text
+from dragoman.codec.json_values import drop_empty, if_object, if_objects, if_text, pick
 from dragoman.codec.media import Media
 from dragoman.message import MarkPart, Native, TextPart, ThinkingPart, ToolCallPart
 from dragoman.wires.ai_sdk_messages.files import load_row_attachment
@@ -34,27 +34,27 @@ __all__ = [
 ]
 
 _ALONE = "alone"
-"""Type of a part that is to stand in a field beside the parts, and the way of such a field."""
+"""Type of a part that goes into a field beside the parts, and the way of such a field."""
 _ATTACHED = "experimental_attachments"
 _KNOWN = ("result", "call", "partial-call")
-"""States of calls that are repeated as is usual."""
+"""States of calls that Mastra repeats."""
 
 
 class Contents(NamedTuple):
-    """What the parts of a message say, by the fields that say it again."""
+    """What the parts of a row say, grouped by the field that repeats it."""
 
     texts: list[str]
-    """Of its texts."""
+    """The texts."""
     thoughts: list[str]
-    """Of its thinking."""
+    """The texts of its thinking."""
     calls: Parts
-    """Its invocations."""
+    """The invocations."""
     files: list[Fields]
-    """Its files."""
+    """The files."""
 
 
 def contents_of(parts: Sequence[Fields]) -> Contents:
-    """Returns what parts say."""
+    """Returns what parts say, grouped by the field that repeats it."""
     contents = Contents([], [], [], [])
     for part in parts:
         type_ = part["type"]
@@ -70,19 +70,20 @@ def contents_of(parts: Sequence[Fields]) -> Contents:
 
 
 def _plain(call: Fields, state: str) -> Part:
-    """A call without what Mastra leaves out where it repeats it."""
+    """Returns a call as Mastra repeats it, which leaves fields out."""
     keys = ("args", "toolCallId", "toolName")
     if state == "result":
         keys = ("args", "result", "toolCallId", "toolName")
-    return {**{key: call[key] for key in keys if key in call}, "state": state}
+    return {**pick(call, keys), "state": state}
 
 
 def _usual_calls(contents: Contents) -> Parts:
+    """Returns the calls as Mastra repeats them: those in a usual state."""
     return [_plain(call, call["state"]) for call in contents.calls if call.get("state") in _KNOWN]
 
 
 def _open_calls(contents: Contents) -> Parts:
-    """Calls that failed or were refused count as open."""
+    """Returns the calls, where those that failed or were denied count as open."""
     is_result = [call.get("state") == "result" for call in contents.calls]
     states = ["result" if has_result else "call" for has_result in is_result]
     return [_plain(call, state) for call, state in zip(contents.calls, states, strict=True)]
@@ -115,13 +116,22 @@ _WAYS: Mapping[str, Mapping[str, Callable[[Contents], Any]]] = {
 """Field → the ways in which it repeats the parts."""
 MIRRORS = frozenset(_WAYS)
 """The fields that repeat the parts."""
-_USUAL: Mapping[str, str] = {"content": "joined", "toolInvocations": "usual", "reasoning": "lines"}
-"""Those that are written for what came from elsewhere, where they say something."""
+_USUAL: Mapping[str, str] = {
+    "content": "joined",
+    "toolInvocations": "usual",
+    "reasoning": "lines",
+}
+"""Field → its way in rows that Mastra writes today."""
 
 
 def ways_of(content: Fields, alone: set[str], contents: Contents) -> dict[str, str]:
-    """Returns the fields that are written again from what was read, and the way of each. `alone`:
-    those that say what no part repeats."""
+    """Returns the way of each field that can be written again from what was read.
+
+    Args:
+        content: the row's content.
+        alone: fields that say what no part repeats.
+        contents: what the parts say.
+    """
     ways = dict.fromkeys(alone, _ALONE)
     for key, makers in _WAYS.items():
         if key not in content or key in alone:
@@ -133,7 +143,7 @@ def ways_of(content: Fields, alone: set[str], contents: Contents) -> dict[str, s
 
 
 def are_usual(ways: Mapping[str, str], contents: Contents) -> bool:
-    """True if these are the fields that are usual for parts."""
+    """True if these ways are the usual ones for the parts."""
     says = {
         "content": any(contents.texts),
         "toolInvocations": any(call.get("state") in _KNOWN for call in contents.calls),
@@ -143,30 +153,41 @@ def are_usual(ways: Mapping[str, str], contents: Contents) -> bool:
 
 
 def mirror_parts(parts: Parts, ways: Any) -> Part:
-    """Returns the fields that repeat the parts. `ways`: field → how; anything else: as is usual,
-    where they say something."""
+    """Returns the fields that repeat the parts. `ways` maps each to its way; anything else means
+    the usual ones."""
     contents = contents_of(parts)
     if not isinstance(ways, dict):
         return drop_empty({key: _WAYS[key][way](contents) for key, way in _USUAL.items()})
     fields: Part = {}
     for key, way in cast("Part", ways).items():
-        make = _WAYS.get(key, {}).get(way) if isinstance(way, str) else None
-        fields |= {} if make is None else {key: make(contents)}
+        make = None
+        if isinstance(way, str):
+            make = _WAYS.get(key, {}).get(way)
+        if make is not None:
+            fields[key] = make(contents)
     return fields
 
 
 # what stands in a field alone
 
 
-def load_before(content: Fields, contents: Contents, reading: Reading, where: str) -> set[str]:
-    """Reads what the fields say and no part repeats, and stands before the parts. Returns the names
-    of the fields that were read."""
+def load_before(
+    content: Fields,
+    contents: Contents,
+    reading: Reading,
+    where: str,
+) -> set[str]:
+    """Reads what fields say that no part repeats, before the parts. Returns the names of these
+    fields."""
     read: set[str] = set()
     text = content.get("reasoning")
     if text and not contents.thoughts and isinstance(text, str):
         reading.add(ThinkingPart(text, OWN.note(None, {"as": "reasoning"})))
         read.add("reasoning")
-    calls = [] if contents.calls else if_objects(content.get("toolInvocations"))
+    if contents.calls:
+        calls = []
+    else:
+        calls = if_objects(content.get("toolInvocations"))
     for number, call in enumerate(calls):
         path, form = f"{where}.toolInvocations[{number}]", {"as": "toolInvocations"}
         load_inner(call, {"type": INVOCATION}, reading, path, form)
@@ -174,9 +195,14 @@ def load_before(content: Fields, contents: Contents, reading: Reading, where: st
     return read
 
 
-def load_behind(content: Fields, contents: Contents, parts: Parts, reading: Reading) -> set[str]:
-    """Reads what the fields say and no part repeats, and stands behind the parts. Returns the names
-    of the fields that were read."""
+def load_behind(
+    content: Fields,
+    contents: Contents,
+    parts: Parts,
+    reading: Reading,
+) -> set[str]:
+    """Reads what fields say that no part repeats, behind the parts. Returns the names of these
+    fields."""
     read: set[str] = set()
     text = content.get("content")
     if text and not contents.texts and isinstance(text, str):
@@ -187,17 +213,20 @@ def load_behind(content: Fields, contents: Contents, parts: Parts, reading: Read
             reading.step(MarkPart(STEP))
         reading.add(TextPart(text, OWN.note(None, {"as": "content", "step": has_step})))
         read.add("content")
-    files = [] if contents.files else if_objects(content.get(_ATTACHED))
-    if all(isinstance(file.get("url"), str) for file in files):
+    files = if_objects(content.get(_ATTACHED))
+    are_read = all(isinstance(file.get("url"), str) for file in files)
+    if files and are_read and not contents.files:
+        read.add(_ATTACHED)
         for file in files:
             load_row_attachment(file, reading)
-            read.add(_ATTACHED)
     return read
 
 
 def alone_in(native: Native) -> str | None:
     """Returns the field beside the parts in which a piece stands, or None."""
-    field = OWN.form(native).get("as") if native else None
+    field = None
+    if native:
+        field = OWN.form(native).get("as")
     if field == ATTACHMENT:
         return _ATTACHED
     return field if isinstance(field, str) else None
@@ -211,8 +240,10 @@ def put_beside(
     field = alone_in(piece.native)
     if field is None:
         return part
-    step = {"step": True} if OWN.form(piece.native).get("step") is True else {}
-    return {"type": _ALONE, "field": field, "value": value, **step}
+    beside: Part = {"type": _ALONE, "field": field, "value": value}
+    if OWN.form(piece.native).get("step") is True:
+        beside["step"] = True
+    return beside
 
 
 def split_alone(written: Parts) -> tuple[Parts, Part]:

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import drop_empty, if_object, if_text, read_extra_fields
+from dragoman.codec.json_values import drop_empty, if_object, if_text, pick, read_extra_fields
 from dragoman.codec.media import media_label
 from dragoman.codec.replay import name_part_type
 from dragoman.codec.turns import holds_only_answers
@@ -31,7 +31,7 @@ from dragoman.message import (
 from dragoman.wires.ai_sdk_messages.envelope import JOINED, Expected, extras_of, with_extras
 from dragoman.wires.ai_sdk_messages.files import dump_model_file, load_model_file
 from dragoman.wires.ai_sdk_messages.metadata import first_provider, origin_of
-from dragoman.wires.ai_sdk_messages.own import CORE, MODEL, OURS, OWN, Part, Parts, dialect_of, pick
+from dragoman.wires.ai_sdk_messages.own import CORE, MODEL, OURS, OWN, Part, Parts, dialect_of
 from dragoman.wires.ai_sdk_messages.reading import (
     MessageDialect,
     Reading,
@@ -57,7 +57,7 @@ from dragoman.wires.ai_sdk_messages.tools import (
 __all__ = ["MODEL_DIALECTS", "OPTIONS", "dump_message", "load_message"]
 
 OPTIONS = "providerOptions"
-"""Field of the metadata of a model message and of its parts."""
+"""Field with the metadata of a model message or part."""
 _ROLES: Mapping[str, Role] = {
     "system": Role.SYSTEM,
     "user": Role.USER,
@@ -102,6 +102,13 @@ def load_message(
 ) -> None:
     """Reads a model message, and adds it to `out`.
 
+    Args:
+        entry: the model message.
+        where: path for error messages.
+        dialect: name of the dialect.
+        origin: for a model message that names none.
+        out: the messages so far.
+
     Raises:
         HistoryError: it cannot be read.
     """
@@ -121,8 +128,8 @@ def load_message(
 def _describe(
     reading: Reading, fields: Part, form: Part, origin: Origin | None
 ) -> tuple[Message, Any]:
-    """A message with what it says beside its content, and what is under our key; `None`: nothing,
-    or somebody else wrote it."""
+    """Returns a message with its fields beside the content, and what it carries. None if dragoman
+    did not write that."""
     own = read_extra_fields(fields, "role", "content", OPTIONS)
     options = fields.get(OPTIONS)
     extras = if_object(options).get(OURS)
@@ -139,14 +146,19 @@ def _describe(
 
 
 def _is_plain_entry(entry: Part, dialect: str) -> bool:
-    """Whether a message is a text alone."""
+    """True if a model message is nothing but a text."""
     content = entry.get("content")
     is_text = type(content) is str and bool(content)
     return is_text and len(entry) == 2 and entry["role"] != "tool" and dialect == MODEL
 
 
-def _load_content(entry: Part, role: Role, dialect: str, where: str) -> tuple[Reading, Part]:
-    """The content of a message, and what is noted of its form."""
+def _load_content(
+    entry: Part,
+    role: Role,
+    dialect: str,
+    where: str,
+) -> tuple[Reading, Part]:
+    """Returns the reading of a message's content, and the note of its form."""
     content, is_tool = entry.get("content"), entry["role"] == "tool"
     reading = Reading(MODEL_DIALECTS[dialect], role)
     form: Part = {}
@@ -162,34 +174,49 @@ def _load_content(entry: Part, role: Role, dialect: str, where: str) -> tuple[Re
         if is_tool and not holds_only_answers(Message(role, tuple(reading.pieces))):
             form["role"] = "tool"
     else:
-        expected = ", a list of results" if is_tool else " or a list of parts"
+        expected = " or a list of parts"
+        if is_tool:
+            expected = ", a list of results"
         fault(f"{where}.content must be a string{expected}")
     return reading, form
 
 
 def _is_bare_text(content: Sequence[Content]) -> bool:
-    """Whether a content would be written as a string."""
+    """True if a content would be written as a string."""
     return len(content) == 1 and isinstance(content[0], TextPart) and content[0].native is None
 
 
-def _message_of(reading: Reading, fields: Part, form: Part, origin: Origin | None) -> Message:
+def _message_of(
+    reading: Reading,
+    fields: Part,
+    form: Part,
+    origin: Origin | None,
+) -> Message:
+    """Returns the message of a reading."""
     is_model, provider = reading.is_model, reading.provider
     notes: Part = {}
     if origin is not None and is_model and provider is None:
         notes = {"origin": msgspec.to_builtins(origin)}
     name = reading.dialect.name
-    form = {**form, "in": name} if fields or form or name == CORE else {}
+    if fields or form or name == CORE:
+        form = {**form, "in": name}
+    else:
+        form = {}
     native = OWN.note(fields, form, **notes)
-    source = origin_of(provider, origin) if is_model else None
+    source = None
+    if is_model:
+        source = origin_of(provider, origin)
     return Message(reading.role, tuple(reading.pieces), origin=source, native=native)
 
 
 def _with_extras(message: Message, extras: Any, reading: Reading) -> Message | None:
-    """A message with what is under our key; `None`: somebody else wrote that."""
+    """Returns a message with what it carries, or None if dragoman did not write that."""
     described = with_extras([message], extras)
     if described is None:
         return None
-    usual = origin_of(reading.provider, None) if reading.is_model else None
+    usual = None
+    if reading.is_model:
+        usual = origin_of(reading.provider, None)
     joined = JOINED in if_object(extras)
     again = extras_of(described, [Expected(None, None, usual)], joined=joined, metadata=True)
     return described[0] if again == extras else None
@@ -198,23 +225,29 @@ def _with_extras(message: Message, extras: Any, reading: Reading) -> Message | N
 def dump_message(
     message: Message, position: int, dialect: str, losses: list[Loss], version: str | None
 ) -> Parts:
-    """Returns the model message of a message, or two: a `tool` message with its results, and what
-    else it says.
+    """Returns the model message of a message, or two: a `tool` message for its results, and one for
+    the rest.
 
     Args:
         message: the message.
         position: of the message in the conversation.
         dialect: name of the dialect.
         losses: grows with what the dialect cannot hold.
-        version: release of the library that reads it; None: any.
+        version: release of the library that reads it; None for any.
     """
     is_own = dialect_of(message.native) in (dialect, None)
-    form = OWN.form(message.native) if is_own and message.native else {}
+    if is_own and message.native:
+        form = OWN.form(message.native)
+    else:
+        form = {}
     writing = _Writing(message, MODEL_DIALECTS[dialect], version, form.get("role") == "tool")
     parts, answers = writing.write()
     is_model = message.role is Role.MODEL
     losses += [msgspec.structs.replace(loss, message=position) for loss in writing.losses]
-    results = [{"role": "tool", "content": answers}] if answers else []
+    if answers:
+        results = [{"role": "tool", "content": answers}]
+    else:
+        results = []
     # Results alone are one `tool` message, which then has what the message says beside them.
     if results and not writing.is_said and not is_model and message.content:
         return [_with_options(results[0], message, [], dialect, joined=False)]
@@ -222,27 +255,29 @@ def dump_message(
     entry["content"] = _dump_content(parts, message, form, position, losses)
     joined = bool(answers) and message.role is Role.USER
     entry = _with_options(entry, message, parts, dialect, joined=joined)
-    return [entry, *results] if is_model else [*results, entry]
+    if is_model:
+        return [entry, *results]
+    return [*results, entry]
 
 
 class _Writing:
-    """The content of one message on its way out."""
+    """Writes the content of one message."""
 
     def __init__(
         self, message: Message, dialect: MessageDialect, version: str | None, is_tool: bool
     ) -> None:
         self.message, self.dialect, self.version = message, dialect, version
         self.is_tool = is_tool
-        """Whether it was read from a `tool` message that is more than results."""
+        """True if it was read from a `tool` message that is more than results."""
         self.is_model = message.role is Role.MODEL
         self.is_said = False
-        """Whether anything but results is written."""
+        """True if anything but results is written."""
         self.losses: list[Loss] = []
         self._parts: Parts = []
         self._answers: Parts = []
 
     def write(self) -> tuple[Parts, Parts]:
-        """Returns the parts, and those of the results that stand in a message of their own."""
+        """Returns the parts, and the parts of results that go into a message of their own."""
         thinking: list[ThinkingPart] = []
         for piece_index, piece in enumerate(self.message.content):
             if isinstance(piece, ThinkingPart) and self.is_model:
@@ -260,19 +295,27 @@ class _Writing:
         return self._parts, self._answers
 
     def _flush(self, thinking: list[ThinkingPart]) -> None:
-        """Writes thinking that follows each other, and forgets it."""
+        """Writes adjacent thinking, and empties the list."""
         self._parts += dump_reasoning(thinking, self.dialect)
         thinking.clear()
 
-    def _lose(self, piece_index: int, what: Lost, why: str, detail: str = "") -> None:
+    def _lose(
+        self,
+        piece_index: int,
+        what: Lost,
+        why: str,
+        detail: str = "",
+    ) -> None:
+        """Notes the loss of a piece."""
         self.losses.append(Loss(None, piece_index, what, why, detail))
 
     def _is_apart(self, result: ToolResultPart) -> bool:
-        """Whether a result stands in a message of its own."""
+        """True if a result goes into a message of its own."""
         is_with_call = self.is_model and result.run_by == "provider"
         return not is_with_call and not self.is_tool
 
     def _write_answer(self, result: ToolResultPart, piece_index: int) -> None:
+        """Writes a result into the message of results."""
         if result.run_by == "provider":
             why = "what a provider ran stands in its model's message"
             self._lose(piece_index, Lost.tool_result, why)
@@ -282,7 +325,7 @@ class _Writing:
         self._answers.append(dump_model_result(result, self.dialect, self.version))
 
     def _part_of(self, piece: Content, piece_index: int) -> Part | None:
-        """The part of a piece; `None`: there is none, and a loss is noted where it says
+        """Returns the part of a piece, or None. A piece without a part is a loss if it says
         something."""
         if isinstance(piece, TextPart):
             return dump_text(piece, self.dialect, self.is_model)
@@ -295,28 +338,38 @@ class _Writing:
             return part
         part = self._part_in_role(piece)
         if part is None:
-            detail = media_label(piece) if isinstance(piece, _MEDIA) else ""
+            detail = ""
+            if isinstance(piece, _MEDIA):
+                detail = media_label(piece)
             why = f"a message of the {self.message.role.value}'s has no such part"
             self._lose(piece_index, name_part_type(piece), why, detail)
         return part
 
     def _part_in_role(self, piece: Content) -> Part | None:
-        """The part of a piece that messages of some roles can have; `None`: a message of this role
-        cannot."""
+        """Returns the part of a file, call or result, or None if messages of this role cannot have
+        it."""
         has_media = self.message.role is not Role.SYSTEM and not self.is_tool
         if isinstance(piece, _MEDIA) and has_media:
             return dump_model_file(piece, self.dialect, self.version)
         if isinstance(piece, ToolCallPart) and self.is_model:
             return dump_model_call(piece, self.dialect)
         if isinstance(piece, ToolResultPart) and (self.is_model or self.is_tool):
-            usual = "provider" if self.is_model else "agent"
+            usual = "agent"
+            if self.is_model:
+                usual = "provider"
             return dump_model_result(piece, self.dialect, self.version, usual=usual)
         return None
 
     def _whole(
         self, piece: MarkPart | ProviderPart, *, of_any: bool = False, has_parts: bool = True
     ) -> Part | None:
-        """A mark or a block as it was read. `of_any`: in any dialect of the family."""
+        """Returns a mark or block as it was read, or None.
+
+        Args:
+            piece: the mark or block.
+            of_any: True to accept any dialect of the family.
+            has_parts: False if the message can have no parts.
+        """
         is_own = of_any or OWN.form(piece.native).get("in") == self.dialect.name
         if not OWN.is_ours(piece.native) or not is_own or not has_parts:
             return None
@@ -326,7 +379,7 @@ class _Writing:
 def _dump_content(
     parts: Parts, message: Message, form: Part, position: int, losses: list[Loss]
 ) -> Any:
-    """The content of a message: its parts, or a text where that is all."""
+    """Returns the content of a message: its parts, or a string for a single text."""
     if message.role is Role.SYSTEM:
         texts = [if_text(part.get("text")) for part in parts]
         if len(texts) > 1:
@@ -334,22 +387,29 @@ def _dump_content(
         return "\n\n".join(texts)
     if not parts and form.get("content") == "":
         return ""
-    is_text = len(parts) == 1 and len(parts[0]) == 2 and parts[0].get("type") == "text"
+    # A text that was read from a list, or from a `tool` message, stays in one.
     is_listed = form.get("content") == "list" or form.get("role") == "tool"
-    return parts[0]["text"] if is_text and not is_listed else parts
+    if is_listed or len(parts) != 1:
+        return parts
+    if parts[0].get("type") == "text" and len(parts[0]) == 2:
+        return parts[0]["text"]
+    return parts
 
 
 def _with_options(
     entry: Part, message: Message, parts: Parts, dialect: str, *, joined: bool
 ) -> Part:
-    """The message with what it has beside its content."""
+    """Returns a model message with the fields beside its content."""
     provider: str | None = None
     if message.origin:
         provider = first_provider(parts)
     usual = Expected(None, None, origin_of(provider, None))
     extras = extras_of([message], [usual], joined=joined, metadata=True)
     is_own = message.native and dialect_of(message.native) in (dialect, None)
-    fields = OWN.fields(message.native) if is_own else {}
+    if is_own:
+        fields = OWN.fields(message.native)
+    else:
+        fields = {}
     if extras:
         entry[OPTIONS] = {**if_object(fields.pop(OPTIONS, None)), OURS: extras}
     return {**entry, **fields}

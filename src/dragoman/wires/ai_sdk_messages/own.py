@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import drop_empty, if_list, if_object
+from dragoman.codec.json_values import drop_empty, if_list, if_object, pick
 from dragoman.codec.layout import FormatFields
 from dragoman.codec.native import WireNative
 from dragoman.json_bytes import Json, JsonMap
@@ -44,7 +44,6 @@ __all__ = [
     "is_same",
     "join_native",
     "note",
-    "pick",
     "present",
     "restore",
     "text_in",
@@ -52,15 +51,15 @@ __all__ = [
 ]
 
 Fields = JsonMap
-"""A JSON object that is read."""
+"""A JSON object that is only read."""
 Part = Json
-"""A JSON object that is made: a part, the message around it, or what is in one."""
+"""A JSON object that is written: a part, the message around it, or something inside one."""
 Parts = list[Part]
 NAME = "ai_sdk"
 OWN = WireNative(NAME)
-"""Its part of `native`."""
+"""The family's part of `native`."""
 OURS = "dragoman"
-"""Key in metadata under which stands what the family has no field for."""
+"""Metadata key that holds what the family has no field for."""
 UI, V4, ROW, MODEL, CORE = "ui", "v4", "mastra_v2", "model", "core"
 """Names of the dialects: UI messages of ai 5 and later and of ai 4, Mastra's rows, model messages
 of ai 5 and later and of ai 4. A note that names no dialect is of UI."""
@@ -69,8 +68,8 @@ OLD = frozenset([V4, ROW])
 _VALUES = frozenset(
     ["text", "input", "args", "rawInput", "output", "result", "errorText", "url", "data", "image", "toolCallId", "toolName", "reasoning"]
 )  # fmt: skip
-"""Fields that say what the neutral piece says: as they were they are written only while that is
-what it was."""
+"""Fields that repeat what the piece says. Their original form is restored only while the piece
+still says that."""
 _THREAD = ("threadId", "resourceId")
 _LISTS = (list, tuple)
 
@@ -99,15 +98,15 @@ def note(
     form: Fields = {},
     unknown: Fields = {},
 ) -> Native:
-    """Returns `native` with a note of how an object that was read differs from `written`, the one
-    that would be written for its piece.
+    """Returns `native` with a note of how an object that was read differs from what would be
+    written.
 
     Args:
         read: the object.
-        written: what would be written.
+        written: what would be written for its piece.
         dialect: name of the dialect in which it was read.
         native: of the piece so far.
-        form: further notes about the form of the object.
+        form: further notes about the object's form.
         unknown: metadata that no wire has.
     """
     fields, values = _differences(read, written)
@@ -122,8 +121,8 @@ def note(
 
 
 def _differences(read: Fields, written: Fields) -> tuple[Part, Part]:
-    """The fields that were read and would be written otherwise or not at all, and of those that the
-    piece says, both values."""
+    """Returns the fields that would be written differently or not at all. For fields that the piece
+    itself says, returns both values."""
     fields: Part = {}
     values: Part = {}
     for key, value in read.items():
@@ -146,8 +145,8 @@ def restore(
     dialect: str,
     shared: Collection[str] = (),
 ) -> Part:
-    """Returns the object as it was read, from what would be written for its piece alone. The
-    inverse of `note`.
+    """Returns an object as it was read, from what would be written for its piece. The inverse of
+    `note`.
 
     Args:
         native: of the piece.
@@ -164,22 +163,28 @@ def restore(
         return {**pick(fields, shared), **written}
     absent = if_list(form.get("absent"))
     restored = {key: value for key, value in written.items() if key not in absent}
-    for key, (written, *read) in if_object(form.get("values")).items():
-        if key in restored and is_same(written, restored[key]):
-            del restored[key]
-            restored |= {key: read[0]} if read else {}
+    for key, (written_value, *read_values) in if_object(form.get("values")).items():
+        if key not in restored or not is_same(written_value, restored[key]):
+            continue
+        del restored[key]
+        # An empty list says that the field was absent.
+        if read_values:
+            restored[key] = read_values[0]
     return {**restored, **fields}
 
 
 def join_native(native: Native, more: Native) -> Native:
-    """Returns both mappings as one."""
-    return {**native, **more} if native and more else native or more
+    """Returns the native fields of both mappings."""
+    if native and more:
+        return {**native, **more}
+    return native or more
 
 
 def dialect_of(native: Native) -> str | None:
-    """Returns the name of the dialect in which a message was read, or None where no dialect is
-    noted."""
-    name = OWN.form(native).get("in") if native else None
+    """Returns the dialect in which a message was read, or None if none is noted."""
+    name = None
+    if native:
+        name = OWN.form(native).get("in")
     return name if isinstance(name, str) else None
 
 
@@ -189,13 +194,8 @@ def present(**fields: Any) -> Part:
 
 
 def flags(**are_set: bool) -> Part:
-    """Returns the flags that are set, as JSON has them: a flag that is not set is absent."""
+    """Returns the flags that are set. JSON leaves the others out."""
     return {name: True for name, is_set in are_set.items() if is_set}
-
-
-def pick(fields: Fields, names: Collection[str]) -> Part:
-    """Returns the fields of these names, as far as there are such."""
-    return {name: fields[name] for name in names if name in fields}
 
 
 def text_in(fields: Fields, name: str) -> str | None:
@@ -205,16 +205,16 @@ def text_in(fields: Fields, name: str) -> str | None:
 
 
 class Nesting(msgspec.Struct, frozen=True):
-    """An object inside another, and how the names of both stay apart where they are one."""
+    """An object inside another, and how their fields are named when both are one object."""
 
     holder: str
     """Field of the outer object that holds the inner one."""
     own: frozenset[str]
-    """Fields that are the inner object's where no prefix says otherwise."""
+    """Fields of the inner object, which have no prefix."""
     inner: str = "inner/"
     """Prefix of the inner object's other fields."""
     outer: str = "outer/"
-    """Prefix of those of the outer object's fields that are named like the inner one's own."""
+    """Prefix of fields of the outer object whose names the inner one uses."""
 
     def flatten(self, outer: Fields, inner: Fields) -> Part:
         """Returns the fields of both objects as one, without the holder."""
@@ -228,7 +228,7 @@ class Nesting(msgspec.Struct, frozen=True):
         return fields
 
     def is_clear(self, fields: Fields) -> bool:
-        """True if no field is named like those that `flatten` makes."""
+        """True if no field has a name that `flatten` makes."""
         return not any(key.startswith((self.inner, self.outer)) for key in fields)
 
     def nest(self, fields: Fields) -> tuple[Part, Part]:
@@ -247,8 +247,7 @@ class Nesting(msgspec.Struct, frozen=True):
 
 
 def thread_of(native: Native) -> Part:
-    """Returns the fields in which a row of Mastra's names its thread and the thread's owner; empty
-    for a message that was read from no row."""
+    """Returns the fields in which a Mastra row names its thread and owner, or an empty object."""
     if not native or not OWN.is_ours(native):
         return {}
     # A message that was several rows of the first form has the notes of each; all are of one
@@ -262,15 +261,20 @@ def thread_of(native: Native) -> Part:
 
 
 def _find_thread(native: Native) -> Part:
-    """The thread that a message names: in fields of its own in any dialect, or in the row that it
-    was read from."""
+    """Returns the thread that a message names: in its own fields, or in the row that it was read
+    from."""
     if not native:
         return {}
     return {**pick(if_object(native.get(NAME)), _THREAD), **thread_of(native)}
 
 
-MESSAGE_FIELDS = FormatFields(NAME, approval="approval", step_time="createdAt", step_model="model")
-"""What of messages of the AI SDK a history acts on."""
+MESSAGE_FIELDS = FormatFields(
+    NAME,
+    approval="approval",
+    step_time="createdAt",
+    step_model="model",
+)
+"""The fields of AI SDK messages that a history uses."""
 ROW_FIELDS = msgspec.structs.replace(
     MESSAGE_FIELDS,
     thread="threadId",
@@ -279,4 +283,4 @@ ROW_FIELDS = msgspec.structs.replace(
     seal=("mastra", "sealed"),
     done=("completionResult", "isTaskCompleteResult"),
 )
-"""What of rows of Mastra's storage a history acts on."""
+"""The fields of Mastra's rows that a history uses."""

@@ -7,14 +7,14 @@ conversation by `add_turn`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import if_list, if_object, read_extra_fields
+from dragoman.codec.json_values import if_list, if_object, pick, read_extra_fields
 from dragoman.codec.turns import holds_only_answers, make_inner_ids
 from dragoman.json_bytes import Json
 from dragoman.message import Message, Origin, Role
@@ -45,7 +45,11 @@ __all__ = [
     "turn_of",
 ]
 
-_ROLES: Mapping[str, Role] = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.MODEL}
+_ROLES: Mapping[str, Role] = {
+    "system": Role.SYSTEM,
+    "user": Role.USER,
+    "assistant": Role.MODEL,
+}
 _READ = frozenset(["id", "role", "parts", "metadata"])
 
 
@@ -54,14 +58,30 @@ class Loading:
     """A conversation as it is read."""
 
     origin: Origin | None
-    """Of the model's messages where they name none."""
+    """Origin of model messages that name none."""
     taken: Collection[str] = ()
-    """Ids of all its messages."""
+    """Ids of all messages."""
     messages: list[Message] = field(default_factory=list[Message])
-    """Those that were read."""
+    """The messages so far."""
     arguments: dict[tuple[str, str], Part] = field(default_factory=dict[tuple[str, str], Part])
     """Id and tool of each call so far → its arguments, for rows that leave them out with the
     result."""
+
+    def add_plain(self, load: Callable[[Any, Message | None], Message | None], entry: Any) -> bool:
+        """Adds a message of texts alone. Returns False, and adds nothing, for any other.
+
+        Args:
+            load: a function of `plain`: (message, the one before it) → a message, or None.
+            entry: the message.
+        """
+        # An origin from the caller has to be noted, which only the long way does.
+        if self.origin is not None:
+            return False
+        message = load(entry, self.messages[-1] if self.messages else None)
+        if message is None:
+            return False
+        self.messages.append(message)
+        return True
 
 
 @dataclass(slots=True)
@@ -69,17 +89,17 @@ class Head:
     """What a message says beside its parts."""
 
     dialect: UIDialect
-    """In which it is read."""
+    """The table of its dialect."""
     fields: Part
-    """Those that no message of ours has."""
+    """Fields that a message has no place for."""
     form: Part
-    """What is noted of the form of the others."""
+    """Notes about the form of the other fields."""
     id: str | None = None
     """Its id."""
     metadata: Fields = field(default_factory=Json)
-    """The application's."""
+    """The application's metadata."""
     extras: Any = None
-    """What is under our key; `None`: nothing."""
+    """What dragoman carries, or None."""
     created_at: datetime | None = None
     """Its time."""
 
@@ -98,7 +118,10 @@ def load_ui(entry: Any, where: str, loading: Loading) -> None:
     parts = message.get("parts")
     if type(parts) is not list:
         fault(f"{where}.parts must be a list of objects, the parts of a message")
-    fields = {} if message.keys() <= _READ else read_extra_fields(message, *_READ)
+    if message.keys() <= _READ:
+        fields = {}
+    else:
+        fields = read_extra_fields(message, *_READ)
     head = Head(UI_DIALECT, fields, {})
     id_in(message, head)
     if "metadata" in message:
@@ -118,7 +141,7 @@ def load_ui(entry: Any, where: str, loading: Loading) -> None:
 
 
 def _load_steered_parts(parts: list[Any], role: Role, where: str) -> Reading:
-    """The parts of a message, and what the user said among them."""
+    """Returns the reading of a message's parts, among them what the user said meanwhile."""
     reading = Reading(UI_DIALECT, role)
     if not reading.is_model or not any(map(is_steering_part, parts)):
         return load_parts(parts, reading, where)
@@ -136,7 +159,7 @@ def _load_steered_parts(parts: list[Any], role: Role, where: str) -> Reading:
 
 
 def id_in(entry: Part, head: Head) -> None:
-    """Reads the id of a message. If it is none, the fields or the form say so."""
+    """Reads the id of a message, and notes it if it is absent or no text."""
     id_ = entry.get("id")
     if type(id_) is str:
         head.id = id_
@@ -147,37 +170,46 @@ def id_in(entry: Part, head: Head) -> None:
 
 
 def metadata_in(value: Any, head: Head) -> None:
-    """Reads the metadata of a message: the application's, and what is under our key. What a message
-    of ours cannot hold is among the fields."""
+    """Reads the metadata of a message: the application's, and what dragoman carries.
+
+    What a message cannot hold stays among its fields.
+    """
     if type(value) is not dict:
         head.fields["metadata"] = value
         return
     metadata = cast("Part", value)
     # `thinking` is a message's own word for what its thinking says, and never the application's.
     if "thinking" in metadata or not metadata:
-        head.fields["metadata"] = {key: metadata[key] for key in metadata if key == "thinking"}
+        head.fields["metadata"] = pick(metadata, ("thinking",))
     if OURS in metadata and metadata[OURS] is None:
         head.fields["metadata"] = {**if_object(head.fields.get("metadata")), OURS: None}
     head.metadata, head.extras = read_extra_fields(metadata, OURS, "thinking"), metadata.get(OURS)
 
 
 def id_of_turn(first: Message) -> str | None:
-    """Returns the id of the UI message that begins with this one."""
-    own_turn = first.turn if first.role is Role.MODEL else None
+    """Returns the id of the UI message that begins with this message."""
+    own_turn = None
+    if first.role is Role.MODEL:
+        own_turn = first.turn
     if own_turn is None or (first.native and OWN.form(first.native).get("turn") == "made"):
         return first.id
     return own_turn
 
 
 def _is_shown_as(first: Message, id_: str | None) -> bool:
-    """Whether a message with this id, or without one, is what would be written for a turn that
-    begins so."""
+    """True if a turn that begins with this message would be written under this id."""
     shown = id_of_turn(first)
     return id_ is None or shown is None or id_ in (shown, first.id)
 
 
 def turn_of(reading: Reading, head: Head, loading: Loading) -> list[Message]:
-    """Returns the messages of a turn, from the parts of a message and what it says beside them."""
+    """Returns the messages of a turn.
+
+    Args:
+        reading: the parts of a UI message.
+        head: what it says beside them.
+        loading: the conversation so far.
+    """
     steps = reading.end()
     step = steps[0]
     if len(steps) == 1 and not isinstance(step, Message) and not (reading.is_model and step[1]):
@@ -200,9 +232,12 @@ def turn_of(reading: Reading, head: Head, loading: Loading) -> list[Message]:
 def _one_message(
     reading: Reading, step: Step, head: Head, origin: Origin | None
 ) -> tuple[list[Message], list[Expected]]:
-    """A message that is no turn of several."""
+    """Returns the message of a UI message that is only one, and what its reader expects."""
     pieces, answers, provider = step
-    notes = _origin_note(origin, provider) if reading.is_model else {}
+    if reading.is_model:
+        notes = _origin_note(origin, provider)
+    else:
+        notes = {}
     native = None
     if head.fields or head.form or notes:
         native = OWN.note(head.fields, head.form, **notes)
@@ -215,15 +250,19 @@ def _one_message(
         dict(head.metadata),
         native=native,
     )
-    usual = origin_of(provider, None) if reading.is_model else None
+    usual = None
+    if reading.is_model:
+        usual = origin_of(provider, None)
     return [message], [Expected(head.id, None, usual)]
 
 
 def _messages_of(
     steps: list[Step | Message], head: Head, loading: Loading
 ) -> tuple[list[Message], list[Expected]]:
-    """The messages of a turn: the model's of each step with the results behind it, and what the
-    user said between them."""
+    """Returns the messages of a turn, and what their reader expects.
+
+    Each step is a model message and one with its results, with what the user said between them.
+    """
     id_, origin = head.id, loading.origin
     ids: Iterator[str | None] = iter(lambda: None, 0)
     if id_ is not None:
@@ -259,7 +298,7 @@ def _messages_of(
 def _extras_again(
     messages: list[Message], expected: list[Expected], reading: Reading, head: Head
 ) -> Part:
-    """What would be written under our key for the messages that were read."""
+    """Returns what would be carried for the messages that were read."""
     extras, dialect = if_object(head.extras), head.dialect
     first = if_object(next(iter(if_list(extras.get("messages"))), None))
     has_order = dialect.name in OLD and head.form.get("parts") != "absent"
@@ -275,27 +314,29 @@ def _extras_again(
 
 
 def _origin_note(origin: Origin | None, provider: str | None) -> Part:
-    """Notes that a message has the origin that the caller gave."""
+    """Returns the note that a message has the origin that the caller gave."""
     if origin is None or provider is not None:
         return {}
     return {"origin": msgspec.to_builtins(origin)}
 
 
 def add_turn(messages: list[Message], head: Head, loading: Loading) -> None:
-    """Adds the messages of a turn to those before it."""
+    """Adds the messages of a turn to the conversation."""
     out = loading.messages
-    first, before = messages[0], out[-1] if out else None
-    extras = if_object(head.extras)
-    if before is None or before.role is not Role.USER or not holds_only_answers(before):
+    if not out or out[-1].role is not Role.USER or not holds_only_answers(out[-1]):
         out += messages
-    elif extras.get(JOINED) is True and first.role is Role.USER:
+        return
+    first, before = messages[0], out[-1]
+    extras = if_object(head.extras)
+    if extras.get(JOINED) is True and first.role is Role.USER:
         # The results before it and what the user said are one message.
-        out.append(first.replace(content=(*out.pop().content, *first.content)))
+        out[-1] = first.replace(content=(*before.content, *first.content))
     elif first.role is Role.MODEL and _goes_on(first, before, extras):
         # Without a turn of its own it would be read as going on with the one before.
         native = join_native(first.native, OWN.with_form(first.native, turn="made"))
-        is_named = head.id is not None and head.id != before.turn
-        turn = head.id if is_named else f"turn-{len(out)}"
+        turn = head.id
+        if turn is None or turn == before.turn:
+            turn = f"turn-{len(out)}"
         changed = (first.replace(native=native), *messages[1:])
         out += [message.replace(turn=turn) for message in changed]
     else:
@@ -303,4 +344,5 @@ def add_turn(messages: list[Message], head: Head, loading: Loading) -> None:
 
 
 def _goes_on(first: Message, before: Message, extras: Fields) -> bool:
+    """True if a model message would be read as part of the turn before it."""
     return first.turn is None or (first.turn == before.turn and "turn" not in extras)

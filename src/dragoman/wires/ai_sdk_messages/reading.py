@@ -17,6 +17,7 @@ from typing import Any, NoReturn, cast
 
 import msgspec
 
+from dragoman.codec.json_values import read_extra_fields
 from dragoman.codec.media import Media
 from dragoman.errors import HistoryError
 from dragoman.message import (
@@ -68,42 +69,42 @@ __all__ = [
 ]
 
 ATTACHMENT = "attachment"
-"""Type of a part that is to be one of the message's attachments."""
+"""Type of a part that becomes an attachment of the message."""
 STEP = "step-start"
 """Type of the part that begins a step, and kind of its mark."""
 IMPLIED = "implied"
-"""Noted with the mark of a step that its format begins without one."""
+"""Key in the note of a step that has no part of its own."""
 _BARE_STEP = MarkPart(STEP)
 _SAID = (TextPart, ThinkingPart, DataPart, LinkPart, FilePart)
 _NO_PART: Part = {}
 Step = tuple[list[Content], list[ToolResultPart], str | None]
-"""Pieces of one message of the model's, the results behind it, who answered."""
+"""A model message's pieces, the results behind it, and its provider."""
 
 
 class Envelope(msgspec.Struct, frozen=True):
     """What a message is written with, beside its parts."""
 
     id: str | None
-    """Its id; `None`: it has none."""
+    """Its id, or None."""
     role: str
     """`system`, `user` or `assistant`."""
     parts: Parts
-    """All of them."""
+    """All its parts."""
     first: Message
-    """The first of the messages that it is."""
+    """The first message that it holds."""
     extras: Part
-    """What is under our own key."""
+    """What is carried under dragoman's key."""
 
 
 class MessageDialect(msgspec.Struct, frozen=True):
     """One kind of message of the family, as a table."""
 
     name: str
-    """By which it is noted."""
+    """Name of the dialect, as notes have it."""
     loaders: Mapping[str, Loader]
-    """Type of a part → what reads it. Any other is a mark."""
+    """Type of a part → the function that reads it. Any other part is a mark."""
     prefixed: Mapping[str, Loader] = {}
-    """Beginning of a part's type → what reads it."""
+    """Beginning of a part's type → the function that reads it."""
     metadata: str = "providerMetadata"
     """Field of a part's metadata."""
     mime: str = "mediaType"
@@ -113,9 +114,9 @@ class MessageDialect(msgspec.Struct, frozen=True):
     output: str = "output"
     """Field of what a call returned."""
     done: Fields = {}
-    """Fields of the model's texts and thinking that are complete."""
+    """Fields of complete texts and thinking of the model."""
     shared_text: tuple[str, ...] = ()
-    """Fields of a text that are kept from other dialects."""
+    """Fields of a text that other dialects have too."""
     signs_empty_texts: bool = True
     """An empty text with a signature of Gemini's is thinking; otherwise it is a mark."""
 
@@ -124,64 +125,62 @@ class UIDialect(MessageDialect, frozen=True, kw_only=True):
     """One kind of UI message, or a row, as a table."""
 
     dump_text: Callable[[TextPart, MessageDialect, bool], Part]
-    """(text, dialect, whether it is the model's) → its part."""
+    """(text, dialect, is it the model's) → its part."""
     dump_thinking: Callable[[Sequence[ThinkingPart], MessageDialect], Parts]
-    """(thinking that follows each other, dialect) → its parts."""
+    """(adjacent thinking, dialect) → its parts."""
     dump_file: Callable[[Media, MessageDialect, bool], Part]
-    """(file, dialect, whether it is the model's) → its part."""
+    """(file, dialect, is it the model's) → its part."""
     dump_call: Callable[[ToolCallPart, MessageDialect, bool, int], Part]
-    """(call, dialect, whether it has a result, number of the step) → its part."""
+    """(call, dialect, has it a result, number of its step) → its part."""
     add_result: Callable[[Part, ToolResultPart, ToolCallPart, MessageDialect], Part]
     """(part of a call, its result, the call, dialect) → the part with both."""
     dump_mark: Callable[[MarkPart | ProviderPart, MessageDialect], Part]
-    """(mark, or block of a provider's, dialect) → its part; empty: it has none."""
+    """(mark or block, dialect) → its part, empty if it has none."""
     envelope: Callable[[Envelope], Part]
-    """The message around its parts."""
+    """Writes the message around its parts."""
     keep: Callable[[Part, Any], Part]
-    """(a message's own fields, what is under our key and was written by somebody else) → the fields
-    with it."""
+    """(a message's fields, foreign extras under dragoman's key) → the fields with these."""
     metadata_first: bool = False
-    """The application's metadata has no field, and is under our key."""
+    """True if the application's metadata has no field, so that it is carried."""
     silent: bool = True
-    """Thinking without a text is thinking; otherwise nobody could tell it from a mark."""
+    """True if thinking may have no text. Otherwise a reader would take it for a mark."""
     times: bool = False
-    """The time of the first message has a field."""
+    """True if the time of the first message has a field."""
 
 
 class Reading:
-    """The parts of one message as they are read."""
+    """Collects what the parts of one message become."""
 
     def __init__(self, dialect: MessageDialect, role: Role) -> None:
         self.number = 0
-        """Of the step, from 0."""
+        """Number of the current step, from 0."""
         self.dialect, self.role = dialect, role
         self.is_model = role is Role.MODEL
         self.pieces: list[Content] = []
-        """Pieces of the message that is open."""
+        """Pieces of the open message."""
         self.answers: list[ToolResultPart] = []
-        """Results that stand behind it."""
+        """Results behind it."""
         self.provider: str | None = None
-        """Who answered in this step, where it is named."""
+        """The provider of this step, if a part names it."""
         self.steps: list[Step | Message] = []
-        """Those that are closed, and what the user said between them."""
+        """The closed steps, with what the user said between them."""
         self.item: str | None = None
-        """Id of OpenAI's item that the text before is of."""
+        """Id of the OpenAI item that the last text belongs to."""
         self.arguments: dict[tuple[str, str], Part] = {}
-        """Id and tool of each call so far → its arguments, for formats that repeat them with the
-        result and may leave them out."""
+        """Id and tool of each call so far → its arguments. Some formats omit them beside the
+        result."""
         self.implies_steps = self.is_model and dialect.name in OLD
-        """Whether what the model says behind an answered call is another step, also without a mark
-        of one."""
+        """True if words behind an answered call begin another step without a mark."""
         self._mark: MarkPart | None = None
 
     def add(self, piece: Content) -> None:
-        """Adds a piece to the message."""
+        """Adds a piece to the open message."""
         if self.implies_steps or self._mark is not None:
             self.opens(says=is_said(piece))
         self.pieces.append(piece)
 
     def step(self, mark: MarkPart) -> None:
-        """Begins a step. Behind answered calls that is another message of the model's."""
+        """Begins a step. Behind answered calls it is another message of the model."""
         self.number += bool(self.pieces or self.steps or self.answers)
         # Two marks behind each other: the first closes the message, the second begins the next one.
         if self._mark is not None:
@@ -196,7 +195,7 @@ class Reading:
             self.pieces.append(mark)
 
     def end(self) -> list[Step | Message]:
-        """Returns all steps."""
+        """Ends the reading. Returns all its steps."""
         if self._mark is not None:
             self.pieces.append(self._mark)
         if self.pieces or self.answers or not self.steps:
@@ -204,14 +203,14 @@ class Reading:
         return self.steps
 
     def opens(self, *, says: bool = True) -> None:
-        """Begins the step that waits, if one does, for what follows. `says`: what follows is no
-        call and no mark."""
+        """Begins the waiting step, if there is one. `says` is False before a call or a mark."""
         if says and self._mark is None and self.answers and self.implies_steps:  # M-83
             self.step(MarkPart(STEP, OWN.note(None, {"in": self.dialect.name, IMPLIED: True})))
         if self._mark is not None:
             self._split()
 
     def _split(self) -> None:
+        """Closes the open message, and begins the next one with the waiting mark."""
         mark, self._mark = self._mark, None
         self.steps.append((self.pieces, self.answers, self.provider))
         self.pieces = [mark] if mark and mark.native else []
@@ -227,15 +226,15 @@ class Reading:
         form: Fields = {},
         extra: Fields = {},
     ) -> Any:
-        """Returns a piece with what its part says beyond it.
+        """Returns a piece with everything that its part says.
 
         Args:
-            piece: what the part says.
-            part: the part, or those of its fields that are the piece's.
+            piece: what the part says in neutral fields.
+            part: the part, or those of its fields that belong to the piece.
             write: (piece, dialect) → the fields that would be written for it.
-            piece_kind: of the part's metadata; see `lift`.
-            key: field of the metadata; None: the dialect's.
-            form: what else is noted of the form of the part.
+            piece_kind: kind of the part's metadata; see `lift`.
+            key: field of the metadata; None for the dialect's.
+            form: further notes about the part's form.
             extra: native fields that the part has outside of its metadata.
         """
         native: Native = None
@@ -261,18 +260,24 @@ class Reading:
         written = write(as_made, self.dialect)
         return _with(piece, note(part, written, self.dialect.name, native, form, unknown))
 
-    def take(self, piece: Content, part: Fields, *arguments: Any, **more: Any) -> Any:
-        """Adds a piece with what its part says beyond it, and returns it. As `read`."""
+    def take(
+        self,
+        piece: Content,
+        part: Fields,
+        *arguments: Any,
+        **more: Any,
+    ) -> Any:
+        """Adds a piece as `read` returns it, and returns it."""
         read = self.read(piece, part, *arguments, **more)
         self.add(read)
         return read
 
     def answer(self, result: ToolResultPart, run_by: str) -> None:
-        """Adds a result: behind the message, or in it where a provider ran the call."""
+        """Adds a result: behind the message, or in it if a provider ran the call."""
         (self.pieces if run_by == "provider" else self.answers).append(result)
 
     def _goes_on(self, native: Fields) -> bool:
-        """Whether a text is of the same item as the one before it."""
+        """True if a text belongs to the same OpenAI item as the one before it."""
         item = native.get("openai_responses:notes", {}).get("item", {}).get("id")
         same, self.item = item is not None and item == self.item, item
         return same
@@ -296,11 +301,11 @@ def finish(
     Args:
         part: what is written for the neutral fields of the piece.
         piece: the piece.
-        piece_kind: of its metadata; see `lift`.
-        dialect: in which it is written.
-        unread: fields of the piece that nobody reads again from the part.
+        piece_kind: kind of its metadata; see `lift`.
+        dialect: table of the dialect.
+        unread: fields of the piece that a reader would miss.
         shared: fields of other dialects that this one has too.
-        key: field of the metadata; None: the dialect's.
+        key: field of the metadata; None for the dialect's.
     """
     if metadata := metadata_of(piece_kind, piece.native, unread):
         part[key or dialect.metadata] = metadata
@@ -308,29 +313,38 @@ def finish(
 
 
 def says_behind_answers(messages: Sequence[Message]) -> bool:
-    """True if a message says something behind a call of its own that is answered in the turn, with
-    no mark between."""
+    """True if a message says something behind one of its answered calls, with no mark of a step
+    between."""
     answered = {result.id for message in messages for result in message.tool_results}
-    for message in messages:
-        is_behind = False
-        for piece in message.content if message.role is Role.MODEL else ():
-            if isinstance(piece, MarkPart) and piece.kind == STEP:
-                is_behind = False
-            is_behind |= isinstance(piece, ToolCallPart) and piece.id in answered
-            if is_behind and is_said(piece):
-                return True
+    models = [message for message in messages if message.role is Role.MODEL]
+    return any(_has_words_behind(message, answered) for message in models)
+
+
+def _has_words_behind(message: Message, answered: set[str]) -> bool:
+    """True if a message says something behind a call with one of these ids, in the same step."""
+    is_behind = False
+    for piece in message.content:
+        if isinstance(piece, MarkPart) and piece.kind == STEP:
+            is_behind = False
+        elif isinstance(piece, ToolCallPart):
+            is_behind |= piece.id in answered
+        elif is_behind and is_said(piece):
+            return True
     return False
 
 
 def is_said(piece: Content) -> bool:
-    """True for what the model says or shows, or thinks, beside its calls."""
+    """True for text, thinking and files, which the model says beside its calls."""
     return isinstance(piece, _SAID)
 
 
 def load_mark(part: Part, reading: Reading, where: str) -> None:  # noqa: ARG001 a mark is what it is
-    """Reads a part that is there for people, or that nobody knows."""
-    fields = {key: value for key, value in part.items() if key != "type"}
-    form = {"in": reading.dialect.name} if fields and reading.dialect.name != UI else {}
+    """Reads a part for people, or an unknown one, as a mark."""
+    fields = read_extra_fields(part, "type")
+    if fields and reading.dialect.name != UI:
+        form = {"in": reading.dialect.name}
+    else:
+        form = {}
     mark = MarkPart(part["type"], OWN.note(fields, form, mark=part["type"] != STEP))
     metadata = part.get("providerMetadata")
     # Metadata of a source names who answered, but no wire has a room for it.
@@ -343,16 +357,28 @@ def load_mark(part: Part, reading: Reading, where: str) -> None:  # noqa: ARG001
         reading.add(mark)
 
 
-def load_parts(parts: Sequence[Any], reading: Reading, where: str, start: int = 0) -> Reading:
-    """Reads the parts of a message, each by the loader of its type, or of its type's beginning.
-    `start`: the number of the first.
+def load_parts(
+    parts: Sequence[Any],
+    reading: Reading,
+    where: str,
+    start: int = 0,
+) -> Reading:
+    """Reads the parts of a message, each by the loader for its type.
+
+    Args:
+        parts: the parts.
+        reading: takes what they become.
+        where: path for error messages.
+        start: number of the first part.
 
     Raises:
-        HistoryError: one of them cannot be read.
+        HistoryError: a part cannot be read.
     """
     loaders = reading.dialect.loaders
     for number, value in enumerate(parts, start):
-        part = cast("Part", value) if type(value) is dict else _NO_PART
+        part = _NO_PART
+        if type(value) is dict:
+            part = cast("Part", value)
         type_ = part.get("type")
         if type(type_) is not str:
             fault(f"{where}[{number}] must be an object with a type, a part of a message")
@@ -367,6 +393,7 @@ def load_parts(parts: Sequence[Any], reading: Reading, where: str, start: int = 
 
 
 def _find_loader(type_: str, dialect: MessageDialect) -> Loader:
+    """Returns the loader for a type by its beginning."""
     for beginning, load in dialect.prefixed.items():
         if type_.startswith(beginning):
             return load
@@ -374,7 +401,11 @@ def _find_loader(type_: str, dialect: MessageDialect) -> Loader:
 
 
 def role_in(entry: Part, roles: Mapping[str, Role], where: str) -> Role:
-    """Returns the role of a message. `roles`: those of its dialect."""
+    """Returns the role of a message, by the names of its dialect.
+
+    Raises:
+        HistoryError: the role is unknown.
+    """
     name = entry.get("role")
     if type(name) is not str or name not in roles:
         fault(f"{where}.role must be one of {', '.join(roles)}, not {name!r:.50}")
@@ -382,14 +413,22 @@ def role_in(entry: Part, roles: Mapping[str, Role], where: str) -> Role:
 
 
 def object_in(entry: Any, where: str, what: str) -> Part:
-    """Returns an entry of a conversation that must be an object. `what`: what it should be."""
+    """Returns an entry of a conversation as an object. `what` says in an error what it should be.
+
+    Raises:
+        HistoryError: it is no object.
+    """
     if type(entry) is not dict:
         fault(f"{where} must be an object, {what}")
     return cast("Part", entry)
 
 
 def text_field(part: Fields, key: str, where: str) -> str:
-    """Returns a field that must be a string."""
+    """Returns a field that must be a string.
+
+    Raises:
+        HistoryError: it is none.
+    """
     value = part.get(key)
     if not isinstance(value, str):
         fault(f"{where}.{key} must be a string, not {type(value).__name__}")
@@ -397,7 +436,7 @@ def text_field(part: Fields, key: str, where: str) -> str:
 
 
 def fault(text: str) -> NoReturn:
-    """Says that a message cannot be read.
+    """Raises the error for a message that cannot be read.
 
     Raises:
         HistoryError: always.
@@ -406,6 +445,7 @@ def fault(text: str) -> NoReturn:
 
 
 def _with(piece: Content, native: Native) -> Content:
+    """Returns a piece with these native fields."""
     if piece.native is None and native is None:
         return piece
     return msgspec.structs.replace(piece, native=native)

@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 CONTENT = "content"
-"""Type of an output that is texts and files."""
+"""Type of an output with texts and files."""
 DENIED = "denied: somebody decided that this call is not to be run"
 _Item = TextPart | DataPart | LinkPart | FilePart
 _DATA = ("media", "image-data", "file-data")
@@ -54,7 +54,7 @@ _IDS = ("image-file-id", "file-id")
 
 
 def load_content(value: Any, dialect: str) -> tuple[_Item, ...] | None:
-    """Returns the items of a content as parts, or None if one of them is unknown."""
+    """Returns the items of a tool's content as parts, or None if one of them is unknown."""
     parts: list[_Item] = []
     for item in if_list(value):
         fields = if_object(item)
@@ -71,7 +71,7 @@ def load_content(value: Any, dialect: str) -> tuple[_Item, ...] | None:
 
 
 def as_result(value: Any, dialect: str = UI) -> Any:
-    """Returns what a tool returned: a JSON value, or parts if it is a content of known items."""
+    """Returns what a tool returned: a JSON value, or parts for a content of known items."""
     fields = if_object(value)
     # A tool may return an object with a field `type` of its own: only exactly this shape is a
     # content.
@@ -93,29 +93,39 @@ def dump_content(parts: Sequence[_Item], dialect: str, version: str | None = Non
 
 
 def plain_output(result: ToolResultPart, dialect: str = UI) -> Any:
-    """Returns a result as a JSON value; parts become a content, as in the family's model
-    messages."""
+    """Returns a result as a JSON value. Parts become a content, as in model messages."""
     if not result.is_content:
         return result.result
     return {"type": CONTENT, "value": dump_content(result.result, dialect)}
 
 
 def _load_item(fields: Fields) -> _Item | None:
-    type_, mime_type = fields.get("type"), if_text(fields.get("mediaType"))
-    name, text = text_in(fields, "filename"), text_in(fields, "text")
-    url, id_ = text_in(fields, "url"), text_in(fields, "fileId")
-    if type_ == "text" and text:
-        return TextPart(text)
-    if type_ in _DATA and mime_type and (data := decode_base64(fields.get("data"))) is not None:
-        return DataPart(data, mime_type, name)
-    if type_ in _URLS and url is not None:
+    """Returns an item of a content as a part, or None if it is unknown."""
+    item_type = fields.get("type")
+    if item_type == "text":
+        text = text_in(fields, "text")
+        return TextPart(text) if text else None
+    name, mime_type = text_in(fields, "filename"), if_text(fields.get("mediaType"))
+    if item_type in _DATA:
+        data = decode_base64(fields.get("data"))
+        if mime_type and data is not None:
+            return DataPart(data, mime_type, name)
+        return None
+    if item_type in _URLS:
+        url = text_in(fields, "url")
+        if url is None:
+            return None
         return LinkPart(url, mime_type or None, name)
-    if type_ in _IDS and id_ is not None:
+    if item_type in _IDS:
+        id_ = text_in(fields, "fileId")
+        if id_ is None:
+            return None
         return FilePart(id_, mime_type or None, name)
     return None
 
 
 def _dump_item(part: _Item, version: str | None) -> Part:
+    """Returns a part as an item of a content. `version` v5 has one type for all data."""
     if isinstance(part, TextPart):
         return {"type": "text", "text": part.text}
     is_image = (part.mime_type or "").startswith("image/")
@@ -124,16 +134,30 @@ def _dump_item(part: _Item, version: str | None) -> Part:
         data = b64encode(part.data).decode()
         if version == "v5":
             return {"type": "media", "data": data, "mediaType": part.mime_type}
-        type_ = _DATA[1] if is_image else _DATA[2]
-        return {"type": type_, "data": data, **about, "mediaType": part.mime_type}
+        item_type = "file-data"
+        if is_image:
+            item_type = "image-data"
+        return {
+            "type": item_type,
+            "data": data,
+            **about,
+            "mediaType": part.mime_type,
+        }
     if isinstance(part, LinkPart):
-        return {"type": _URLS[not is_image], "url": part.url, **about}
-    return {"type": _IDS[not is_image], "fileId": part.id, **about}
+        return {
+            "type": "image-url" if is_image else "file-url",
+            "url": part.url,
+            **about,
+        }
+    return {
+        "type": "image-file-id" if is_image else "file-id",
+        "fileId": part.id,
+        **about,
+    }
 
 
 def dump_failure(result: ToolResultPart) -> tuple[Part, Part]:
-    """Returns the fields of a part for a result that failed or was refused, and the fields of the
-    result that nobody reads from them."""
+    """Returns the fields for a failed or denied result, and its fields that a reader would miss."""
     value: Part = {"result": msgspec.to_builtins(result.result)}
     if result.denied:
         is_read = denial(denial_reason(result)) == (result.result, result.is_error)
@@ -147,7 +171,7 @@ def dump_failure(result: ToolResultPart) -> tuple[Part, Part]:
 
 
 def unread_result(result: ToolResultPart, call: ToolCallPart) -> Part:
-    """Returns the fields of a result that differ from those of its call."""
+    """Returns the fields of a result that differ from its call."""
     fields: Part = {}
     if result.name != call.name:
         fields["name"] = result.name
@@ -157,18 +181,22 @@ def unread_result(result: ToolResultPart, call: ToolCallPart) -> Part:
 
 
 def denial(reason: Any) -> tuple[Any, bool]:
-    """Returns what the model is told of a call that was refused, and that it is an error."""
-    return {"error": f"denied: {reason}" if reason else DENIED}, True
+    """Returns the result that a model gets for a denied call, and True, since it is an error."""
+    text = DENIED
+    if reason:
+        text = f"denied: {reason}"
+    return {"error": text}, True
 
 
 def denial_reason(result: ToolResultPart) -> str | None:
-    """Returns the reason for which a call was refused, or None where none was given. The inverse of
-    `denial`."""
+    """Returns the reason for which a call was denied, or None. The inverse of `denial`."""
     text = if_text(if_object(result.result).get("error"))
     has_reason = text != DENIED and text.startswith("denied: ")
-    return text.removeprefix("denied: ") if has_reason else None
+    if has_reason:
+        return text.removeprefix("denied: ")
+    return None
 
 
 def refusal(id_: str, reason: Any) -> Part:
-    """Returns the approval of a refused call of which nothing else is known."""
+    """Returns the approval of a denied call of which only the id and reason are known."""
     return present(id=id_, approved=False, reason=reason or None)

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from dragoman.codec.json_values import if_object
+from dragoman.codec.json_values import if_object, read_extra_fields
 from dragoman.codec.media import Media
 from dragoman.message import Message, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.wires.ai_sdk_messages.envelope import ONE_STEP
@@ -88,8 +88,10 @@ _READ_WITHIN = frozenset(["format", "parts", "metadata"])
 
 
 def is_row(entry: Any) -> bool:
-    """True if a message is a row."""
-    content = cast("Part", entry).get("content") if type(entry) is dict else None
+    """True if a message is a row of Mastra's storage."""
+    content = None
+    if type(entry) is dict:
+        content = cast("Part", entry).get("content")
     return type(content) is dict and cast("Part", content).get("format") == 2
 
 
@@ -99,10 +101,7 @@ def load_row(row: Part, where: str, loading: Loading) -> None:
     Raises:
         HistoryError: it cannot be read.
     """
-    before = loading.messages[-1] if loading.messages else None
-    plain = load_plain_row(row, before) if loading.origin is None else None
-    if plain is not None:
-        loading.messages.append(plain)
+    if loading.add_plain(load_plain_row, row):
         return
     role = role_in(row, _ROLES, where)
     content = cast("Part", row["content"])
@@ -131,8 +130,10 @@ def load_row(row: Part, where: str, loading: Loading) -> None:
 
 
 def _load_content(content: Part, reading: Reading, where: str) -> tuple[dict[str, str], bool]:
-    """Reads the parts, and what the fields beside them say alone → the fields that are written from
-    what was read and how, and whether these are the usual ones."""
+    """Reads the parts, and what fields beside them say alone.
+
+    Returns the ways of the fields that can be written again, and True if these are the usual ones.
+    """
     parts = content.get("parts", [])
     if type(parts) is not list:
         fault(f"{where}.parts must be a list of objects, the parts of a message")
@@ -154,11 +155,11 @@ def _load_content(content: Part, reading: Reading, where: str) -> tuple[dict[str
 def _read_unknown(
     row: Part, content: Part, ways: Mapping[str, str], head: Head, where: str
 ) -> None:
-    """Reads the fields of a row and of its content that no message of ours has."""
+    """Reads the fields of a row and its content that a message has no field for."""
     unread = content.keys() - _READ_WITHIN - ways.keys()
     if not unread and row.keys() <= _READ:
         return
-    outer = {key: value for key, value in row.items() if key not in _READ}
+    outer = read_extra_fields(row, *_READ)
     if not (_CONTENT.is_clear(outer) and _CONTENT.is_clear(content)):
         fault(f"{where} has fields whose names begin with inner/ or outer/")
     within = {key: value for key, value in content.items() if key in unread}
@@ -166,7 +167,7 @@ def _read_unknown(
 
 
 def _read_time(row: Part, head: Head) -> None:
-    """Reads the time of a row, and notes it where it would be written otherwise."""
+    """Reads the time of a row, and notes how it was written."""
     time = row.get("createdAt")
     head.created_at = date_of(time)
     if head.created_at is None:
@@ -179,17 +180,19 @@ def _read_time(row: Part, head: Head) -> None:
 
 
 def _with_dialect(message: Message) -> Message:
-    """A message of whose fields it is noted that they are a row's."""
+    """Returns a message with the note that its fields are a row's."""
     if not OWN.fields(message.native) or "in" in OWN.form(message.native):
         return message
     return message.replace(native=OWN.with_form(message.native, **{"in": ROW}))
 
 
 def _dump_text(piece: TextPart, dialect: MessageDialect, is_model: bool) -> Part:
+    """Returns the part of a text, or of one that goes into a field beside the parts."""
     return put_beside(piece, dump_text(piece, dialect, is_model), piece.text)
 
 
 def _dump_thinking(pieces: Sequence[ThinkingPart], dialect: MessageDialect) -> Parts:
+    """Returns the parts of thinking, or of some that goes into a field beside the parts."""
     groups = group_details(pieces, dialect)
     parts = dump_details(pieces, dialect)
     return [
@@ -198,12 +201,19 @@ def _dump_thinking(pieces: Sequence[ThinkingPart], dialect: MessageDialect) -> P
 
 
 def _dump_file(piece: Media, dialect: MessageDialect, is_model: bool) -> Part:  # noqa: ARG001 it is the same for all
+    """Returns the part of a file, or of one that is an attachment of the row."""
     if alone_in(piece.native) is None:
         return dump_row_file(piece, dialect)
     return put_beside(piece, {}, dump_row_attachment(piece, dialect))
 
 
-def _dump_call(call: ToolCallPart, dialect: MessageDialect, answered: bool, step: int) -> Part:  # noqa: ARG001 the marks tell the step
+def _dump_call(
+    call: ToolCallPart,
+    dialect: MessageDialect,
+    answered: bool,
+    step: int,  # noqa: ARG001 the marks tell the step
+) -> Part:
+    """Returns the part of a call, or of one that goes into a field beside the parts."""
     part = dump_row_call(call, dialect, answered)
     return put_beside(call, part, part["toolInvocation"])
 
@@ -211,6 +221,7 @@ def _dump_call(call: ToolCallPart, dialect: MessageDialect, answered: bool, step
 def _add_result(
     part: Part, result: ToolResultPart, call: ToolCallPart, dialect: MessageDialect
 ) -> Part:
+    """Returns the part of a call with its result."""
     if part["type"] == INVOCATION:
         return add_row_result(part, result, call, dialect)
     alone = {"type": INVOCATION, "toolInvocation": part["value"]}
@@ -218,8 +229,12 @@ def _add_result(
 
 
 def _envelope(envelope: Envelope) -> Part:
+    """Returns the row around its parts."""
     first = envelope.first
-    form = OWN.form(first.native) if first.native else {}
+    if first.native:
+        form = OWN.form(first.native)
+    else:
+        form = {}
     if form.get("in") == ROW:
         outer, within = _CONTENT.nest(OWN.fields(first.native))
     else:
@@ -241,15 +256,17 @@ def _envelope(envelope: Envelope) -> Part:
     if form.get("parts") == "absent" and not parts:
         del content["parts"]
     content |= with_metadata(envelope, within)
-    content |= {key: value for key, value in within.items() if key != "metadata"}
+    content |= read_extra_fields(within, "metadata")
     return {**row, "content": content, **outer}
 
 
 def dump_time(time: datetime, form: Any) -> Any:
-    """Returns the time of a row: a `datetime` where it was read as one, else a text."""
+    """Returns the time of a row: a `datetime` if it was read as one, else a text."""
     if form == "datetime":
         return time
-    return time.replace(tzinfo=None) if form == "naive" else js_date(time)
+    if form == "naive":
+        return time.replace(tzinfo=None)
+    return js_date(time)
 
 
 ROW_DIALECT = replace(

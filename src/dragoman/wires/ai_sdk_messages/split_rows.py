@@ -26,6 +26,7 @@ from dragoman.wires.ai_sdk_messages.own import (
     Part,
     Parts,
     join_native,
+    text_in,
     thread_of,
 )
 from dragoman.wires.ai_sdk_messages.reading import object_in
@@ -41,8 +42,7 @@ _OURS = frozenset(["id", "goes_on"])
 
 
 def is_split_row(entry: Any) -> bool:
-    """True if a message is such a row: it has a thread or an owner, or all that one has beside
-    them."""
+    """True for such a row: it has a thread or an owner, or an id and a type."""
     fields = if_object(entry)
     if "content" not in fields or "parts" in fields:
         return False
@@ -50,16 +50,28 @@ def is_split_row(entry: Any) -> bool:
     return "threadId" in fields or "resourceId" in fields or is_typed
 
 
-def load_split_row(entry: Any, where: str, origin: Origin | None, out: list[Message]) -> None:
-    """Reads a row, and adds it to `out`, or to its last message where it goes on with that.
+def load_split_row(
+    entry: Any,
+    where: str,
+    origin: Origin | None,
+    out: list[Message],
+) -> None:
+    """Reads a row. It is added to `out`, or joined to the last message there if it continues that.
+
+    Args:
+        entry: the row.
+        where: path for error messages.
+        origin: for a model message that names none.
+        out: the messages so far.
 
     Raises:
         HistoryError: it cannot be read.
     """
     row = object_in(entry, where, "a row with a role")
     row_extras, options = _pop_ours(row.get(OPTIONS))
-    role = "user" if row.get("role") == "signal" else row.get("role")
-    core: Part = {"role": role, "content": row.get("content")}
+    core: Part = {"role": row.get("role"), "content": row.get("content")}
+    if core["role"] == "signal":
+        core["role"] = "user"
     if options is not None or (OPTIONS in row and not row_extras):
         core[OPTIONS] = options
     before, count = out[-1:], len(out)
@@ -70,9 +82,8 @@ def load_split_row(entry: Any, where: str, origin: Origin | None, out: list[Mess
         note |= {"ours": row_extras, "id": row.get("id")}
     if len(out) == count and before:  # the results in the row before are of the same message
         note = {"rows": [*_notes_of(before[0]), note]}
-    id_ = row_extras.get("id", row.get("id"))
     out[-1] = message.replace(
-        id=id_ if isinstance(id_, str) else None,
+        id=text_in({"id": row.get("id"), **row_extras}, "id"),
         created_at=date_of(row.get("createdAt")) or message.created_at,
         native=join_native(message.native, OWN.with_notes(message.native, row=note)),
     )
@@ -81,7 +92,7 @@ def load_split_row(entry: Any, where: str, origin: Origin | None, out: list[Mess
 
 
 def _pop_ours(options: Any) -> tuple[Part, Any]:
-    """What is under our key about rows, and the options without it; `None`: there are no others."""
+    """Returns what dragoman carries about rows, and the options without it or None."""
     extras = if_object(if_object(options).get(OURS))
     row_extras = if_object(extras.get(_ROW))
     if not row_extras or not row_extras.keys() <= _OURS:
@@ -95,9 +106,9 @@ def _pop_ours(options: Any) -> tuple[Part, Any]:
 
 
 def _note_of(row: Part, core: Part) -> Part:
-    """What a row has that one which is made would not have."""
+    """Returns how a row differs from the one that would be written."""
     note: Part = {"as": _ROW}
-    fields = {key: value for key, value in row.items() if key not in _READ}
+    fields = read_extra_fields(row, *_READ)
     if fields.get("type") == _type_of(core):
         del fields["type"]
     elif "type" not in fields:
@@ -114,27 +125,32 @@ def _note_of(row: Part, core: Part) -> Part:
 
 
 def _time_note(row: Part) -> Any:
-    """How the time of a row was written, with what would be written for it; `None`: as that."""
+    """Returns how the time of a row was written, or None if as usual."""
     time = row.get("createdAt")
     if isinstance(time, datetime):
-        return "naive" if time.tzinfo is None else "datetime"
+        if time.tzinfo is None:
+            return "naive"
+        return "datetime"
     written = _format_time(date_of(time))
     is_usual = written is not None and written == time
-    return None if "createdAt" not in row or is_usual else [written, time]
+    if "createdAt" not in row or is_usual:
+        return None
+    return [written, time]
 
 
 def _format_time(time: datetime | None) -> str | None:
+    """Returns a time as text, or None."""
     return None if time is None else js_date(time)
 
 
 def _notes_of(message: Message) -> list[Any]:
-    """How the rows of a message were read."""
+    """Returns the notes of a message's rows."""
     note = if_object(OWN.notes(message.native).get(_ROW))
     return if_list(note.get("rows")) or [note]
 
 
 def _join_last(out: list[Message]) -> None:
-    """Makes the last message part of the one before it."""
+    """Joins the last message to the one before it."""
     before, last = out[-2:]
     if before.role is not last.role or before.created_at != last.created_at:
         return
@@ -144,7 +160,7 @@ def _join_last(out: list[Message]) -> None:
 
 
 def dump_split_rows(messages: Sequence[Message], losses: list[Loss]) -> Parts:
-    """Returns messages as rows. What rows cannot hold is added to `losses`."""
+    """Returns a conversation as rows. `losses` grows with what rows cannot hold."""
     if has_parts(messages):
         # These rows have no approvals, and a message of one alone would be none.
         return dump_moved(messages, losses, dump_split_rows)
@@ -159,16 +175,27 @@ def dump_split_rows(messages: Sequence[Message], losses: list[Loss]) -> Parts:
     return rows
 
 
-def _rows_of(message: Message, entries: Parts, ids: Iterator[str], thread: Part) -> Iterator[Part]:
-    """The rows of a message. `thread`: that of the last row before that named one."""
-    note = if_object(OWN.notes(message.native).get(_ROW)) if message.native else {}
+def _rows_of(
+    message: Message,
+    entries: Parts,
+    ids: Iterator[str],
+    thread: Part,
+) -> Iterator[Part]:
+    """Yields the rows of a message. `thread` is the last one that a row named."""
+    if message.native:
+        note = if_object(OWN.notes(message.native).get(_ROW))
+    else:
+        note = {}
     notes = _notes_of(message) if note else []
     if not note or "rows" in note:
         entries = [part for entry in entries for part in _split(entry)]
     # Rows of one role behind each other are one message again when they are read.
     role_before = None
     for number, entry in enumerate(entries):
-        own_note = if_object(notes[number]) if number < len(notes) else {}
+        if number < len(notes):
+            own_note = if_object(notes[number])
+        else:
+            own_note = {}
         id_, goes_on = next(ids), entry["role"] == role_before
         if own_note:
             yield _row_as_read(entry, message, id_, own_note)
@@ -177,19 +204,32 @@ def _rows_of(message: Message, entries: Parts, ids: Iterator[str], thread: Part)
         role_before = entry["role"]
 
 
-def _new_row(entry: Part, message: Message, head: Part, goes_on: bool) -> Part:
-    """A row of what was read from none. `goes_on`: it is of the same message as the one before
-    it."""
+def _new_row(
+    entry: Part,
+    message: Message,
+    head: Part,
+    goes_on: bool,
+) -> Part:
+    """Returns a row that was read from none. `goes_on` says that it continues the row before it."""
     row: Part = {**head, "role": entry["role"]}
     row.setdefault("type", _type_of(entry))
     if message.created_at is not None:
         row["createdAt"] = js_date(message.created_at)
-    row_extras: Part = {} if row["id"] == message.id else {"id": message.id}
+    row_extras: Part
+    if row["id"] == message.id:
+        row_extras = {}
+    else:
+        row_extras = {"id": message.id}
     return _with_ours({**row, **entry}, {**row_extras, **({"goes_on": True} if goes_on else {})})
 
 
-def _row_as_read(entry: Part, message: Message, id_: str, note: Part) -> Part:
-    """A row as it was read. `note`: how that was."""
+def _row_as_read(
+    entry: Part,
+    message: Message,
+    id_: str,
+    note: Part,
+) -> Part:
+    """Returns a row as it was read, by the note of that."""
     row: Part = {"id": id_, **if_object(note.get("fields"))}
     noted_id = note.get("id")
     if isinstance(noted_id, str):
@@ -210,7 +250,7 @@ def _row_as_read(entry: Part, message: Message, id_: str, note: Part) -> Part:
 
 
 def _with_ours(row: Part, row_extras: Part) -> Part:
-    """A row with what is under our key about it."""
+    """Returns a row with what dragoman carries about it."""
     if not row_extras:
         return row
     options = if_object(row.get(OPTIONS))
@@ -218,8 +258,10 @@ def _with_ours(row: Part, row_extras: Part) -> Part:
 
 
 def _split(entry: Part) -> Iterator[Part]:
-    """A message of the model's, split where texts and calls meet; what it has beside its content
-    stands with the first."""
+    """Yields the pieces of a model message, split where texts and calls meet.
+
+    Fields beside the content go with the first.
+    """
     content = entry["content"]
     if entry["role"] != "assistant" or not isinstance(content, list) or not content:
         yield entry
@@ -229,21 +271,27 @@ def _split(entry: Part) -> Iterator[Part]:
     for block in blocks:
         is_text = block[0].keys() == {"type", "text"} and block[0]["type"] == "text"
         is_plain = is_text and len(blocks) > 1 and len(block) == 1
-        yield {"role": "assistant", "content": block[0]["text"] if is_plain else block, **more}
+        yield {
+            "role": "assistant",
+            "content": block[0]["text"] if is_plain else block,
+            **more,
+        }
         more = {}
 
 
 def _is_of_tools(part: Fields) -> bool:
+    """True for a call or a result."""
     return part.get("type") in ("tool-call", "tool-result")
 
 
 def _type_of(entry: Fields) -> str:
+    """Returns the type of a row: `tool-call`, `tool-result` or `text`."""
     types = {if_text(if_object(part).get("type")) for part in if_list(entry.get("content"))}
     return next((type_ for type_ in ("tool-call", "tool-result") if type_ in types), "text")
 
 
 def _ids_of(message: Message, position: int, taken: set[str]) -> Iterator[str]:
-    """The ids of the rows of a message."""
+    """Yields ids for the rows of a message."""
     base = message.id or f"msg-{position}"
     while message.id is None and base in taken:
         base += "'"

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import drop_empty, if_list, if_object, read_extra_fields
+from dragoman.codec.json_values import drop_empty, if_list, if_object, pick, read_extra_fields
 from dragoman.codec.native import WireNative
 from dragoman.message import Native, TextPart, ThinkingPart
 from dragoman.wires.ai_sdk_messages.metadata import (
@@ -35,7 +35,6 @@ from dragoman.wires.ai_sdk_messages.own import (
     Parts,
     flags,
     join_native,
-    pick,
     present,
     restore,
     text_in,
@@ -61,12 +60,12 @@ __all__ = [
 ]
 
 _UNMARKED_THOUGHT = WireNative("google").note(form={"thought": "absent"}) or {}
-"""Native of thinking that Gemini sent as an empty text with a signature."""
+"""Native field of thinking that Gemini sent as an empty text with a signature."""
 _TEXT_KEYS = frozenset(["type", "text", "signature"])
 
 
 def load_text(part: Part, reading: Reading, where: str) -> None:
-    """Reads a text. An empty one that Gemini signed is thinking, any other empty one a mark."""
+    """Reads a text. An empty one is thinking if Gemini signed it, else a mark."""
     text, dialect = part.get("text"), reading.dialect
     if text and type(text) is str and _is_bare(part, reading):
         reading.add(TextPart(text))
@@ -85,13 +84,14 @@ def load_text(part: Part, reading: Reading, where: str) -> None:
 
 
 def _is_bare(part: Part, reading: Reading) -> bool:
-    """Whether a text has nothing beside what is written for every text."""
+    """True if a text has only the fields that every text has."""
     if reading.is_model and reading.dialect.done:
         return len(part) == 3 and part.get("state") == "done"
     return len(part) == 2
 
 
 def _has_signature(part: Part, dialect: MessageDialect) -> bool:
+    """True if a part has a signature of Gemini's."""
     metadata = if_object(if_object(part.get(dialect.metadata)).get("google"))
     return isinstance(metadata.get("thoughtSignature"), str)
 
@@ -107,20 +107,32 @@ def dump_text(piece: TextPart, dialect: MessageDialect, is_model: bool) -> Part:
 
 
 def _dump_signed_text(piece: ThinkingPart, dialect: MessageDialect) -> Part:
-    """The empty text that holds a signature of Gemini's."""
-    return finish({"type": "text", "text": "", **dialect.done}, piece, "text", dialect)
+    """Returns the empty text that holds a signature of Gemini's."""
+    return finish(
+        {
+            "type": "text",
+            "text": "",
+            **dialect.done,
+        },
+        piece,
+        "text",
+        dialect,
+    )
 
 
 def _is_signed_text(piece: ThinkingPart) -> bool:
+    """True for thinking that Gemini sent as an empty text."""
     return OWN.form(piece.native).get("text") == "empty" and not piece.text
 
 
 def load_reasoning(part: Part, reading: Reading, where: str) -> None:
-    """Reads thinking. Parts of one item of OpenAI's that follow each other are one piece."""
+    """Reads thinking. Adjacent parts of one OpenAI item become one piece."""
     text = text_field(part, "text", where)
     dialect = reading.dialect
     reading.opens()
-    signature = _only_signature(part) if reading.is_model and dialect.name == UI else None
+    signature = None
+    if reading.is_model and dialect.name == UI:
+        signature = _only_signature(part)
     if signature is not None:
         reading.provider = reading.provider or ANTHROPIC
         reading.pieces.append(ThinkingPart(text, {ANTHROPIC: {"signature": signature}}))
@@ -129,8 +141,12 @@ def load_reasoning(part: Part, reading: Reading, where: str) -> None:
     if dialect.name == CORE:
         extra = _load_signature(part, reading)
     piece = reading.read(ThinkingPart(text), part, _first_part, "reasoning", extra=extra)
-    before = reading.pieces[-1] if reading.pieces else None
-    joined = _join_summaries(before, piece) if isinstance(before, ThinkingPart) else None
+    before = None
+    if reading.pieces:
+        before = reading.pieces[-1]
+    joined = None
+    if isinstance(before, ThinkingPart):
+        joined = _join_summaries(before, piece)
     if joined is None:
         reading.add(piece)
     else:
@@ -138,7 +154,7 @@ def load_reasoning(part: Part, reading: Reading, where: str) -> None:
 
 
 def _load_signature(part: Part, reading: Reading) -> Fields:
-    """Native of a signature that is a field of the part. In ai 4 only Anthropic signs."""
+    """Returns the native field of a part's own signature. In ai 4 only Anthropic signs."""
     signature = text_in(part, "signature")
     if signature is None:
         return {}
@@ -147,7 +163,7 @@ def _load_signature(part: Part, reading: Reading) -> Fields:
 
 
 def load_redacted(part: Part, reading: Reading, where: str) -> None:
-    """Reads thinking that Anthropic hid, as model messages of ai 4 have it."""
+    """Reads thinking that Anthropic hid, from a model message of ai 4."""
     extra = {ANTHROPIC: {"type": REDACTED, "data": text_field(part, "data", where)}}
     reading.provider = reading.provider or ANTHROPIC
     reading.take(ThinkingPart(""), part, _first_part, "reasoning", extra=extra)
@@ -159,7 +175,7 @@ def dump_reasoning(pieces: Sequence[ThinkingPart], dialect: MessageDialect) -> P
 
 
 def _reasoning_parts(piece: ThinkingPart, dialect: MessageDialect) -> Parts:
-    """The parts of one thinking: one, or one for each summary of an item of OpenAI's."""
+    """Returns the part of one thinking, or one for each summary of an OpenAI item."""
     if _is_signed_text(piece):
         return [_dump_signed_text(piece, dialect)]
     if dialect.name == CORE and (signed := _signature_fields(piece)):
@@ -167,40 +183,50 @@ def _reasoning_parts(piece: ThinkingPart, dialect: MessageDialect) -> Parts:
         if "data" in signed:
             part = {"type": "redacted-reasoning", **signed}
         return [_finish_unsigned(part, piece, dialect)]
+    first, *others = _summary_parts(piece, dialect)
+    return [restore(piece.native, first, dialect.name), *others]
+
+
+def _summary_parts(piece: ThinkingPart, dialect: MessageDialect) -> Parts:
+    """Returns a part for each summary of one thinking, with its metadata."""
     metadata = metadata_of("reasoning", piece.native)
     texts, encrypted = _split_summaries(piece)
-    item = next((key for key in ("azure", "openai") if key in metadata), "")
+    item = "azure" if "azure" in metadata else "openai"
     parts: Parts = []
     for number, text in enumerate(texts):
         part: Part = {"type": "reasoning", "text": text, **dialect.done}
-        if metadata:
-            # Every part names its item; what is said once stands with the first.
-            part[dialect.metadata] = pick(metadata, [item]) if number else metadata
+        # Every part names its item; what is said once stands with the first.
+        part_metadata = metadata
+        if number:
+            part_metadata = pick(metadata, [item])
         if encrypted:
             content = {**metadata[item], "reasoningEncryptedContent": encrypted[number]}
-            part[dialect.metadata] = {**part[dialect.metadata], item: content}
+            part_metadata = {**part_metadata, item: content}
+        if metadata:
+            part[dialect.metadata] = part_metadata
         parts.append(part)
-    return [restore(piece.native, parts[0], dialect.name), *parts[1:]]
+    return parts
 
 
 def _first_part(piece: ThinkingPart, dialect: MessageDialect) -> Part:
+    """Returns the first part of one thinking."""
     return _reasoning_parts(piece, dialect)[0]
 
 
 def _only_signature(part: Part) -> str | None:
-    """The signature of a thinking that has nothing beside Anthropic's; `None`: it has something
-    else."""
+    """Returns the signature of thinking with Anthropic's signature and nothing else, or None."""
     if len(part) != 4 or part.get("state") != "done":
         return None
     metadata = if_object(part.get("providerMetadata"))
     fields = if_object(metadata.get(ANTHROPIC))
     is_alone = len(metadata) == len(fields) == 1
-    return text_in(fields, "signature") if is_alone else None
+    if is_alone:
+        return text_in(fields, "signature")
+    return None
 
 
 def _split_summaries(piece: ThinkingPart) -> tuple[list[str], list[Any]]:
-    """The texts of the parts of one thinking, and their encrypted contents where they are not all
-    the same."""
+    """Returns the texts of one thinking's parts, and their encrypted contents if these differ."""
     whole: tuple[list[str], list[Any]] = [piece.text], []
     if not piece.native:
         return whole
@@ -215,18 +241,20 @@ def _split_summaries(piece: ThinkingPart) -> tuple[list[str], list[Any]]:
 
 
 def _join_summaries(before: ThinkingPart, piece: ThinkingPart) -> ThinkingPart | None:
-    """Two parts of one item as one piece; `None`: they are of two, or one of them has something of
-    its own."""
+    """Returns two parts of one OpenAI item as one piece, or None if they are not of one item."""
+    if not (_is_item(before.native) and _is_item(piece.native)):
+        return None
     # An empty summary would vanish between two others, and with it the number of the parts.
-    if not (before.text and piece.text and _is_item(before.native) and _is_item(piece.native)):
+    if not before.text or not piece.text:
         return None
     first, second = RESPONSES.fields(before.native), RESPONSES.fields(piece.native)
     if first.get("id") != second.get("id"):
         return None
-    texts, contents_before = _split_summaries(before)
-    contents = contents_before or [first.get("encrypted_content")] * len(texts)
+    texts, contents = _split_summaries(before)
+    if not contents:
+        contents = [first.get("encrypted_content")] * len(texts)
     contents = [*contents, second.get("encrypted_content")]
-    last = next((content for content in reversed(contents) if content), None)
+    last = next(filter(None, reversed(contents)), None)
     fields = present(id=first["id"], encrypted_content=last)
     lengths = [*map(len, texts), len(piece.text)]
     native = RESPONSES.note(fields, {"pieces": {"summary": lengths}})
@@ -236,7 +264,7 @@ def _join_summaries(before: ThinkingPart, piece: ThinkingPart) -> ThinkingPart |
 
 
 def _is_item(native: Native) -> bool:
-    """Whether thinking is of an item of OpenAI's, and nothing is noted of its form."""
+    """True if thinking is of an OpenAI item, without a note of its form."""
     if not native or "openai_responses" not in native or NAME in native:
         return False
     return not OWN.form(native) and not OWN.notes(native).get("left")
@@ -246,7 +274,7 @@ def _is_item(native: Native) -> bool:
 
 
 def load_details(part: Part, reading: Reading, where: str) -> None:
-    """Reads thinking as UI messages of ai 4 have it: a piece for each detail."""
+    """Reads thinking of a UI message of ai 4: a piece for each detail."""
     text = text_field(part, "reasoning", where)
     reading.opens()
     pieces = _details_of(part) or [ThinkingPart(text)]
@@ -257,7 +285,7 @@ def load_details(part: Part, reading: Reading, where: str) -> None:
 
 
 def load_row_details(part: Part, reading: Reading, where: str) -> None:
-    """Reads thinking as Mastra's rows have it. What nobody could read as such is a mark."""
+    """Reads thinking of a Mastra row. An unknown shape becomes a mark."""
     pieces = _row_details_of(part, reading.dialect)
     if pieces is None:
         load_mark(part, reading, where)
@@ -278,21 +306,25 @@ def load_row_details(part: Part, reading: Reading, where: str) -> None:
 
 
 def _row_details_of(part: Part, dialect: MessageDialect) -> list[ThinkingPart] | None:
-    """A piece for each detail; `None`: the part says nothing, or one of them is of a shape that is
-    not known."""
+    """Returns a piece for each detail, or None if the part says nothing or has an unknown shape."""
     text = part.get("reasoning", "")
     pieces = _details_of(part)
     if pieces is None or not isinstance(text, str):
         return None
-    has_words = any(piece.text for piece in pieces) or any(piece.native for piece in pieces[:1])
-    if not (text or has_words or dialect.metadata in part):
+    is_signed = bool(pieces) and pieces[0].native is not None
+    if is_signed or any(piece.text for piece in pieces):
+        return pieces
+    if not text and dialect.metadata not in part:
         return None
-    return pieces if has_words or len(pieces) > 1 else [ThinkingPart(text)]
+    if len(pieces) > 1:
+        return pieces
+    return [ThinkingPart(text)]
 
 
 def _add_details(
     part: Part, reading: Reading, pieces: Sequence[ThinkingPart], form: Fields
 ) -> None:
+    """Adds the pieces of a part. The first has the notes of the part."""
     first, *others = pieces
     write = partial(_details_part, others=others)
     piece, extra = ThinkingPart(first.text), first.native or {}
@@ -302,12 +334,15 @@ def _add_details(
 
 
 def _details_of(part: Part) -> list[ThinkingPart] | None:
-    """A piece for each detail; `None`: one of them is of a shape that is not known."""
+    """Returns a piece for each detail, or None if one has an unknown shape."""
     pieces = [_load_detail(if_object(detail)) for detail in if_list(part.get("details"))]
-    return None if None in pieces else cast("list[ThinkingPart]", pieces)
+    if None in pieces:
+        return None
+    return cast("list[ThinkingPart]", pieces)
 
 
 def _load_detail(detail: Part) -> ThinkingPart | None:
+    """Returns the piece of a detail, or None if its shape is unknown."""
     type_, text, data = detail.get("type"), detail.get("text"), detail.get("data")
     signature = detail.get("signature", "")
     if type_ == "redacted" and isinstance(data, str) and len(detail) == 2:
@@ -322,7 +357,7 @@ def _load_detail(detail: Part) -> ThinkingPart | None:
 
 
 def dump_details(pieces: Sequence[ThinkingPart], dialect: MessageDialect) -> Parts:
-    """Returns the parts of thinking as ai 4 and Mastra's rows have it. The inverse of
+    """Returns the parts of thinking as ai 4 and Mastra's rows write it. The inverse of
     `load_details`."""
     return [
         _dump_signed_text(group[0], dialect)
@@ -335,7 +370,7 @@ def dump_details(pieces: Sequence[ThinkingPart], dialect: MessageDialect) -> Par
 def group_details(
     pieces: Sequence[ThinkingPart], dialect: MessageDialect
 ) -> list[list[ThinkingPart]]:
-    """Returns thinking that follows each other, cut into what is one part each."""
+    """Returns adjacent thinking, grouped by the part that it becomes."""
     groups: list[list[ThinkingPart]] = []
     for piece in pieces:
         if groups and _is_of_part(piece, groups[-1], dialect):
@@ -348,7 +383,7 @@ def group_details(
 def _is_of_part(
     piece: ThinkingPart, group: Sequence[ThinkingPart], dialect: MessageDialect
 ) -> bool:
-    """Whether a piece was read from the part of those before it."""
+    """True if a piece was read from the same part as the group before it."""
     form = OWN.form(piece.native)
     if dialect.name != ROW:
         return form.get("goes_on") is True
@@ -360,7 +395,7 @@ def _is_of_part(
 def _details_part(
     first: ThinkingPart, dialect: MessageDialect, others: Sequence[ThinkingPart] = ()
 ) -> Part:
-    """The part of thinking with a detail for each piece."""
+    """Returns the part of thinking with a detail for each piece."""
     details = [_dump_detail(piece, dialect) for piece in (first, *others)]
     text = "".join([first.text, *[piece.text for piece in others]])
     part: Part = {"type": "reasoning", "reasoning": text, "details": details}
@@ -370,17 +405,21 @@ def _details_part(
 
 
 def _dump_detail(piece: ThinkingPart, dialect: MessageDialect) -> Part:
+    """Returns the detail of a piece."""
     # A row signs in its details only what it was read with: what other formats signed is metadata
     # there.
     is_signed = dialect.name != ROW or OWN.form(piece.native).get("signed")
-    signed = _signature_fields(piece) if is_signed else {}
+    if is_signed:
+        signed = _signature_fields(piece)
+    else:
+        signed = {}
     if "data" in signed:
         return {"type": "redacted", **signed}
     return {"type": "text", "text": piece.text, **signed}
 
 
 def _signature_fields(piece: ThinkingPart) -> Part:
-    """What Anthropic signed or hid, as ai 4 writes it outside of the metadata."""
+    """Returns what Anthropic signed or hid, as ai 4 writes it outside of the metadata."""
     fields = if_object((piece.native or {}).get(ANTHROPIC))
     if fields.get("type") == REDACTED and isinstance(fields.get("data"), str):
         return {"data": fields["data"]}
@@ -388,7 +427,7 @@ def _signature_fields(piece: ThinkingPart) -> Part:
 
 
 def _finish_unsigned(part: Part, piece: ThinkingPart, dialect: MessageDialect) -> Part:
-    """As `finish`, without what Anthropic signed in the metadata."""
+    """Returns a part as `finish` does, but without Anthropic's signature in the metadata."""
     metadata = metadata_of("reasoning", piece.native)
     if ANTHROPIC in metadata:
         left = read_extra_fields(if_object(metadata.pop(ANTHROPIC)), "signature", "redactedData")
@@ -399,5 +438,5 @@ def _finish_unsigned(part: Part, piece: ThinkingPart, dialect: MessageDialect) -
 
 
 def _with_form(piece: ThinkingPart, form: Fields) -> ThinkingPart:
-    """A piece that goes on with the part of the one before it."""
+    """Returns a piece with a note of its form."""
     return msgspec.structs.replace(piece, native=join_native(piece.native, OWN.note(form=form)))

@@ -68,7 +68,7 @@ STATES = (
     "input-streaming", "input-available", "approval-requested", "approval-responded", "output-available", "output-error", "output-denied",
 )  # fmt: skip
 CALL_FIELDS = ("approval", "title", "toolMetadata")
-"""Fields beside the neutral ones that several dialects have."""
+"""Further fields of a call that several dialects have."""
 _ANSWERED = ("output-available", "output-error", "output-denied")
 _OF_RESULT = frozenset(["state", "output", "errorText", "preliminary", "resultProviderMetadata"])
 _DYNAMIC = "dynamic-tool"
@@ -79,11 +79,14 @@ _CALL_KEY, _RESULT_KEY = "callProviderMetadata", "resultProviderMetadata"
 
 
 def load_tool(part: Part, reading: Reading, where: str) -> None:
-    """Reads a call, with its result where it has one."""
+    """Reads a call of a UI message, and its result."""
     type_, state = part["type"], part.get("state")
     id_ = text_field(part, "toolCallId", where)
     is_dynamic = type_ == _DYNAMIC
-    name = text_field(part, "toolName", where) if is_dynamic else type_.removeprefix("tool-")
+    if is_dynamic:
+        name = text_field(part, "toolName", where)
+    else:
+        name = type_.removeprefix("tool-")
     reading.opens(says=False)
     # Most parts of an answered call have nothing to note, and are read at once.
     if len(part) == 5 and not is_dynamic and _is_plain_answer(part):
@@ -103,12 +106,18 @@ def load_tool(part: Part, reading: Reading, where: str) -> None:
 
 
 def _is_plain_answer(part: Part) -> bool:
+    """True if an answered call has an object as arguments and an output."""
     is_answer = part.get("state") == "output-available" and "output" in part
     return is_answer and type(part.get("input")) is dict
 
 
-def _load_answer(part: Part, call: ToolCallPart, reading: Reading, where: str) -> None:
-    """Reads the result of a call, from its part."""
+def _load_answer(
+    part: Part,
+    call: ToolCallPart,
+    reading: Reading,
+    where: str,
+) -> None:
+    """Reads the result of a call from its part."""
     result = load_failure(part, call, part["state"], where) or ToolResultPart(
         call.id, call.name, as_result(part.get("output")), run_by=call.run_by
     )
@@ -120,7 +129,7 @@ def _load_answer(part: Part, call: ToolCallPart, reading: Reading, where: str) -
 
 
 def dump_call(call: ToolCallPart, dialect: MessageDialect, answered: bool = False) -> Part:
-    """Returns the part of a call, to which `dump_result` adds where it is `answered`."""
+    """Returns the part of a call. `add_result` adds the result of an `answered` one."""
     part: Part = {"type": f"tool-{call.name}", "toolCallId": call.id}
     if has_no_form(call):  # most calls, at once
         if not answered:
@@ -167,28 +176,29 @@ def add_result(
 
 def runner_of(part: Fields) -> Literal["agent", "provider"]:
     """Returns who ran the call of a part."""
-    return "provider" if part.get("providerExecuted") is True else "agent"
+    if part.get("providerExecuted") is True:
+        return "provider"
+    return "agent"
 
 
 def has_no_form(call: ToolCallPart) -> bool:
-    """True if nothing is noted of a call, and it is as most calls are."""
+    """True if a call has no notes, is complete, and the agent ran it."""
     return call.native is None and call.state == "complete" and call.run_by == "agent"
 
 
 def without_refusal(fields: Part, id_: str, state: str) -> Part:
-    """Returns the fields of a call without an approval that says nothing but that the call was
-    refused, which its state says too."""
+    """Returns a call's fields without an approval that only repeats that the call was denied."""
     approval = fields.get("approval")
     # It is written again from the result, which says that it was denied.
     if state == "output-denied" and approval == refusal(id_, if_object(approval).get("reason")):
-        return {key: value for key, value in fields.items() if key != "approval"}
+        return read_extra_fields(fields, "approval")
     return fields
 
 
 def load_failure(
     fields: Fields, call: ToolCallPart, state: str, where: str
 ) -> ToolResultPart | None:
-    """Returns the result of a call that failed or was refused, or None for any other state."""
+    """Returns the result of a failed or denied call, or None in any other state."""
     if state == "output-error":
         text = text_field(fields, "errorText", where)
         return ToolResultPart(call.id, call.name, text, True, run_by=call.run_by)
@@ -201,8 +211,14 @@ def load_failure(
 def load_input(
     call: ToolCallPart, part: Fields, state: str | None, key: str = "input"
 ) -> tuple[ToolCallPart, Part]:
-    """Returns a call with its arguments, and what is noted of their form. `state`:
-    `input-streaming` where they may be cut."""
+    """Returns a call with its arguments, and the note of their form.
+
+    Args:
+        call: the call without arguments.
+        part: the fields with them.
+        state: `input-streaming` if they may be cut.
+        key: field of the arguments.
+    """
     arguments, raw = part.get(key), part.get("rawInput")
     if state == "input-streaming":
         return _load_cut_input(call, part, key)
@@ -220,6 +236,7 @@ def load_input(
 
 
 def _load_cut_input(call: ToolCallPart, part: Fields, key: str) -> tuple[ToolCallPart, Part]:
+    """Returns a call whose arguments were cut, and the note of their form."""
     text, is_partial = text_in(part, "rawInput"), False
     if text is None and key in part:
         text, is_partial = json_bytes.encode(part[key]).decode(), True
@@ -229,8 +246,8 @@ def _load_cut_input(call: ToolCallPart, part: Fields, key: str) -> tuple[ToolCal
 def unread_fields(
     call: ToolCallPart, load: Callable[[ToolCallPart], tuple[ToolCallPart, Any]]
 ) -> Part:
-    """Returns the fields of a call that are not read again from its part. `load`: reads the part's
-    arguments into a call without them."""
+    """Returns the fields of a call that a reader would miss. `load` reads the part's arguments into
+    a call."""
     fields: Part = {}
     if call.run_by == "client":
         fields["run_by"] = "client"
@@ -238,12 +255,16 @@ def unread_fields(
         return fields
     read, _ = load(ToolCallPart(call.id, call.name))
     if (read.raw, read.state, read.arguments) != (call.raw, call.state, call.arguments):
-        fields |= {"raw": call.raw, "state": call.state, "arguments": call.arguments}
+        fields |= {
+            "raw": call.raw,
+            "state": call.state,
+            "arguments": call.arguments,
+        }
     return fields
 
 
 def input_of(call: ToolCallPart, *, answered: bool = False, key: str = "input") -> Part:
-    """Returns the fields of a call that hold its arguments. The inverse of `load_input`."""
+    """Returns the fields with a call's arguments. The inverse of `load_input`."""
     if call.state == "complete":
         return {key: call.arguments}
     if answered:
@@ -261,15 +282,16 @@ def input_of(call: ToolCallPart, *, answered: bool = False, key: str = "input") 
 def open_state(
     call: ToolCallPart, cut: str = "input-streaming", waiting: str = "input-available"
 ) -> str:
-    """Returns the state of a call that has no result. `cut`, `waiting`: what the dialect calls the
-    first two."""
+    """Returns the state of a call without a result. `cut` and `waiting` are the dialect's words."""
     if call.state == "cut":
         return cut
     approval = OWN.fields(call.native).get("approval")
     if not isinstance(approval, dict):
         return waiting
     is_answered = isinstance(if_object(approval).get("approved"), bool)
-    return "approval-responded" if is_answered else "approval-requested"
+    if is_answered:
+        return "approval-responded"
+    return "approval-requested"
 
 
 # model messages
@@ -324,10 +346,24 @@ def dump_model_result(
     *,
     usual: str = "agent",
 ) -> Part:
-    """Returns the part of a result in a model message. `usual`: who runs the tools whose results
-    stand there."""
-    part: Part = {"type": "tool-result", "toolCallId": result.id, "toolName": result.name}
-    unread: Part = {} if result.run_by == usual else {"run_by": result.run_by}
+    """Returns the part of a result in a model message.
+
+    Args:
+        result: the result.
+        dialect: table of the dialect.
+        version: release of the library that reads it; None for any.
+        usual: who runs the tools whose results stand in such a message.
+    """
+    part: Part = {
+        "type": "tool-result",
+        "toolCallId": result.id,
+        "toolName": result.name,
+    }
+    unread: Part
+    if result.run_by == usual:
+        unread = {}
+    else:
+        unread = {"run_by": result.run_by}
     if dialect.name == CORE:
         part |= {"result": plain_output(result, CORE), **flags(isError=result.is_error)}
         unread |= flags(denied=result.denied)
@@ -342,7 +378,11 @@ def dump_model_result(
 
 
 def _load_output(output: Any, where: str) -> tuple[Any, bool, bool]:
-    """The output of a tool → what it returned, whether it failed, whether it was refused."""
+    """Returns what a tool returned, if it failed, and if it was denied.
+
+    Raises:
+        HistoryError: the output has an unknown type.
+    """
     fields = if_object(output)
     type_, value = fields.get("type"), fields.get("value")
     if type_ == "execution-denied":
@@ -357,7 +397,7 @@ def _load_output(output: Any, where: str) -> tuple[Any, bool, bool]:
 
 
 def _is_usual(output: Any) -> TypeGuard[Part]:
-    """Whether an output is a value of JSON, and named as it would be."""
+    """True if an output is a JSON value under its usual type."""
     if type(output) is not dict:
         return False
     fields = cast("Part", output)
@@ -367,6 +407,7 @@ def _is_usual(output: Any) -> TypeGuard[Part]:
 
 
 def _dump_output(result: ToolResultPart, version: str | None) -> Part:
+    """Returns the output of a result in a model message."""
     if result.denied:
         reason = denial_reason(result) or None
         if version != "v5":
@@ -375,7 +416,9 @@ def _dump_output(result: ToolResultPart, version: str | None) -> Part:
         return {"type": "error-text", "value": ": ".join(filter(None, ["denied", reason]))}
     if result.is_content:
         return {"type": CONTENT, "value": dump_content(result.result, MODEL, version)}
-    type_ = "text" if isinstance(result.result, str) else "json"
+    type_ = "json"
+    if isinstance(result.result, str):
+        type_ = "text"
     if result.is_error:
         type_ = f"error-{type_}"
     return {"type": type_, "value": result.result}

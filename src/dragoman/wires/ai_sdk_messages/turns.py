@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 _STEERING = "steering-message"
-"""Type of the part, and how its message is noted."""
+"""Type of the part, and the note of its message."""
 _STEP = {"type": STEP}
 _SAID = (TextPart, DataPart, LinkPart, FilePart, MarkPart, ProviderPart)
 
@@ -51,35 +51,40 @@ class MessageGroup(NamedTuple):
     """Messages that are written as one."""
 
     messages: Sequence[Message]
-    """All of them: one, or the model's with the results between them."""
+    """The messages: one, or the model's with the results between them."""
     positions: Sequence[int]
-    """Of each in the conversation."""
+    """Their indexes in the conversation."""
     behind: Sequence[Message] = ()
-    """The next message, where it is a user's that brings results of these calls before it says
-    something."""
+    """The next message, if it is a user's with results of these calls and then words."""
     joined: bool = False
-    """Its results stand with the group before it."""
+    """True if its results were moved to the group before it."""
     moved: Mapping[tuple[int, int], tuple[int, int]] = {}
-    """Message of the group and place of a piece in it → where in the conversation the piece stands,
-    where that is another place."""
+    """Index of a message and of a piece in the group → the indexes in the conversation, if they
+    differ."""
 
     @property
     def is_orphaned(self) -> bool:
-        """True if it is results alone, without a model's message before them."""
+        """True for results alone, without a model message before them."""
         first = self.messages[0]
         return first.role is Role.USER and holds_only_answers(first)
 
     def locate(self, index: int, piece_index: int) -> tuple[int, int]:
-        """Returns where in the conversation a piece of one of the messages stands: the position of
-        its message, and its place there."""
+        """Returns the index of a piece's message in the conversation, and its index there."""
         is_within = index < len(self.positions)
-        position = self.positions[index] if is_within else self.positions[-1] + 1
+        if is_within:
+            position = self.positions[index]
+        else:
+            position = self.positions[-1] + 1
         return self.moved.get((index, piece_index), (position, piece_index))
 
 
 def group_messages(messages: Sequence[Message], *, steering: bool = False) -> list[MessageGroup]:
-    """Returns a conversation, cut into what is written as one message each. `steering`: what a user
-    said within a turn is a part of it."""
+    """Returns a conversation, cut into groups that are written as one message each.
+
+    Args:
+        messages: the conversation.
+        steering: True to keep what a user said within a turn as a part of it.
+    """
     groups: list[MessageGroup] = []
     for turn in turns_of(messages):
         start = 0
@@ -96,7 +101,7 @@ def group_messages(messages: Sequence[Message], *, steering: bool = False) -> li
 
 
 def _join_results(messages: Sequence[Message], start: int) -> MessageGroup:
-    """Messages that are written as one; results that follow each other are one message of them."""
+    """Returns messages as one group, in which adjacent messages of results are one."""
     if len(messages) == 1:
         return MessageGroup(messages, (start,))
     joined: list[Message] = []
@@ -115,48 +120,45 @@ def _join_results(messages: Sequence[Message], start: int) -> MessageGroup:
 
 
 def _are_results(before: Message, message: Message) -> bool:
+    """True for two user messages within a turn that are both results."""
     if before.role is not Role.USER or message.role is not Role.USER:
         return False
     return not is_steering(before) and not is_steering(message)
 
 
 def _brings_results(group: MessageGroup, before: MessageGroup) -> bool:
-    """Whether a message of the user's has, beside what it says, results of calls before it that
-    wait for them."""
+    """True if a user's message has words, and results of calls that wait in the group before it."""
     first, last = group.messages[0], before.messages[-1]
     if first.role is not Role.USER or before.messages[0].role is not Role.MODEL:
         return False
     results = first.tool_results
-    if not results or holds_only_answers(first):
+    if not results or holds_only_answers(first) or last.role is not Role.MODEL:
         return False
     if len(results) != sum(isinstance(piece, ToolResultPart) for piece in first.content):
         return False
-    waiting = {call.id for call in last.tool_calls} if last.role is Role.MODEL else set[str]()
     # A call in the same message takes the result itself.
-    waiting -= {call.id for call in first.tool_calls}
-    return all(result.id in waiting for result in results)
+    waiting = {call.id for call in last.tool_calls} - {call.id for call in first.tool_calls}
+    return waiting.issuperset(result.id for result in results)
 
 
 def _move_results(before: MessageGroup, group: MessageGroup) -> tuple[MessageGroup, MessageGroup]:
-    """Two groups, of which the first has the results of the second."""
+    """Returns two groups, of which the first takes the results of the second."""
     first, position = group.messages[0], group.positions[0]
-    said = [
-        (piece_index, piece)
-        for piece_index, piece in enumerate(first.content)
-        if not isinstance(piece, ToolResultPart)
-    ]
-    moved = {
-        (0, new_index): (position, piece_index) for new_index, (piece_index, _) in enumerate(said)
-    }
-    left = first.replace(content=tuple([piece for _, piece in said]))
+    pieces: list[Content] = []
+    moved: dict[tuple[int, int], tuple[int, int]] = {}
+    for piece_index, piece in enumerate(first.content):
+        if not isinstance(piece, ToolResultPart):
+            moved[0, len(pieces)] = position, piece_index
+            pieces.append(piece)
+    without_results = first.replace(content=tuple(pieces))
     return (
         before._replace(behind=(first,)),
-        group._replace(messages=(left,), joined=True, moved=moved),
+        group._replace(messages=(without_results,), joined=True, moved=moved),
     )
 
 
 def _end_of(messages: Sequence[Message], start: int, *, steering: bool) -> int:
-    """Where what begins with this message of the model's ends."""
+    """Returns the index behind the group that begins with a model message."""
     for index in range(start + 1, len(messages)):
         message, before = messages[index], messages[index - 1]
         is_model = message.role is Role.MODEL
@@ -168,8 +170,7 @@ def _end_of(messages: Sequence[Message], start: int, *, steering: bool) -> int:
 
 
 def _is_next_step(messages: Sequence[Message], index: int) -> bool:
-    """Whether the results before a message of the model's answer calls of the message before
-    them."""
+    """True if the results before a model message answer calls of the model message before them."""
     if messages[index - 1].role is Role.MODEL or not messages[index].content:
         return False
     answered: set[str] = set()
@@ -188,18 +189,18 @@ class Segment(NamedTuple):
     start: int
     """Number of the first part."""
     parts: Parts
-    """Those of the model's."""
+    """The model's parts."""
     steering: Part
-    """The part that the user said behind them; empty: none."""
+    """The user's part behind them, or empty."""
     form: Part
-    """What is noted of that: which steps stand before and behind it."""
+    """Note of the steps before and behind that part."""
 
 
 def segments(parts: list[Any]) -> Iterator[Segment]:
-    """Returns the parts of a message, cut at what the user said among them.
+    """Yields the parts of a message, cut at what the user said among them.
 
-    A step that stands right before or behind a cut is no mark of the model's messages: writing puts
-    it there again, by the note.
+    A step right before or behind a cut is no mark of the model's messages. The note lets writing
+    put it there again.
     """
     cuts = [index for index, part in enumerate(parts) if is_steering_part(part)]
     start = 0
@@ -218,15 +219,14 @@ def segments(parts: list[Any]) -> Iterator[Segment]:
 
 
 def load_steering(segment: Segment, content: Sequence[Content]) -> Message:
-    """Returns what the user said behind a segment, which names no turn yet. `content`: the pieces
-    of its part."""
+    """Returns what the user said behind a segment as a message, without a turn."""
     part = segment.steering
     native = OWN.note(read_extra_fields(part, "type", "id", "parts"), segment.form)
     return Message(Role.USER, tuple(content), part["id"], native=native)
 
 
 def is_steering(message: Message) -> bool:
-    """True if a message was read from such a part, and says nothing that none can."""
+    """True if a message was read from such a part, and such a part can hold it."""
     if message.role is not Role.USER or not message.native:
         return False
     is_noted = OWN.form(message.native).get("as") == _STEERING
@@ -234,10 +234,14 @@ def is_steering(message: Message) -> bool:
 
 
 def dump_steering(message: Message, write: Callable[[], Parts]) -> Parts:
-    """Returns the part of what the user said, with the step that stood before it. `write`: writes
-    its pieces as parts."""
+    """Returns the part of what the user said, and the step before it. `write` writes its pieces."""
     id_, fields = message.id or "", OWN.fields(message.native)
-    part: Part = {"type": _STEERING, "id": id_, "parts": write(), **fields}
+    part: Part = {
+        "type": _STEERING,
+        "id": id_,
+        "parts": write(),
+        **fields,
+    }
     has_step = OWN.form(message.native).get("before") is True
     return [dict(_STEP), part] if has_step else [part]
 
@@ -248,7 +252,7 @@ def has_step_behind(message: Message) -> bool:
 
 
 def is_steering_part(part: Any) -> bool:
-    """True for a part that a user said within the turn: it has an id, and texts and files alone."""
+    """True for a part that a user said within the turn: it has an id, and only texts and files."""
     if type(part) is not dict or cast("Part", part).get("type") != _STEERING:
         return False
     fields = cast("Part", part)

@@ -29,40 +29,50 @@ _NEWER: Mapping[str, frozenset[str]] = {
     "v6": frozenset(["custom", "reasoning-file", "steering-message"]),
     "v7": frozenset(),
 }
-"""Release → types of parts that only later ones have."""
+"""Release → types of parts that only later releases have."""
 _DENIED = "Tool call execution denied."
 
 
 def filler(role: Role) -> Part:
-    """Returns a part that says nothing, for a message without any: the library's check refuses
-    those."""
-    return {"type": STEP} if role is Role.MODEL else {"type": "text", "text": ""}
+    """Returns a part that says nothing, for an empty message, which the library's check would
+    refuse."""
+    if role is Role.MODEL:
+        return {"type": STEP}
+    return {"type": "text", "text": ""}
 
 
 def _envelope(envelope: Envelope) -> Part:
+    """Returns the UI message around its parts."""
     first = envelope.first
     message: Part = {"role": envelope.role, "parts": envelope.parts}
     if envelope.id is not None:
         message = {"id": envelope.id, **message}
     fields = _own_fields(first) if first.native else {}
     message |= with_metadata(envelope, fields)
-    return {**message, **read_extra_fields(fields, "metadata")} if fields else message
+    if fields:
+        return {**message, **read_extra_fields(fields, "metadata")}
+    return message
 
 
 def _own_fields(first: Message) -> Part:
-    """The fields that a message was read with, where it was one of this dialect."""
+    """Returns the further fields of a message that was read in this dialect."""
     if OWN.form(first.native).get("in", UI) != UI:
         return {}
     fields = OWN.fields(first.native)
     # Those of a message of ai 4 that went through another format would make it one again.
-    return {} if fields and is_v4(fields) else fields
+    if fields and is_v4(fields):
+        return {}
+    return fields
 
 
 def with_metadata(envelope: Envelope, fields: Part) -> Part:
-    """Returns the field `metadata` of a message, where it has one. `fields`: those of its own, as
-    it was read."""
+    """Returns the field `metadata` of a message, or nothing. `fields` are those that it was read
+    with."""
     first = envelope.first
-    metadata = dict(first.own_metadata) if first.metadata and OURS not in first.metadata else {}
+    if first.metadata and OURS not in first.metadata:
+        metadata = dict(first.own_metadata)
+    else:
+        metadata = {}
     if envelope.extras:
         metadata[OURS] = envelope.extras
     read_metadata = fields.get("metadata")
@@ -74,14 +84,18 @@ def with_metadata(envelope: Envelope, fields: Part) -> Part:
 
 
 def keep_in_metadata(fields: Part, extras: Any) -> Part:
-    """Returns a message's own fields, with what is under our key in its metadata and was written by
-    somebody else."""
+    """Returns a message's fields with foreign extras back in its metadata."""
     return {**fields, "metadata": {**if_object(fields.get("metadata")), OURS: extras}}
 
 
 UI_DIALECT = UIDialect(
     UI,
-    {"text": load_text, "reasoning": load_reasoning, "file": load_file, "dynamic-tool": load_tool},
+    {
+        "text": load_text,
+        "reasoning": load_reasoning,
+        "file": load_file,
+        "dynamic-tool": load_tool,
+    },
     {"tool-": load_tool},
     done={"state": "done"},
     shared_text=("citations",),
@@ -97,7 +111,7 @@ UI_DIALECT = UIDialect(
 
 
 def restrict(parts: Parts, version: str, lose: Callable[[Lost, str], None]) -> Parts:
-    """Returns the parts as a release of the library has them. `lose` takes what it has none for."""
+    """Returns the parts that a release of the library accepts. `lose` takes those that it lacks."""
     restricted: Parts = []
     for part in parts:
         if part["type"] in _NEWER.get(version, ()):
@@ -110,11 +124,15 @@ def restrict(parts: Parts, version: str, lose: Callable[[Lost, str], None]) -> P
 
 
 def _without_approval(part: Part) -> Part:
-    """A call of ai 5, which knows no approvals: one that waits is a call, one that was refused has
+    """Returns a call for ai 5, which knows no approvals: a waiting one is a call, a denied one has
     failed."""
     plain, state = read_extra_fields(part, "approval"), part["state"]
     if state == "output-denied":
         reason = if_text(if_object(part["approval"]).get("reason"))
-        text = f"denied: {reason}" if reason else _DENIED
+        text = _DENIED
+        if reason:
+            text = f"denied: {reason}"
         return {**plain, "state": "output-error", "errorText": text}
-    return {**plain, "state": "input-available"} if state.startswith("approval-") else plain
+    if state.startswith("approval-"):
+        return {**plain, "state": "input-available"}
+    return plain

@@ -68,10 +68,7 @@ def load_v4(entry: Part, where: str, loading: Loading) -> None:
     Raises:
         HistoryError: it cannot be read.
     """
-    before = loading.messages[-1] if loading.messages else None
-    plain = load_plain_old(entry, before) if loading.origin is None else None
-    if plain is not None:
-        loading.messages.append(plain)
+    if loading.add_plain(load_plain_old, entry):
         return
     role = role_in(entry, _ROLES, where)
     head = Head(V4_DIALECT, read_extra_fields(entry, *_READ), {"in": V4})
@@ -96,7 +93,7 @@ def load_v4(entry: Part, where: str, loading: Loading) -> None:
 
 
 def _parts_of(entry: Part, where: str) -> Parts:
-    """The parts of a message that has none: its calls, thinking and text."""
+    """Returns parts for a message that has none: its calls, thinking and text."""
     content = entry.get("content", "")
     if not isinstance(content, str):
         fault(f"{where}.content must be a string, or there are parts")
@@ -107,23 +104,36 @@ def _parts_of(entry: Part, where: str) -> Parts:
     if text := if_text(entry.get("reasoning")):
         details = [{"type": "text", "text": text}]
         parts.append({"type": "reasoning", "reasoning": text, "details": details})
-    return [*parts, {"type": "text", "text": content}] if content else parts
+    if content:
+        return [*parts, {"type": "text", "text": content}]
+    return parts
 
 
 def _read_annotations(entry: Part, head: Head) -> None:
-    """Reads what is among the annotations of a message under our key. The others are among its
-    fields."""
+    """Reads what the annotations of a message carry. The others stay among its fields."""
     if "annotations" not in entry:
         return
     annotations = if_list(entry["annotations"])
-    last = if_object(annotations[-1]) if annotations else {}
+    if annotations:
+        last = if_object(annotations[-1])
+    else:
+        last = {}
     head.extras = last[OURS] if last.keys() == {OURS} else None
-    other_annotations = entry["annotations"] if head.extras is None else annotations[:-1]
+    if head.extras is None:
+        other_annotations = entry["annotations"]
+    else:
+        other_annotations = annotations[:-1]
     if other_annotations or head.extras is None:
         head.fields["annotations"] = other_annotations
 
 
-def _read_attachments(entry: Part, reading: Reading, head: Head, where: str) -> None:
+def _read_attachments(
+    entry: Part,
+    reading: Reading,
+    head: Head,
+    where: str,
+) -> None:
+    """Reads the attachments of a message."""
     attached = entry.get(_ATTACHED)
     for number, attachment in enumerate(if_list(attached)):
         load_attachment(attachment, reading, f"{where}.{_ATTACHED}[{number}]")
@@ -132,7 +142,7 @@ def _read_attachments(entry: Part, reading: Reading, head: Head, where: str) -> 
 
 
 def _read_time(entry: Part, head: Head) -> None:
-    """Reads the time of a message, and notes it where it would be written otherwise."""
+    """Reads the time of a message, and notes it if it would be written differently."""
     if "createdAt" not in entry:
         return
     head.created_at = old_date_of(entry["createdAt"])
@@ -142,11 +152,12 @@ def _read_time(entry: Part, head: Head) -> None:
 
 
 def _format_time(time: datetime | None) -> str | None:
+    """Returns a time as text, or None."""
     return None if time is None else old_date(time)
 
 
 def _mirrors_of(parts: Parts, role: Role) -> Part:
-    """The fields that say again what the parts say."""
+    """Returns the fields that repeat what the parts say."""
     texts = [if_text(part.get("text")) for part in parts if part["type"] == "text"]
     mirrors: Part = {"content": "".join(texts)}
     invocations = [part["toolInvocation"] for part in parts if part["type"] == INVOCATION]
@@ -159,7 +170,7 @@ def _mirrors_of(parts: Parts, role: Role) -> Part:
 
 
 def _note_mirrors(entry: Part, mirrors: Part, form: Part) -> None:
-    """Notes the mirrors that are not what the parts say, with a digest of what those say."""
+    """Notes the mirrors that differ from the parts, with a digest of what the parts say."""
     differ: dict[str, list[Any]] = {}
     for key in _MIRRORS:
         is_mirrored = key in mirrors and key in entry and mirrors[key] == entry[key]
@@ -171,7 +182,7 @@ def _note_mirrors(entry: Part, mirrors: Part, form: Part) -> None:
 
 
 def _restore_mirrors(mirrors: Part, form: Part) -> Part:
-    """The mirrors as they were read, as far as the parts still say the same. The inverse of
+    """Returns the mirrors as they were read, while the parts still say the same. The inverse of
     `_note_mirrors`."""
     for key, (digest, *read) in if_object(form.get("mirrors")).items():
         if key in _MIRRORS and _digest(mirrors.get(key)) == digest:
@@ -181,11 +192,13 @@ def _restore_mirrors(mirrors: Part, form: Part) -> Part:
 
 
 def _digest(value: Any) -> str:
+    """Returns a short hash of a JSON value."""
     text = json.dumps(value, sort_keys=True, default=str)
     return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
 def _envelope(envelope: Envelope) -> Part:
+    """Returns the UI message of ai 4 around its parts."""
     first = envelope.first
     is_own = dialect_of(first.native) == V4
     fields = OWN.fields(first.native) if is_own else {}
@@ -204,7 +217,7 @@ def _envelope(envelope: Envelope) -> Part:
 
 
 def _split_attachments(written: Parts) -> tuple[Parts, Parts]:
-    """The parts of a message, and its attachments."""
+    """Returns the parts of a message, and its attachments."""
     parts = [part for part in written if part["type"] != ATTACHMENT]
     return parts, [
         read_extra_fields(part, "type") for part in written if part["type"] == ATTACHMENT
@@ -212,7 +225,8 @@ def _split_attachments(written: Parts) -> tuple[Parts, Parts]:
 
 
 def _time_field(first: Message, form: Part) -> Part:
-    """The time of a message, as it was read while it is that time. The inverse of `_read_time`."""
+    """Returns the time of a message as it was read, while it is that time. The inverse of
+    `_read_time`."""
     time = _format_time(first.created_at)
     noted = if_list(form.get("createdAt"))
     if noted and noted[0] == time:
@@ -221,7 +235,7 @@ def _time_field(first: Message, form: Part) -> Part:
 
 
 def _keep(fields: Part, extras: Any) -> Part:
-    """A message's own fields, with something under our key."""
+    """Returns a message's fields with foreign extras back in its annotations."""
     return {**fields, "annotations": [*if_list(fields.get("annotations")), {OURS: extras}]}
 
 

@@ -55,20 +55,25 @@ _ALONE = "no call stands before it, and a result is a part of its call"
 _WAITS = "what a call waits for is sealed, and stands in a run's own history alone"
 """Why an interrupt is not written."""
 _Result = tuple[int, int, ToolResultPart]
-"""A result, behind the number of its message in the turn and its place there."""
+"""Index of a message in the turn, index in that message, and the result there."""
 
 
 class Writing:
-    """The messages of one turn on their way out."""
+    """Writes the messages of one turn."""
 
-    def __init__(self, group: MessageGroup, dialect: UIDialect, losses: list[Loss]) -> None:
+    def __init__(
+        self,
+        group: MessageGroup,
+        dialect: UIDialect,
+        losses: list[Loss],
+    ) -> None:
         self.group, self.dialect, self.losses = group, dialect, losses
         self.parts: Parts = []
         self.providers: list[str | None] = []
-        """Of each of the model's messages: who answered, as the reader will see it."""
+        """The provider of each model message, as a reader will see it."""
         messages = (*group.messages, *group.behind)
         self.is_one_step = dialect.name in OLD and says_behind_answers(messages)
-        """Whether a reader of the dialect would find more steps than there are."""
+        """True if a reader of the dialect would find more steps than there are."""
         self._step = 0
         self._last_result = (-1, -1)
         self._is_reordered = False
@@ -83,7 +88,9 @@ class Writing:
         messages = self.group.messages
         for index, message in enumerate(messages):
             if message.role is not Role.USER or not index:
-                before = messages[index - 1] if index else None
+                before = None
+                if index:
+                    before = messages[index - 1]
                 self._write_message(index, message, before)
             elif is_steering(message):
                 self.parts += dump_steering(
@@ -95,7 +102,7 @@ class Writing:
         return self.parts
 
     def _lose_order(self) -> None:
-        """Notes the losses that show when all is written: of results without their call, and of the
+        """Notes the losses that show at the end: results without their call, and a changed
         order."""
         if self._is_reordered:
             why = "a result stands with its call, an attachment last"
@@ -108,41 +115,52 @@ class Writing:
                 why = "results stand with their calls, before what stood before them"
                 self.lose(len(self.group.messages), piece_index, Lost.order, why)
 
-    def lose(self, index: int, piece_index: int, what: Lost, why: str, which: str = "") -> None:
-        """Notes a loss of a piece of one of the messages."""
+    def lose(
+        self,
+        index: int,
+        piece_index: int,
+        what: Lost,
+        why: str,
+        which: str = "",
+    ) -> None:
+        """Notes the loss of a piece of one of the messages."""
         position, piece_index = self.group.locate(index, piece_index)
         self.losses.append(Loss(position, piece_index, what, why, which))
 
-    def _write_message(self, index: int, message: Message, before: Message | None) -> None:
+    def _write_message(
+        self,
+        index: int,
+        message: Message,
+        before: Message | None,
+    ) -> None:
+        """Writes the pieces of a message, with a step before it if one begins there."""
         if before is not None and _begins_behind(before, message):
             self.parts.append({"type": STEP})
             self._step += 1
         begun = len(self.parts)
         thinking: list[ThinkingPart] = []
+        is_model = message.role is Role.MODEL
         for piece_index, piece in enumerate(message.content):
-            if isinstance(piece, ThinkingPart):
-                if piece.text or piece.native or self.dialect.silent:
-                    thinking.append(piece)
-                else:
-                    self.lose(index, piece_index, Lost.thinking, "nothing of it can be read")
-                continue
-            if thinking:
+            if not isinstance(piece, ThinkingPart):
                 self._flush(thinking)
-            self._write_piece(piece, index, piece_index, message.role is Role.MODEL)
-        if thinking:
-            self._flush(thinking)
+                self._write_piece(piece, index, piece_index, is_model)
+            elif piece.text or piece.native or self.dialect.silent:
+                thinking.append(piece)
+            else:
+                self.lose(index, piece_index, Lost.thinking, "nothing of it can be read")
+        self._flush(thinking)
         written = self.parts[begun:]
         self._is_reordered |= _has_attachment_before_part(written)
-        provider = first_provider(written) if message.role is Role.MODEL else None
-        self.providers.append(provider)
+        self.providers.append(first_provider(written) if is_model else None)
 
     def _flush(self, thinking: list[ThinkingPart]) -> None:
-        """Writes thinking that follows each other, and forgets it."""
-        self.parts += self.dialect.dump_thinking(thinking, self.dialect)
-        thinking.clear()
+        """Writes adjacent thinking, and empties the list."""
+        if thinking:
+            self.parts += self.dialect.dump_thinking(thinking, self.dialect)
+            thinking.clear()
 
     def _steering(self, index: int, message: Message) -> Parts:
-        """What a user said within the turn, as parts."""
+        """Returns the parts of what a user said within the turn."""
         begun = len(self.parts)
         for piece_index, piece in enumerate(message.content):
             self._write_piece(piece, index, piece_index, False)
@@ -150,7 +168,14 @@ class Writing:
         del self.parts[begun:]
         return said
 
-    def _write_piece(self, piece: Content, index: int, piece_index: int, is_model: bool) -> None:
+    def _write_piece(
+        self,
+        piece: Content,
+        index: int,
+        piece_index: int,
+        is_model: bool,
+    ) -> None:
+        """Writes a piece other than thinking."""
         if type(piece) is TextPart:
             self.parts.append(self.dialect.dump_text(piece, self.dialect, is_model))
         elif isinstance(piece, ToolCallPart):
@@ -162,7 +187,13 @@ class Writing:
         elif isinstance(piece, ProviderPart):
             self._write_block(piece, index, piece_index)
 
-    def _write_mark(self, mark: MarkPart, index: int, piece_index: int) -> None:
+    def _write_mark(
+        self,
+        mark: MarkPart,
+        index: int,
+        piece_index: int,
+    ) -> None:
+        """Writes a mark. An interrupt is a loss."""
         if mark.kind == INTERRUPT:
             self.lose(index, piece_index, Lost.field, _WAITS, INTERRUPT)
         if mark.kind == STEP:
@@ -175,7 +206,13 @@ class Writing:
             part = self.dialect.dump_mark(mark, self.dialect)
             self.parts += [part] if part else []
 
-    def _write_block(self, block: ProviderPart, index: int, piece_index: int) -> None:
+    def _write_block(
+        self,
+        block: ProviderPart,
+        index: int,
+        piece_index: int,
+    ) -> None:
+        """Writes a provider's block that was read from a UI message. Any other is a loss."""
         is_of_model = OWN.form(block.native).get("in") in (MODEL, CORE)
         part: Part = {}
         if OWN.is_ours(block.native) and not is_of_model:
@@ -186,9 +223,13 @@ class Writing:
             why = "a block that only its provider understands"
             self.lose(index, piece_index, Lost.provider, why, block.kind)
 
-    def _write_call(self, call: ToolCallPart, index: int, piece_index: int) -> None:
-        """Writes a call with its result: the next one of its id that does not stand in a message
-        before it."""
+    def _write_call(
+        self,
+        call: ToolCallPart,
+        index: int,
+        piece_index: int,
+    ) -> None:
+        """Writes a call with the next result of its id that does not stand before its message."""
         # Ids may repeat: a result before the call's own message is of a call that came before.
         queue = self._results.get(call.id)
         while queue and queue[0][0] < index:
@@ -206,22 +247,27 @@ class Writing:
             self._last_result = (result_index, result_piece)
         self.parts.append(self.dialect.add_result(part, result, call, self.dialect))
 
-    def _is_apart(self, index: int, piece_index: int, result_piece: int) -> bool:
-        """Whether a result stands before its call, or behind more than that and marks."""
+    def _is_apart(
+        self,
+        index: int,
+        piece_index: int,
+        result_piece: int,
+    ) -> bool:
+        """True if a result stands before its call, or if more than marks is between them."""
         between = self.group.messages[index].content[piece_index + 1 : result_piece]
         return result_piece < piece_index or not all(
             isinstance(piece, MarkPart) for piece in between
         )
 
     def _lose_waits(self, index: int, message: Message) -> None:
+        """Notes the loss of interrupts among the results."""
         for piece_index, piece in enumerate(message.content):
             if isinstance(piece, MarkPart) and piece.kind == INTERRUPT:
                 self.lose(index, piece_index, Lost.field, _WAITS, INTERRUPT)
 
 
 def lose_orphans(group: MessageGroup, losses: list[Loss]) -> None:
-    """Notes the loss of results that no call stands before, and of what calls wait for behind
-    them."""
+    """Notes the loss of results without a call before them, and of the interrupts behind them."""
     content = group.messages[0].content
     for piece_index, piece in enumerate(content):
         if isinstance(piece, ToolResultPart):
@@ -244,15 +290,18 @@ def dump_group(
     Args:
         group: the turn.
         id_: its id.
-        dialect: in which it is written.
+        dialect: table of the dialect.
         taken: ids of all messages.
         losses: grows with what the dialect cannot hold.
-        version: release of the library that reads it; None: any.
+        version: release of the library that reads it; None for any.
     """
     first = group.messages[0]
     writing = Writing(group, dialect, losses)
     parts = writing.write()
-    form = OWN.form(first.native) if first.native else {}
+    if first.native:
+        form = OWN.form(first.native)
+    else:
+        form = {}
     written_id: str | None = id_
     if form.get("id") == "absent" or (first.id is None and "id" in OWN.fields(first.native)):
         written_id = None
@@ -277,7 +326,7 @@ def dump_group(
 
 
 def _takes_none(role: Role, version: str | None) -> bool:
-    """Whether a release takes a message without parts; one that was read so is written so."""
+    """True if a release accepts a message without parts."""
     return version is None or (role is Role.MODEL and version in ("v6", "v7"))
 
 
@@ -288,10 +337,19 @@ def _expect(
     taken: Collection[str],
     providers: Sequence[str | None],
 ) -> list[Expected]:
-    """What the messages of a turn would be read with. `providers`: who answered in each that is
-    written, as its parts tell."""
+    """Returns what a reader gives the messages of a turn.
+
+    Args:
+        group: the turn.
+        id_: its id.
+        form: note of how it was read.
+        taken: ids of all messages.
+        providers: who answered in each model message, as its parts tell.
+    """
     named = iter(providers)
-    minted_turn = group.messages[0].turn if form.get("turn") == "made" else None
+    minted_turn = None
+    if form.get("turn") == "made":
+        minted_turn = group.messages[0].turn
     if len(group.messages) == 1 and not group.behind:
         return [Expected(id_, minted_turn, origin_of(next(named, None), None))]
     ids: Iterator[str | None] = iter(lambda: None, 0)
@@ -302,22 +360,25 @@ def _expect(
         if index and is_steering(message):
             expected.append(Expected(message.id or "", id_, None))
             continue
-        provider = next(named, None) if message.role is Role.MODEL else None
+        provider = None
+        if message.role is Role.MODEL:
+            provider = next(named, None)
         expected.append(Expected(next(ids), minted_turn or id_, origin_of(provider, None)))
     return expected
 
 
 def _begins_behind(before: Message, message: Message) -> bool:
-    """Whether a step is to be written before a message of the model's."""
+    """True if a step must be written before a model message."""
     if is_steering(before):
         return has_step_behind(before)
-    first = message.content[0] if message.content else None
+    first = None
+    if message.content:
+        first = message.content[0]
     return not (isinstance(first, MarkPart) and first.kind == STEP)
 
 
 def _place_behind_words(message: Message) -> int | None:
-    """The place of the first result that stands behind something else in a message; `None`: results
-    stand first."""
+    """Returns the index of the first result behind something else in a message, or None."""
     is_behind = False
     for piece_index, piece in enumerate(message.content):
         if is_behind and isinstance(piece, ToolResultPart):
@@ -327,6 +388,6 @@ def _place_behind_words(message: Message) -> int | None:
 
 
 def _has_attachment_before_part(parts: Parts) -> bool:
-    """Whether something stands behind what is to be an attachment."""
+    """True if a part stands behind an attachment."""
     types = [part["type"] for part in parts]
     return ATTACHMENT in types and set(types[types.index(ATTACHMENT) :]) != {ATTACHMENT}

@@ -4,7 +4,13 @@ from dragoman.wires.anthropic.decode import decoder, load_response
 from dragoman.wires.anthropic.encode import dump_response, encoder, envelope, ping, stream_type
 from dragoman.wires.anthropic.errors import dump_error, load_error
 from dragoman.wires.anthropic.files import dump_download, load_files
-from dragoman.wires.anthropic.messages import dump_messages, layout, load_messages, votes
+from dragoman.wires.anthropic.messages import (
+    dump_messages,
+    layout,
+    load_change,
+    load_messages,
+    votes,
+)
 from dragoman.wires.anthropic.quirks import NAME, Quirks
 from dragoman.wires.anthropic.request import (
     dump_http,
@@ -27,7 +33,7 @@ from dragoman.wires.anthropic.serving import (
 from dragoman.wires.anthropic.serving_allowed import allowed
 
 __all__ = ["Quirks", "name"]
-__all__ += ["load_messages", "dump_messages", "votes", "layout"]
+__all__ += ["load_messages", "dump_messages", "load_change", "votes", "layout"]
 __all__ += ["load_request", "dump_request", "dump_http", "routes"]
 __all__ += ["load_response", "dump_response", "decoder", "encoder"]
 __all__ += ["envelope", "stream_type", "ping"]

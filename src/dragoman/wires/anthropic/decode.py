@@ -11,11 +11,19 @@ import msgspec
 from dragoman import json_bytes
 from dragoman.codec.decoder import MessageDecoder
 from dragoman.codec.emitter import OpenPart
-from dragoman.codec.json_values import as_list, if_object, if_text, need_object, read_extra_fields
+from dragoman.codec.json_values import (
+    as_list,
+    if_object,
+    if_objects,
+    if_text,
+    need_object,
+    read_extra_fields,
+)
 from dragoman.errors import DecodeError, DragomanError
 from dragoman.event import OpenText
 from dragoman.fold import parse_call
 from dragoman.json_bytes import Json, JsonMap
+from dragoman.loss import Loss, Lost
 from dragoman.message import Content, FinishReason, Origin, ThinkingPart, ToolCallPart
 from dragoman.wires.anthropic.content import load_block
 from dragoman.wires.anthropic.errors import error_of
@@ -57,6 +65,10 @@ _MAIN: Mapping[str, tuple[type, str]] = {
     "input_json_delta": (ToolCallPart, "partial_json"),
 }
 """The deltas that a block mostly consists of → its part, and their field that is added to it."""
+_TRANSFORMATIONS = {
+    "thinking_dropped": "dropped",
+    "thinking_mismatch_allowed": "still accepted",
+}
 _MESSAGE = ("type", "role", "content", "id", "model", "usage", "stop_reason")
 """Fields of a message that are read; the others stand in the message's `response`."""
 
@@ -277,10 +289,28 @@ class Decoder(MessageDecoder):
             response["stop_reason"] = self._stop_reason
         if other := other_usage(self._usage):
             response["usage"] = other
-        self._out.finish(reason, load_usage(self._usage), native=OWN.note(response=response))
+        self._out.finish(
+            reason,
+            load_usage(self._usage),
+            native=OWN.note(response=response),
+            losses=load_transformations(response.get("input_transformations")),
+        )
 
 
 decoder, load_response = Decoder.create, Decoder.load_response
+
+
+def load_transformations(entries: Any) -> tuple[Loss, ...]:
+    """Returns what the provider says that it did with the thinking of a request
+    (`input_transformations`), as losses."""
+    losses: list[Loss] = []
+    for entry in if_objects(entries):
+        kind, reason = if_text(entry.get("type")), if_text(entry.get("reason"))
+        verb = _TRANSFORMATIONS.get(kind)
+        if verb is not None:
+            why = f"the provider {verb} it: {reason} at {if_text(entry.get('path'))}"
+            losses.append(Loss(None, None, Lost.thinking, why))
+    return tuple(losses)
 
 
 def _number(value: Any) -> int:

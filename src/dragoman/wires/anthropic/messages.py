@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from dragoman.codec.formats import ConversationFormat
-from dragoman.codec.ids import fit_names, map_call_ids
+from dragoman.codec.ids import TOOL_NAMES, fit_names, map_call_ids
 from dragoman.codec.json_values import (
     check_depth,
     if_list,
@@ -32,12 +32,13 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.request import ToolSpec
+from dragoman.request import ServerTool, ToolSpec
 from dragoman.wires.anthropic.content import OutgoingBlocks, dump_blocks, dump_content, load_content
 from dragoman.wires.anthropic.quirks import OWN, Quirks
-from dragoman.wires.anthropic.tools import CALLS
+from dragoman.wires.anthropic.tools import CALLS, dump_tools
 
 __all__ = [
+    "load_change",
     "dump_messages",
     "load_messages",
     "prepare_conversation",
@@ -245,6 +246,34 @@ def dump_conversation(out: OutgoingBlocks) -> Json:
 
 _CONVERSATIONS = ConversationFormat(load_conversation, prepare_conversation, dump_conversation)
 load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump_messages
+
+
+def load_change(
+    text: str, added: Sequence[ToolSpec | ServerTool], removed: Sequence[str]
+) -> Message | None:
+    """Returns the system message that tells a model in the middle of a conversation what has
+    changed.
+
+    Args:
+        text: the new system text; empty: it is as before.
+        added: tools that the model may call from here on.
+        removed: names of those that it may not call any more.
+    """
+    names = [*removed, *[tool.name for tool in added]]
+    if not all(map(TOOL_NAMES.fits, names)):  # they would have to be sent under other names
+        return None
+    definitions = dump_tools(added, prepare_conversation((), None, None, None))
+    blocks: list[Json] = [{"type": "text", "text": text}] if text else []
+    blocks += [
+        {"type": "tool_removal", "tool": {"type": "tool_reference", "name": name}}
+        for name in removed
+    ]
+    blocks += [
+        {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": definition}}
+        for definition in definitions
+    ]
+    content = text if blocks == [{"type": "text", "text": text}] else blocks
+    return _load({"role": "system", "content": content}, 0, {}, None, None)
 
 
 def _block_votes(block: Any) -> int:

@@ -94,6 +94,8 @@ def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
         lambda fields: _types(fields["tools"]),
     )
     settings = dump_settings(request, out.quirks, out.losses)
+    if request.prefix == "drop":
+        settings["thinking"] = _drop_mismatches(if_object(settings.get("thinking")))
     has_tools = bool(request.tools) and "tool_choice" not in options
     fields: Json = {
         "model": request.model or None,
@@ -147,6 +149,15 @@ def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> Http
     return HttpRequest("/messages", headers, {**body, "model": request.model})
 
 
+def _drop_mismatches(thinking: JsonMap) -> JsonMap:
+    """The field `thinking`, which says that the API drops thinking that is bound to another
+    conversation instead of refusing the request."""
+    if thinking.get("type") == "disabled":  # the API takes the field only beside thinking
+        return thinking
+    binding = {"prefix_mismatch_behavior": "drop_block"}
+    return {"type": "adaptive", **thinking, "block_binding": binding}
+
+
 def _header(headers: Mapping[str, str]) -> list[str]:
     """The values of `anthropic-beta`."""
     text = next((value for name, value in headers.items() if name.lower() == "anthropic-beta"), "")
@@ -157,6 +168,7 @@ def _words(body: JsonMap, of_tools: Iterable[str], of_entries: Iterable[str]) ->
     """What may need a beta: names of fields, and types of tools, blocks, sources and edits."""
     yield from body
     yield from if_object(body.get("output_config"))
+    yield from if_object(body.get("thinking"))
     yield from of_tools
     yield from _types(if_object(body.get("context_management")).get("edits"))
     yield from of_entries
@@ -168,7 +180,8 @@ def _entry_words(entries: Iterable[JsonMap]) -> Iterator[str]:
 
 
 def _types(blocks: Any) -> Iterator[str]:
-    """The types in a list of blocks, with those of their sources and of the blocks inside them."""
+    """The types in a list of blocks, with those of their sources, of the tools that they add and of
+    the blocks inside them."""
     if isinstance(blocks, dict):
         blocks = [blocks]
     for block in cast("list[Any]", blocks) if isinstance(blocks, list) else ():
@@ -177,3 +190,5 @@ def _types(blocks: Any) -> Iterator[str]:
             yield str(block.get("type"))
             yield from _types(block.get("source"))
             yield from _types(block.get("content"))
+            yield from _types(block.get("tool"))
+            yield from _types(block.get("definition"))

@@ -1,9 +1,13 @@
-"""Content blocks ⇄ parts: text, images, audio, video, files; by data, by URL, by id.
+"""Reads and writes content blocks and thinking: text, images, audio, video and files, each by data,
+by URL or by id.
 
-A block without a neutral shape, and one that its neutral part would not give back exactly, is a
-`ProviderPart`. Last come a model's thoughts in fields of the message ⇄ `ThinkingPart`: plain text,
-and details (signed, encrypted). A part knows the fields that it came in (wire form `fields`); a
-detail's own fields (type, signature, data, id, index, format) are its native ones.
+A block becomes a neutral part if that part can give the block back exactly; `READERS` has one
+reader for each type of block. Any other block becomes a `ProviderPart`. What a part does not hold
+of its block is kept in the part's `native`.
+
+Thinking comes last. It stands in fields of the message: as plain text, or in "details", which are
+signed or encrypted. Each becomes a `ThinkingPart`, whose wire form `fields` names the fields that
+it came in. A detail's own fields (type, signature, data, id, index, format) are native ones.
 """
 
 from __future__ import annotations
@@ -77,32 +81,32 @@ _DATA_BLOCKS = {
     "audio": "input_audio",
     "application/pdf": "file",
 }
+"""Media type, or its first half → the type of block for such data."""
 _AUDIO = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 _AUDIO_FORMAT = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 _NONE: dict[str, str] = {}
 
 
 def load_content(chat: DialectRecord, message: JsonMap, empty: object, form: Json) -> list[Content]:
-    """The `content` of a message → its pieces; see `message_list.load_content`."""
+    """Reads the `content` of a message into pieces; see `message_list.load_content`."""
     return message_list.load_content(message, empty, form, lambda block: load_block(chat, block))
 
 
 def load_block(chat: DialectRecord, block: JsonMap) -> Content:
-    """A content block → the part that it is."""
+    """Reads one content block."""
     type_name = str(block.get("type"))
     reader = chat.readers.get(type_name)
-    return (reader(chat, type_name, block) if reader else None) or ProviderPart(
-        type_name, {chat.name: dict(block)}
-    )
+    part = reader(chat, type_name, block) if reader else None
+    return part or ProviderPart(type_name, {chat.name: dict(block)})
 
 
 def dump_block(
     chat: DialectRecord, part: Content, blocks: Mapping[str, str] = _NONE
 ) -> Json | None:
-    """A part → the content block that holds it; `None` where there is none. `blocks`: media type,
-    or its first half → the type of block that carries it, beyond the usual ones.
+    """Returns the content block of a part, or None if no block holds it.
 
-    For data of a kind that has no block stands a text, never its base64.
+    `blocks`: media type, or its first half → the type of block for it, beyond the usual ones. Data
+    without a block becomes a text that describes it, never its base64.
     """
     native_of = chat.own
     if isinstance(part, ProviderPart):
@@ -112,71 +116,74 @@ def dump_block(
         return None
     if type_name == "text" and isinstance(part, (DataPart, LinkPart, FilePart)):
         return {"type": "text", "text": describe_as_text(part)}
-    return merge_wire_fields(
-        {"type": type_name, **chat.write_block(type_name, part, native_of.form(part.native))},
-        native_of.fields(part.native),
-    )
+    block = chat.write_block(type_name, part, native_of.form(part.native))
+    return merge_wire_fields({"type": type_name, **block}, native_of.fields(part.native))
 
 
 def dump_noted_block(out: OutgoingChat, position: int, index: int, piece: Content) -> Json | None:
-    """A piece → the block under which it is sent; `None` where there is none. What it does not hold
-    is noted."""
+    """Returns the content block that is sent for a piece, or None if no block holds it. Notes what
+    the block leaves out."""
     block = dump_block(out.chat, piece, out.blocks)
-    if block is not None and (what := find_loss(piece, block)) is not None:
-        out.lose(position, index, *what)
+    if block is not None and (loss := find_loss(piece, block)) is not None:
+        out.lose(position, index, *loss)
     return block
 
 
 def find_loss(part: Content, block: JsonMap) -> tuple[Lost, str, str] | None:
-    """What of a file its block does not hold, why, and which one."""
+    """Returns what the block of a file leaves out, why, and of which file. None: nothing."""
     if not isinstance(part, (DataPart, LinkPart, FilePart)):
         return None
     if block["type"] == "text":
         if read_media_text(part) is not None:
             return None
-        elsewhere = isinstance(part, FilePart)
-        return (
-            name_part_type(part),
-            ELSEWHERE if elsewhere else "the API has no block for it; a text tells of it",
-            media_label(part),
-        )
-    if part.name and part.name not in (
+        why = "the API has no block for it; a text tells of it"
+        if isinstance(part, FilePart):
+            why = ELSEWHERE
+        return name_part_type(part), why, media_label(part)
+    sent_names = (
         block.get("document_name"),
         if_object(block.get(block["type"])).get("filename"),
-    ):
+    )
+    if part.name and part.name not in sent_names:
         return Lost.file_name, f"the API knows no name of such a file, {part.name}", ""
     return None
 
 
 def block_type(chat: DialectRecord, part: Content, blocks: Mapping[str, str] = _NONE) -> str:
-    """The type of the block that holds a part; empty where none does."""
+    """Returns the type of the block that holds a part, or `""` if none does."""
     type_name = if_text(chat.own.form(part.native).get("type"))
-    return type_name if type_name in chat.readers else chat.choose_block_type(part, blocks)
+    if type_name in chat.readers:
+        return type_name
+    return chat.choose_block_type(part, blocks)
 
 
 def choose_block_type(chat: DialectRecord, part: Content, blocks: Mapping[str, str]) -> str:
-    """The same, where the part does not tell in which type of block it came."""
+    """Returns the type of block for a part that does not remember its own, or `""` if none holds
+    it."""
+    if isinstance(part, TextPart):
+        return "text"
     if isinstance(part, LinkPart):
         return lookup_mime_type(blocks, part.mime_type or "") or "image_url"
     if isinstance(part, DataPart):
-        type_name = (
-            lookup_mime_type(blocks, part.mime_type)
-            or lookup_mime_type(_DATA_BLOCKS, part.mime_type)
-            or "text"
-        )
-        return (
-            "text"
-            if type_name == "input_audio" and part.mime_type not in _AUDIO_FORMAT
-            else type_name
-        )
+        return _choose_data_type(part.mime_type, blocks)
     if isinstance(part, FilePart):
         foreign = chat.own.is_foreign(part.native) and chat.files_of not in (part.native or ())
         return "text" if foreign else "file"
-    return "text" if isinstance(part, TextPart) else ""
+    return ""
+
+
+def _choose_data_type(mime_type: str, blocks: Mapping[str, str]) -> str:
+    """Returns the type of block for data of that media type; `"text"` if no block takes it."""
+    usual = lookup_mime_type(_DATA_BLOCKS, mime_type) or "text"
+    type_name = lookup_mime_type(blocks, mime_type) or usual
+    # The block for audio names its format, and knows two of them.
+    if type_name == "input_audio" and mime_type not in _AUDIO_FORMAT:
+        return "text"
+    return type_name
 
 
 def lookup_mime_type(table: Mapping[str, str], mime_type: str) -> str | None:
-    """What a table has for a media type, or for its first half."""
+    """Returns the entry of a table for a media type, or for its first half."""
     return table.get(mime_type) or table.get(mime_type.partition("/")[0])
 
 
@@ -190,18 +197,20 @@ def note_unread_fields(
     fields: JsonMap,
     form: JsonMap = _NONE,
 ) -> _P:
-    """The part with what is left of its block, and with the block's type where the part alone would
-    not tell it."""
-    form = form if chat.choose_block_type(part, _NONE) == type_name else {"type": type_name, **form}
+    """Returns the part with the unread `fields` of its block as native fields, and with the block's
+    type if the part alone would be written as another one."""
+    if chat.choose_block_type(part, _NONE) != type_name:
+        form = {"type": type_name, **form}
     return replace(part, native=chat.own.note(fields, form, mark=isinstance(part, FilePart)))
 
 
 def write_block(type_name: str, part: Content, form: JsonMap) -> Json:
-    """What the block of that type holds of a part."""
+    """Returns the fields of a block of that type, beside `type`, for a part."""
     if isinstance(part, TextPart):
         return {type_name: part.text}
     if isinstance(part, FilePart):
-        return {type_name: {"file_id": part.id, **({"filename": part.name} if part.name else {})}}
+        name = {"filename": part.name} if part.name else {}
+        return {type_name: {"file_id": part.id, **name}}
     if isinstance(part, LinkPart):
         return {type_name: _dump_location(type_name, part.url, part.name)}
     if not isinstance(part, DataPart):
@@ -209,40 +218,45 @@ def write_block(type_name: str, part: Content, form: JsonMap) -> Json:
     if type_name == "input_audio":
         audio_format = _AUDIO_FORMAT.get(part.mime_type) or part.mime_type.removeprefix("audio/")
         return {type_name: {"data": b64encode(part.data).decode(), "format": audio_format}}
-    url = b64encode(part.data).decode() if type_name == "file_url" else dump_data_url(part)
-    made_up = "" if "filename" in form else f"file.{part.mime_type.rpartition('/')[2]}"
-    return {type_name: _dump_location(type_name, url, part.name or made_up)}
+    if type_name == "file_url":
+        url = b64encode(part.data).decode()
+    else:
+        url = dump_data_url(part)
+    # Data of a file gets a made-up name, unless it was loaded without one (see `_read_file`).
+    made_up_name = "" if "filename" in form else f"file.{part.mime_type.rpartition('/')[2]}"
+    return {type_name: _dump_location(type_name, url, part.name or made_up_name)}
 
 
 def _dump_location(type_name: str, url: str, name: str | None) -> Json:
+    """Returns the inner object of a block that refers to something by a URL."""
     if type_name != "file":
         return {"url": url}
-    return {"filename": name, "file_data": url} if name else {"file_data": url}
+    if not name:
+        return {"file_data": url}
+    return {"filename": name, "file_data": url}
 
 
 def _read_inner_text(type_name: str, block: JsonMap, field: str) -> tuple[str | None, JsonMap]:
-    """The object inside a block, and that field of it where it is a text that is not empty."""
+    """Returns a text field of the object inside a block (None if empty), and that object."""
     inner = if_object(block.get(type_name))
     return if_text(inner.get(field)) or None, inner
 
 
 def _collect_unread_fields(type_name: str, block: JsonMap, inner: JsonMap, *read: str) -> Json:
-    unread_fields = read_extra_fields(inner, *read)
-    return {
-        **read_extra_fields(block, "type", type_name),
-        **({type_name: unread_fields} if unread_fields else {}),
-    }
+    """Returns the fields of a block, and of the object inside it, that no reader has used."""
+    fields = read_extra_fields(block, "type", type_name)
+    if unread_fields := read_extra_fields(inner, *read):
+        fields[type_name] = unread_fields
+    return fields
 
 
 def read_text(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
-    """A block that holds a text under the name of its type."""
+    """Reads a block that holds a text under the name of its type."""
     text = if_text(block.get(type_name))
-    return (
-        note_unread_fields(
-            chat, type_name, TextPart(text), read_extra_fields(block, "type", type_name)
-        )
-        if text
-        else None
+    if not text:
+        return None
+    return note_unread_fields(
+        chat, type_name, TextPart(text), read_extra_fields(block, "type", type_name)
     )
 
 
@@ -250,40 +264,34 @@ def _read_link(chat: DialectRecord, type_name: str, block: JsonMap) -> Content |
     url, inner = _read_inner_text(type_name, block, "url")
     if url is None:
         return None
-    part = LinkPart(url) if type_name == "file_url" else load_url(url)
-    # a `file_url` without a scheme is the base64 of a file
-    if type_name == "file_url" and ":" not in url and (data := decode_base64(url)) is not None:
+    if type_name != "file_url":
+        part = load_url(url)
+    # A `file_url` without a scheme is the base64 of a file.
+    elif ":" not in url and (data := decode_base64(url)) is not None:
         part = DataPart(data, "application/octet-stream")
-    return note_unread_fields(
-        chat, type_name, part, _collect_unread_fields(type_name, block, inner, "url")
-    )
+    else:
+        part = LinkPart(url)
+    fields = _collect_unread_fields(type_name, block, inner, "url")
+    return note_unread_fields(chat, type_name, part, fields)
 
 
 def _read_file(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
     file_id, inner = _read_inner_text(type_name, block, "file_id")
     url, _ = _read_inner_text(type_name, block, "file_data")
     name, _ = _read_inner_text(type_name, block, "filename")
-    read = ("filename",) if name else ()
+    read = ["filename"] if name else []
     if file_id is not None:
-        return note_unread_fields(
-            chat,
-            type_name,
-            FilePart(file_id, name=name),
-            _collect_unread_fields(type_name, block, inner, "file_id", *read),
-        )
+        fields = _collect_unread_fields(type_name, block, inner, "file_id", *read)
+        return note_unread_fields(chat, type_name, FilePart(file_id, name=name), fields)
     if url is None:
         return None
-    part, fields = (
-        load_url(url, name),
-        _collect_unread_fields(type_name, block, inner, "file_data", *read),
-    )
-    return note_unread_fields(
-        chat,
-        type_name,
-        part,
-        fields,
-        {} if name or isinstance(part, LinkPart) else {"filename": ABSENT},
-    )
+    part = load_url(url, name)
+    fields = _collect_unread_fields(type_name, block, inner, "file_data", *read)
+    # Without this note, `write_block` would make up a name for the data.
+    form: JsonMap = {"filename": ABSENT}
+    if name or isinstance(part, LinkPart):
+        form = {}
+    return note_unread_fields(chat, type_name, part, fields, form)
 
 
 def _read_audio(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
@@ -292,9 +300,8 @@ def _read_audio(chat: DialectRecord, type_name: str, block: JsonMap) -> Content 
     if audio_format is None or text is None or (data := decode_base64(text)) is None:
         return None
     part = DataPart(data, _AUDIO.get(audio_format, f"audio/{audio_format}"))
-    return note_unread_fields(
-        chat, type_name, part, _collect_unread_fields(type_name, block, inner, "data", "format")
-    )
+    fields = _collect_unread_fields(type_name, block, inner, "data", "format")
+    return note_unread_fields(chat, type_name, part, fields)
 
 
 READERS: Mapping[str, Reader] = MappingProxyType(
@@ -308,64 +315,68 @@ READERS: Mapping[str, Reader] = MappingProxyType(
         "file_url": _read_link,
     }
 )
-"""The types of blocks that most vendors know."""
+"""Type of block → its reader. These are the types that most vendors know."""
 
 
 # thinking
 
 
 def get_detail_text_field(detail_type: object) -> str:
-    """The field of a detail that holds its text."""
+    """Returns the field in which a detail of that type holds its text."""
     return "summary" if detail_type == "reasoning.summary" else "text"
 
 
 def load_thinking(
     chat: DialectRecord, message: JsonMap
 ) -> tuple[list[ThinkingPart], tuple[str, ...]]:
-    """A message's thinking, and the fields that hold it. Fields that hold the same are one
-    thinking."""
+    """Reads a message's thinking. Returns its parts and the fields that hold it. Fields that hold
+    the same text become one part."""
     entries = if_objects(message.get(chat.details)) if chat.details else []
     read = [
         field for field in chat.thinking if isinstance(message.get(field), str) and message[field]
     ]
-    texts: dict[str, list[str]] = {}
+    fields_by_text: dict[str, list[str]] = {}
     for field in read:
-        texts.setdefault(message[field], []).append(field)
+        fields_by_text.setdefault(message[field], []).append(field)
     details = [load_detail(chat, entry) for entry in entries]
-    if details and (same := texts.pop("".join(part.text for part in details), None)):
-        details = [load_detail(chat, entry, [*same, chat.details]) for entry in entries]
-    plain = [make_thinking_part(chat, fields, text) for text, fields in texts.items()]
-    return plain + details, (*read, *((chat.details,) if details else ()))
+    # OpenRouter repeats the text of the details in a plain field.
+    detail_text = "".join(part.text for part in details)
+    if details and (same_fields := fields_by_text.pop(detail_text, None)):
+        details = [load_detail(chat, entry, [*same_fields, chat.details]) for entry in entries]
+    plain = [make_thinking_part(chat, fields, text) for text, fields in fields_by_text.items()]
+    if details:
+        read.append(chat.details)
+    return plain + details, tuple(read)
 
 
 def make_thinking_part(chat: DialectRecord, fields: Sequence[str], text: str = "") -> ThinkingPart:
-    """Thinking that came as text in these fields."""
-    return ThinkingPart(
-        text, chat.own.note(form=None if [*fields] == [chat.thinking[0]] else {"fields": [*fields]})
-    )
+    """Returns thinking that came as plain text in these fields."""
+    usual = [*fields] == [chat.thinking[0]]
+    form = None if usual else {"fields": [*fields]}
+    return ThinkingPart(text, chat.own.note(form=form))
 
 
 def load_detail(chat: DialectRecord, entry: JsonMap, fields: Sequence[str] = ()) -> ThinkingPart:
-    """One of the details. `fields`: those that hold the same text."""
+    """Reads one detail of thinking. `fields`: the fields that hold the same text."""
     key = get_detail_text_field(entry.get("type"))
     text = if_text(entry.get(key))
     fields_left = read_extra_fields(entry, key) if text else dict(entry)
-    fields = fields or ([] if fields_left else [chat.details])
-    return ThinkingPart(
-        text, chat.own.note(fields_left, {"fields": list(fields)} if fields else None)
-    )
+    if not fields and not fields_left:
+        fields = [chat.details]
+    form = {"fields": list(fields)} if fields else None
+    return ThinkingPart(text, chat.own.note(fields_left, form))
 
 
 def list_thinking_fields(
     chat: DialectRecord, part: ThinkingPart, note: str = "fields"
 ) -> list[str]:
-    """The fields that a part came in, where that is noted. Note `again`: those in which a response
-    held a detail's text a second time; a request does not."""
-    return [
-        field
-        for field in if_list(chat.own.form(part.native).get(note))
-        if field in (*chat.thinking, chat.details)
-    ]
+    """Returns the fields that a part came in, if it remembers them.
+
+    The note `again` lists the fields in which a response repeated a detail's text. A request does
+    not repeat it.
+    """
+    noted_fields = if_list(chat.own.form(part.native).get(note))
+    return [field for field in noted_fields if field in (*chat.thinking, chat.details)]
 
 
 def dump_thinking(
@@ -374,20 +385,21 @@ def dump_thinking(
     default: str | None,
     joined: list[int] | None = None,
 ) -> Json:
-    """Thinking → the fields that carry it. `default`: the field for what came in none of ours;
-    `None`: leave it out. `joined` takes which parts were added to the text of those before them."""
+    """Returns the fields of a message that hold its thinking.
+
+    `default`: the field for parts that came in none of this format's; None leaves them out.
+    `joined` collects the indexes of the parts whose text was added to that of an earlier part.
+    """
     out: Json = {}
     for number, part in enumerate(parts):
         detail_fields = chat.own.fields(part.native)
-        for field in list_thinking_fields(chat, part) or (
-            [chat.details] if detail_fields and chat.details else [default]
-        ):
+        fields: list[str | None] = [*list_thinking_fields(chat, part)]
+        if not fields:
+            fields = [chat.details if detail_fields and chat.details else default]
+        for field in fields:
             if field and field == chat.details:
-                text = (
-                    {get_detail_text_field(detail_fields.get("type")): part.text}
-                    if part.text
-                    else {}
-                )
+                text_field = get_detail_text_field(detail_fields.get("type"))
+                text = {text_field: part.text} if part.text else {}
                 out.setdefault(field, []).append(merge_wire_fields(text, detail_fields))
             elif field is not None and part.text:
                 if joined is not None and field in out and number not in joined:

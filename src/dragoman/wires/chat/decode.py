@@ -1,5 +1,10 @@
-"""A response made of chunks with choices → events. One state machine reads a stream in any chunking
-and, as the same steps, a whole answer."""
+"""Reads a response that is made of chunks with choices. One state machine reads a stream in any
+chunking and, as the same steps, a whole answer.
+
+`Decoder` reads what stands around the choices (model, id, usage, the vendor's own fields) and
+passes each choice to the `ChatCandidate` of its index. The usage is known at the end only, so no
+candidate finishes before the answer is complete.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +31,11 @@ class Decoder(ResponseDecoder):
     """Reads one response, which may hold several candidates."""
 
     CANDIDATE: ClassVar[type[ChatCandidate]] = ChatCandidate
-    """Reads one candidate."""
+    """Class that reads one candidate."""
     READ: ClassVar[frozenset[str]] = frozenset(
         {"id", "object", "model", "choices", "usage", "error"}
     )
-    """Fields of a chunk that are read; the others stand in the message's `response`."""
+    """Fields of a chunk that are read. The others are kept in the message's `response`."""
 
     def __init__(
         self,
@@ -48,7 +53,7 @@ class Decoder(ResponseDecoder):
         self._whole = False
 
     def read_event(self, event: Json) -> None:
-        """See `ResponseDecoder`."""
+        """Reads one chunk; see `ResponseDecoder`."""
         whole, error = self._whole, self._chat.error_of(event)
         try:
             if error is None and whole and "choices" not in event:
@@ -56,37 +61,31 @@ class Decoder(ResponseDecoder):
             self.note(event)
             for position, entry in enumerate(as_list(event.get("choices"), "choices")):
                 choice = as_object(entry, "choice")
-                index = choice.get("index")
                 if error is None or _has_content(choice):
-                    # chunks without an index are of the one candidate; a whole answer lists its
-                    # candidates in order
-                    usual = position if whole else 0
-                    number = index if isinstance(index, int) else usual
-                    self._candidate(number).add(choice, whole=whole)
+                    # A chunk without an index belongs to the one candidate. A whole answer lists its
+                    # candidates in order.
+                    index = choice.get("index")
+                    if not isinstance(index, int):
+                        index = position if whole else 0
+                    self._candidate(index).add(choice, whole=whole)
         except DecodeError:
+            # The vendor's error says more than that its chunk was malformed.
             if error is None:
                 raise
-        # what stands beside it was paid for
+        # Raised last: what stands beside an error was paid for, and is kept.
         if error is not None:
             raise error
         if whole:
             self.read_done()
 
     def note(self, chunk: Json) -> None:
-        """What stands around the choices: who answered, tokens, fields of the vendor's own; the
-        last word counts, but of the id the first: some end with a chunk of another's."""
+        """Reads what stands around the choices: who answered, tokens, the vendor's own fields. The last
+        value counts, except for the id: some streams end with a chunk of another id."""
+        model, response_id = chunk.get("model"), chunk.get("id")
         changes: dict[str, str] = {}
-        if (
-            (model := chunk.get("model"))
-            and isinstance(model, str)
-            and model != self._origin.served_model
-        ):
+        if model and isinstance(model, str) and model != self._origin.served_model:
             changes["served_model"] = model
-        if (
-            not self._identified
-            and (response_id := chunk.get("id"))
-            and isinstance(response_id, str)
-        ):
+        if not self._identified and response_id and isinstance(response_id, str):
             self._identified = True
             changes["response_id"] = response_id
         if changes:
@@ -97,7 +96,7 @@ class Decoder(ResponseDecoder):
             self._response.update(select_unread(chunk, self.READ))
 
     def add_usage(self, usage: Any) -> None:
-        """Tokens, as a chunk counts them."""
+        """Adds the token counts of a chunk."""
         counts = as_object(usage, "usage")
         self._usage.update({name: number for name, number in counts.items() if number is not None})
 
@@ -107,7 +106,7 @@ class Decoder(ResponseDecoder):
         super().read_body(body)
 
     def end(self) -> None:
-        """See `ResponseDecoder`; some send no mark of the end."""
+        """See `ResponseDecoder`. Some vendors send no mark of the end."""
         if self._candidates and all(
             candidate.vendor_reason for candidate in self._candidates.values()
         ):
@@ -116,35 +115,36 @@ class Decoder(ResponseDecoder):
             super().end()
 
     def read_done(self) -> None:
-        """The answer is complete. Its usage stands with the first candidate."""
+        """Finishes all candidates: the answer is complete. The usage goes to the first candidate."""
         self._over = True
         usage, response = self._envelope()
         if not self._candidates:
             self._candidate(0)
-        for index, candidate in sorted(self._candidates.items()):
-            first = index == min(self._candidates)
-            candidate.finish(
-                usage if first else None, self._newer_origin(candidate), response if first else {}
-            )
+        for _, candidate in sorted(self._candidates.items()):
+            candidate.finish(usage, self._newer_origin(candidate), response)
+            usage, response = None, {}
 
     def fail(self, error: DragomanError) -> None:
-        """The answer ends with an error, which carries what came before it and what that cost."""
+        """Ends the answer with an error, which carries what came before it and what that cost."""
         self._over = True
         error.at(provider=self._origin.provider or None)
         usage, response = self._envelope()
         if usage is not None and any((usage.input_tokens, usage.output_tokens, usage.total_tokens)):
+            # Only a message can carry the usage, so one is begun if there is none.
             self._candidate(min(self._candidates, default=0))
         candidates: list[ChatCandidate] = [
             self._candidates[index] for index in sorted(self._candidates)
         ]
-        for candidate in candidates[1:]:
-            candidate.emitter.finish(FinishReason.error, cut=True)
-        if candidates:
-            candidates[0].fail(error, usage, self._newer_origin(candidates[0]), response)
-        else:
+        if not candidates:
             self._events.append(RunError(error))
+            return
+        first, *others = candidates
+        for candidate in others:
+            candidate.emitter.finish(FinishReason.error, cut=True)
+        first.fail(error, usage, self._newer_origin(first), response)
 
     def _candidate(self, index: int) -> ChatCandidate:
+        """Returns the candidate of that index. It begins with its first choice."""
         candidate = self._candidates.get(index)
         if candidate is None:
             emitter = Emitter(
@@ -156,19 +156,18 @@ class Decoder(ResponseDecoder):
         return candidate
 
     def _envelope(self) -> tuple[Usage | None, Json]:
-        """The tokens, and what stood around the choices."""
+        """Returns the tokens, and what stood around the choices."""
         usage, beside = self._chat.load_usage(self._usage)
-        return usage, {**self._response, **({"usage": beside} if beside else {})}
+        if not beside:
+            return usage, {**self._response}
+        return usage, {**self._response, "usage": beside}
 
     def _newer_origin(self, candidate: ChatCandidate) -> Origin | None:
-        """The origin, where more of it is known than when the candidate began."""
+        """Returns the origin if more of it is known than when the candidate began, else None."""
         return self._origin if candidate.emitter.origin != self._origin else None
 
 
 def _has_content(choice: Json) -> bool:
-    """Whether a choice holds something of an answer."""
-    return bool(
-        select_unread(
-            {**if_object(choice.get("delta")), **if_object(choice.get("message"))}, ("role",)
-        )
-    )
+    """True if a choice holds something of an answer."""
+    fields = {**if_object(choice.get("delta")), **if_object(choice.get("message"))}
+    return bool(select_unread(fields, ("role",)))

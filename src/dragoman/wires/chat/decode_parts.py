@@ -1,9 +1,10 @@
-"""One candidate of an answer: what its deltas add up to. Text, thinking, calls, each a part in its
-place.
+"""Reads one candidate of an answer: adds up its deltas into text, thinking and calls, each a part
+of its own.
 
-A call comes whole or in pieces (`StreamedCalls`): a piece belongs to the call that its index names,
-or else its id. Text and thinking are one open part at a time (`Candidate.run`); another kind than
-before ends it and begins the next.
+A call comes whole or in pieces (`StreamedCalls`). A piece belongs to the call that its index names,
+or else its id; `_find` says what vendors do instead. Text and thinking are one open part at a time
+(`ChatCandidate.open_part`). When another kind of content follows, that part ends and the next one
+begins, so that the parts keep the order in which the model wrote them.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ _MERGED_DETAILS = ("reasoning.text", "reasoning.summary")
 
 
 class StreamedCalls:
-    """The calls of one message. Their arguments are parsed when the answer is complete."""
+    """Collects the calls of one message. Their arguments are parsed when the answer is complete."""
 
     def __init__(self, chat: DialectRecord, emitter: Emitter, fresh_id: Callable[[], str]) -> None:
         self._chat = chat
@@ -69,54 +70,48 @@ class StreamedCalls:
         self._ends: dict[int, JsonEnd] = {}
 
     def add(self, entry: Json, *, whole: bool = False, form: dict[str, str] | None = None) -> None:
-        """A call, or a piece of one. `whole`: a call of a whole answer, which is all there; `form`:
-        its wire form.
+        """Adds a call, or a piece of one. `whole`: the call comes from a whole answer, so nothing of it
+        follows. `form`: the call's wire form.
 
         Raises:
-            DecodeError: it continues a call that nobody began.
+            DecodeError: it continues a call that has not begun.
         """
-        call_type = read_call_type(self._chat, entry)
+        chat = self._chat
+        call_type = read_call_type(chat, entry)
         body = as_object(entry.get(call_type), "tool call")
-        name, call_id, index = (
-            as_text(body.get("name")),
-            as_text(entry.get("id")),
-            as_index(entry.get("index")),
-        )
-        call_id = "" if call_id in self._chat.no_ids else call_id
-        text = as_text(body.get(self._chat.inputs[call_type]))
+        name, call_id = as_text(body.get("name")), as_text(entry.get("id"))
+        index = as_index(entry.get("index"))
+        if call_id in chat.no_ids:
+            call_id = ""
+        text = as_text(body.get(chat.inputs[call_type]))
         part = None if whole else self._find(index, call_id, name, text)
         if part is None:
-            if not name and (self._chat.calls_have_names or not call_id):
-                raise shape_error(entry, "a piece of a tool call that nobody began")
-            part = self._begin(
-                index,
-                call_id,
-                name,
-                form or ({"type": call_type} if call_type != "function" else {}),
-            )
+            if not name and (chat.calls_have_names or not call_id):
+                raise shape_error(entry, "a piece of a tool call that has not begun")
+            if not form:
+                form = {"type": call_type} if call_type != "function" else {}
+            part = self._begin(index, call_id, name, form)
         call = _call(part)
         if name and name != call.name:
             part.part = replace(call, name=name)
-        if further := drop_empty(
-            read_extra_fields(entry, "index", "id", "type", *self._chat.inputs)
-        ):
-            self._chat.own.open_fields(part.native).update(further)
+        if further := drop_empty(read_extra_fields(entry, "index", "id", "type", *chat.inputs)):
+            chat.own.open_fields(part.native).update(further)
         self._emitter.add(part, text if call_type == "function" else _escape(text))
 
-    def more(self, index: int, text: str) -> bool:
-        """More arguments of the call that began with this index; `False`: none did."""
+    def add_arguments(self, index: int, text: str) -> bool:
+        """Adds arguments to the call that began with this index. False if there is none."""
         part = self._by_index.get(index)
         if part is None:
             return False
-        # a call is started with its first piece
+        # The first piece has started the call, so the event is written here without `Emitter.add`.
         if text:
             part.deltas.append(text)
             self._emitter.events.append(PartDelta(self._emitter.message_id, part.index, text))
         return True
 
     def close_answered_call(self, call_id: str) -> ToolCallPart | None:
-        """The provider ran the tool itself: closes its call, and returns it; `None` where there is
-        no such call."""
+        """Closes a call that the provider ran itself, and returns it. None if there is no such
+        call."""
         part = self._by_id.pop(call_id, None)
         if part is None:
             return None
@@ -126,25 +121,27 @@ class StreamedCalls:
         return closed if isinstance(closed, ToolCallPart) else None
 
     def close(self, *, at_limit: bool) -> None:
-        """The answer is complete. `at_limit`: a token limit ended it, so a call that does not parse
-        is cut."""
+        """Closes all calls: the answer is complete. `at_limit`: a token limit ended it, so that a call
+        that does not parse counts as cut."""
         for part in self._all:
             is_text = self._is_text(part)
-            text = "".join(map(str, part.deltas)) if at_limit else ""
-            # Arguments that parse are whole, although a limit ended the answer.
-            cut = at_limit and (
-                not text or (not is_text and parse_call(_EMPTY, text).state != "complete")
-            )
+            cut = False
+            if at_limit:
+                text = "".join(map(str, part.deltas))
+                # Arguments that parse are whole, although a limit ended the answer.
+                cut = not text or (not is_text and parse_call(_EMPTY, text).state != "complete")
             if is_text and not cut:
                 self._emitter.add(part, '"}')
             self._emitter.close(part, cut=cut)
 
     def _find(self, index: Any, call_id: str, name: str, text: str) -> OpenPart | None:
-        """The call that a piece continues; `None` where it begins one, or continues none."""
+        """Returns the call that a piece continues. None if it begins one, or continues none."""
         same_id = self._by_id.get(call_id)
         part = self._by_index.get(index) if index is not None else None
         if part is None:
-            return same_id if index is None or not name else None
+            # Some vendors give later pieces no index. An index with a name begins a new call.
+            begins = index is not None and name
+            return None if begins else same_id
         call = _call(part)
         if call_id == call.id:
             return part
@@ -152,31 +149,34 @@ class StreamedCalls:
             return same_id or (None if name else part)
         if not name or not call.name:
             return part
-        # no id, and a name again: some repeat it with every piece, some send all calls under one
-        # index
-        return None if name != call.name or (text and self._has_all_arguments(part)) else part
+        # No id, and a name again: some vendors repeat the name in every piece, others send all calls
+        # under one index.
+        if name != call.name or (text and self._has_all_arguments(part)):
+            return None
+        return part
 
     def _has_all_arguments(self, part: OpenPart) -> bool:
-        """Whether the arguments of a call have all come."""
-        return part.deltas == ["null"] or self._ends.setdefault(part.index, JsonEnd()).is_among(
-            part.deltas
-        )
+        """True if all arguments of a call have come."""
+        if part.deltas == ["null"]:
+            return True
+        return self._ends.setdefault(part.index, JsonEnd()).is_among(part.deltas)
 
     def _begin(self, index: Any, call_id: str, name: str, form: dict[str, str]) -> OpenPart:
+        """Begins a call."""
         native = self._chat.own.note({} if call_id else {"id": None}, form)
-        part = self._emitter.ensure_part(
-            len(self._all), ToolCallPart(call_id or self._fresh_id(), name, native=native)
-        )
+        call = ToolCallPart(call_id or self._fresh_id(), name, native=native)
+        part = self._emitter.ensure_part(len(self._all), call)
         self._all.append(part)
         self._by_index[len(self._all) if index is None else index] = part
         if call_id:
             self._by_id[call_id] = part
         if self._is_text(part):
+            # A text becomes the argument `input`, so its pieces are written inside a JSON string.
             self._emitter.add(part, '{"input":"')
         return part
 
     def _is_text(self, part: OpenPart) -> bool:
-        """Whether its input is a text, and no JSON."""
+        """True if the call's input is a text instead of JSON."""
         return self._chat.own.form(_call(part).native).get("type") in self._chat.inputs
 
 
@@ -185,7 +185,7 @@ def _call(part: OpenPart) -> ToolCallPart:
 
 
 def _escape(text: str) -> str:
-    """Text as it stands inside a JSON string."""
+    """Returns text as it stands inside a JSON string."""
     return json_bytes.encode(text).decode()[1:-1]
 
 
@@ -193,7 +193,7 @@ def _escape(text: str) -> str:
 def _fields(
     read: frozenset[str], thinking: Sequence[str], details: str, calls: str
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """The fields of a message that hold thinking, and all that are read."""
+    """Returns the fields of a message that hold thinking, and all fields that are read."""
     thoughts = frozenset({*thinking, details})
     return thoughts, read | thoughts | {calls}
 
@@ -202,51 +202,49 @@ class ChatCandidate:
     """Turns the choices of one index into the events of one message."""
 
     READ: ClassVar[frozenset[str]] = frozenset({"role", "content"})
-    """Fields of a message that are read, beside its thinking and calls; the others are noted, and
+    """Fields of a message that are read, beside its thinking and calls. The others are noted, and
     never sent back."""
     CHOICE_READ: ClassVar[frozenset[str]] = frozenset(
         {"index", "delta", "message", "finish_reason", "logprobs"}
     )
-    """Fields of a choice that are read; the others stand in the message's `response`."""
+    """Fields of a choice that are read. The others are kept in the message's `response`."""
 
     def __init__(self, chat: DialectRecord, emitter: Emitter, fresh_id: Callable[[], str]) -> None:
-        """`fresh_id`: makes ids of calls that come without one."""
+        """`fresh_id` makes ids for calls that come without one."""
         self.emitter = emitter
         self.message_id = emitter.message_id
         self.open_part: OpenPart | None = None
-        """The text or thinking that is open."""
+        """The text or thinking that the next delta may add to."""
         self.open_key = ""
-        """What `run` is: `text`, the fields of the thinking, a detail's type and index, or a wire's
-        own."""
+        """Identifies what `open_part` is: `text`, the fields of the thinking, a detail's type and
+        index, or a key of the wire's own."""
         self.vendor_reason: str | None = None
-        """The vendor's word for why it stopped; `None`: it has not stopped yet."""
+        """The vendor's finish reason, or None until the answer stops."""
         self.calls = StreamedCalls(chat, emitter, fresh_id)
         self.chat = chat
         self.refused = False
-        """Whether the model refused to answer."""
+        """True if the model refused to answer."""
         self.fields: Json = {}
-        """Of the message, to go back with it."""
+        """The message's own fields, which are sent back with it."""
         self.response: Json = {}
-        """What stands around the message."""
+        """What stands around the message in its choice."""
         self._beside: Json = {}
         self._thoughts, self._read = _fields(self.READ, chat.thinking, chat.details, chat.calls)
 
     def add(self, choice: Json, *, whole: bool) -> None:
-        """One choice of a chunk, or of a `whole` answer (which holds all that it holds in one
-        step).
+        """Adds one choice of a chunk, or of a `whole` answer, which holds everything at once.
 
         Raises:
-            DecodeError: it is not what a choice should be, or continues a call that nobody began.
+            DecodeError: it is not what a choice should be, or continues a call that has not begun.
         """
         self.emitter.start()
         whole = (whole or "delta" not in choice) and "message" in choice
-        self.add_message(
-            as_object(choice.get("message" if whole else "delta"), "message"), whole=whole
-        )
+        message = choice.get("message" if whole else "delta")
+        self.add_message(as_object(message, "message"), whole=whole)
         self.note(choice)
 
     def add_message(self, message: Json, *, whole: bool) -> None:
-        """More of the message, or all of it."""
+        """Adds a piece of the message, or all of it."""
         message = {field: value for field, value in message.items() if value is not None}
         if not self._thoughts.isdisjoint(message):
             self._think(message, whole=whole)
@@ -261,7 +259,7 @@ class ChatCandidate:
             self._beside.update(select_unread(message, self._read))
 
     def add_content(self, content: Any, *, whole: bool) -> None:  # noqa: ARG002 for those whose blocks come in pieces
-        """More of the content: text, or blocks."""
+        """Adds content: text, or blocks."""
         if not isinstance(content, list):
             self.add_text("text", as_text(content))
             return
@@ -274,41 +272,40 @@ class ChatCandidate:
                 self.emitter.add_whole_part(load_block(self.chat, block))
 
     def add_vendor_fields(self, message: Json) -> None:
-        """What a wire has in fields of its own, between content and calls."""
+        """Adds what a wire holds in fields of its own, between content and calls."""
 
     def add_text(self, part_key: str, delta: str, part: Content | None = None) -> None:
-        """More of a text, or of thinking. Another kind than before begins another part."""
+        """Adds to a text, or to thinking. `part_key` says to which; if another part is open, that one
+        ends, and `part` begins (None: a text)."""
         if delta:
-            run = self.open_part if part_key == self.open_key else None
-            self.emitter.add(run or self.begin(part_key, part), delta)
+            open_part = self.open_part if part_key == self.open_key else None
+            self.emitter.add(open_part or self.begin(part_key, part), delta)
 
     def begin(self, part_key: str, part: Content | None) -> OpenPart:
-        """Ends what is open, and begins `part` (`None`: a text)."""
+        """Ends the open part and begins `part`. None begins a text."""
         self.end()
         self.open_part, self.open_key = self.emitter.ensure_part(part_key, part), part_key
         return self.open_part
 
     def end(self) -> None:
-        """Ends what is open."""
+        """Ends the open part, if there is one."""
         if self.open_part is not None:
             self.emitter.close(self.open_part)
         self.open_part, self.open_key = None, ""
 
     def think(self, fields: Sequence[str], delta: str) -> None:
-        """More thinking, which stood in these fields."""
+        """Adds thinking that came as plain text in these fields."""
         self.add_text("+".join(fields), delta, make_thinking_part(self.chat, fields))
 
     def finish(self, usage: Usage | None, origin: Origin | None, response: Json) -> None:
-        """The answer is complete. `response`: what stood around its choices."""
+        """Finishes the message: the answer is complete. `response`: what stood around its choices."""
+        chat, vendor_reason = self.chat, self.vendor_reason
         self.emitter.start()
-        self.calls.close(
-            at_limit=self.chat.finish.get(self.vendor_reason or "") is FinishReason.length
-        )
-        reason = load_finish(
-            self.chat, self.vendor_reason, calls=bool(self.emitter.calls()), refused=self.refused
-        )
-        usual = dump_finish(self.chat, reason) == self.vendor_reason
-        native = self._native(response, {} if usual else {"finish_reason": self.vendor_reason})
+        self.calls.close(at_limit=chat.finish.get(vendor_reason or "") is FinishReason.length)
+        has_calls = bool(self.emitter.calls())
+        reason = load_finish(chat, vendor_reason, calls=has_calls, refused=self.refused)
+        usual = dump_finish(chat, reason) == vendor_reason
+        native = self._native(response, {} if usual else {"finish_reason": vendor_reason})
         self.emitter.finish(reason, usage, origin=origin, native=native)
 
     def fail(
@@ -318,11 +315,12 @@ class ChatCandidate:
         origin: Origin | None,
         response: Json,
     ) -> None:
-        """The answer ends with an error, which carries what there was of it."""
+        """Ends the message with an error, which carries what came before it."""
         self.emitter.fail(error, usage, origin=origin, native=self._native(response))
 
     def note(self, choice: Json) -> None:
-        """What is no content: the reason to stop, probabilities, the vendor's own fields."""
+        """Notes what is not content: the finish reason, log probabilities, the vendor's own
+        fields."""
         if isinstance(reason := choice.get("finish_reason"), str) and reason:
             self.vendor_reason = reason
         logprobs = choice.get("logprobs")
@@ -332,44 +330,48 @@ class ChatCandidate:
             self.response.update(select_unread(choice, self.CHOICE_READ))
 
     def _native(self, response: Json, finish: Json = {}) -> Native:
-        """The message's own fields; what stood beside its content, and around it."""
+        """Returns the message's own fields, and notes of what stood beside its content and around
+        it."""
         envelope = drop_empty({**response, **self.response, **finish})
         return self.chat.own.note(self.fields, message=self._beside, response=envelope)
 
     def _think(self, message: Json, *, whole: bool) -> None:
-        entries = (
-            as_list(message.get(self.chat.details), "reasoning details")
-            if self.chat.details
-            else []
-        )
-        details = [as_object(one, "reasoning detail") for one in entries]
+        """Adds the thinking of a message. Fields that hold the same text become one part."""
+        chat = self.chat
+        entries = as_list(message.get(chat.details), "reasoning details") if chat.details else []
+        details = [as_object(entry, "reasoning detail") for entry in entries]
         text = "".join(
             [as_text(entry.get(get_detail_text_field(entry.get("type")))) for entry in details]
         )
-        again = [field for field in self.chat.thinking if text and message.get(field) == text]
+        again = [field for field in chat.thinking if text and message.get(field) == text]
         for entry in details:
             self._think_detail(entry, again, whole=whole)
-        texts: dict[str, list[str]] = {}
-        for field in self.chat.thinking:
-            # pieces of a stream are not cut alike in all fields
-            if field not in again and (whole or not text):
-                texts.setdefault(as_text(message.get(field)), []).append(field)
-        for thought, fields in texts.items():
+        # The pieces of a stream are not cut alike in all fields, so beside details other fields count
+        # in a whole answer only.
+        if text and not whole:
+            return
+        fields_by_text: dict[str, list[str]] = {}
+        for field in chat.thinking:
+            if field not in again:
+                fields_by_text.setdefault(as_text(message.get(field)), []).append(field)
+        for thought, fields in fields_by_text.items():
             if thought:
                 self.think(fields, thought)
 
     def _think_detail(self, entry: Json, again: list[str], *, whole: bool) -> None:
-        """One of the details. Texts and summaries come in pieces, all else is whole. `again`:
-        fields that hold its text too."""
-        key = get_detail_text_field(entry.get("type"))
-        text, fields = as_text(entry.get(key)), read_extra_fields(entry, key)
-        if entry.get("type") not in _MERGED_DETAILS:
+        """Adds one detail of thinking. Texts and summaries come in pieces, all others are whole.
+        `again`: the fields that repeat its text."""
+        chat, detail_type = self.chat, entry.get("type")
+        if detail_type not in _MERGED_DETAILS:
             self.end()
-            self.emitter.add_whole_part(load_detail(self.chat, entry))
+            self.emitter.add_whole_part(load_detail(chat, entry))
             return
-        part_key = f"{entry['type']} {entry.get('index')} {entry.get('id') or ''}".strip()
-        run = self.open_part if part_key == self.open_key and not whole else None
-        note = {"again": again} if again else None
-        run = run or self.begin(part_key, ThinkingPart(native=self.chat.own.note(fields, note)))
-        self.chat.own.open_fields(run.native).update(drop_empty(fields))
-        self.emitter.add(run, text)
+        key = get_detail_text_field(detail_type)
+        text, fields = as_text(entry.get(key)), read_extra_fields(entry, key)
+        part_key = f"{detail_type} {entry.get('index')} {entry.get('id') or ''}".strip()
+        part = self.open_part if part_key == self.open_key and not whole else None
+        if part is None:
+            note = {"again": again} if again else None
+            part = self.begin(part_key, ThinkingPart(native=chat.own.note(fields, note)))
+        chat.own.open_fields(part.native).update(drop_empty(fields))
+        self.emitter.add(part, text)

@@ -1,9 +1,9 @@
-"""A format of the family as a wire: its record (`record.Dialect`) with the operations that stand in
-the rooms.
+"""The base class of the family's formats: the record (`record.DialectRecord`) together with the
+operations that the other rooms of the family define.
 
-A vendor's format is an instance of `Chat` where names, tables and flags say all; one that does
-something in a way of its own is a subclass that overrides that operation. An operation of `Wire`
-that is a room's function is taken over as it is.
+A vendor's format is an instance of `ChatDialect` if names, tables and flags say everything. A
+format that does something in its own way is a subclass that overrides that operation. Where an
+operation of `Wire` is a function of a room, it is taken over as it is.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ __all__ = ["ChatDialect"]
 
 
 class ChatDialect(DialectRecord, frozen=True, kw_only=True, eq=False):
-    """A format of the family. The defaults are what most vendors have."""
+    """A format of the family, as a wire. The defaults are what most vendors have."""
 
     readers: Mapping[str, Reader] = READERS
     settings: Mapping[str, Sequence[SettingWriter]] = SETTINGS
@@ -59,9 +59,9 @@ class ChatDialect(DialectRecord, frozen=True, kw_only=True, eq=False):
     routes: tuple[Route, ...] = ROUTES
 
     decoder_type: ClassVar[type[Decoder]] = Decoder
-    """Reads a response; a wire's own has a short way for its ordinary chunks."""
+    """Class that reads a response. A wire's own may have a short way for ordinary chunks."""
     encoder_type: ClassVar[type[Encoder]] = Encoder
-    """Writes a streamed response."""
+    """Class that writes a streamed response."""
     whole_response: ClassVar[Callable[[Encoder, Iterable[Event], list[Loss] | None], Json]] = (
         staticmethod(dump_response)
     )
@@ -92,12 +92,12 @@ class ChatDialect(DialectRecord, frozen=True, kw_only=True, eq=False):
         tools: Sequence[ToolSpec],
         /,
     ) -> Json:
-        """The fields of an `Outgoing` by which a conversation fits the vendor: here ids and names
-        of the usual kind, and thinking in its first field for it."""
-        named = find_named_pieces(messages, tools)
+        """Returns the fields of an `OutgoingChat` by which a conversation fits the vendor: ids and
+        names of the usual kind, and thinking in the first field for it."""
+        named_pieces = find_named_pieces(messages, tools)
         return {
-            "ids": map_call_ids(messages) if len(named) > len(tools) else {},
-            "names": fit_names([piece.name for piece in named]),
+            "ids": map_call_ids(messages) if len(named_pieces) > len(tools) else {},
+            "names": fit_names([piece.name for piece in named_pieces]),
             "thinking": next(iter(self.thinking), None),
         }
 
@@ -109,8 +109,8 @@ class ChatDialect(DialectRecord, frozen=True, kw_only=True, eq=False):
         quirks: Any = None,
         losses: list[Loss] | None = None,
     ) -> list[Json]:
-        """Messages → the list of messages. What the format or its target cannot hold is added to
-        `losses`."""
+        """Writes the list of messages. Adds to `losses` what the format or its target cannot
+        hold."""
         return dump_conversation(prepare_conversation(self, messages, target, quirks, losses, ()))
 
     def dump_request(
@@ -121,8 +121,7 @@ class ChatDialect(DialectRecord, frozen=True, kw_only=True, eq=False):
         quirks: Any = None,
         losses: list[Loss] | None = None,
     ) -> Json:
-        """The neutral request → a request's body. `options` are written last and have the last
-        word."""
+        """Writes the body of a request. `options` are written last and replace other fields."""
         http = self.dump_http(request, target=target, quirks=quirks, losses=losses)
         return cast("Json", http.body)
 
@@ -133,27 +132,28 @@ class ChatDialect(DialectRecord, frozen=True, kw_only=True, eq=False):
         origin: Origin | None = None,
         new_id: Callable[[], str] | None = None,
     ) -> list[Event]:
-        """A whole response, or a recorded stream → the events that its stream would have been."""
+        """Reads a whole response, or a recorded stream, into the events that its stream would have
+        given."""
         return self.decoder_type(self, origin, new_id).read_response(body)
 
     def dump_response(
         self, events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any
     ) -> Json:
-        """Events → a whole response, or, where one of them is an error, its body. `envelope`: as
-        for `encoder`."""
+        """Writes a whole response. If one of the events is an error, returns the error's body.
+        `envelope`: as for `encoder`."""
         return self.whole_response(self.encoder(**envelope), events, losses)
 
     def decoder(
         self, *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> Decoder:
-        """A decoder of one response."""
+        """Returns a decoder for one response."""
         return self.decoder_type(self, origin, new_id)
 
     def encoder(self, **envelope: Any) -> Encoder:
-        """An encoder of one streamed response.
+        """Returns an encoder for one streamed response.
 
         `envelope`: fields of every chunk (`id`, `model`, `created`, `system_fingerprint` …), and
-        `include_usage` (default true): whether the end holds the usage, as a client asks by
-        `stream_options`.
+        `include_usage` (default true), which says whether the end holds the usage, as a client asks
+        for by `stream_options`.
         """
         return self.encoder_type(self, **envelope)

@@ -1,4 +1,4 @@
-"""The embeddings endpoint ⇄ `EmbeddingsRequest`, `BatchEmbeddingsResult`."""
+"""Reads and writes requests and responses of the embeddings endpoint."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ __all__ = ["Embeddings"]
 
 
 class Embeddings(msgspec.Struct, frozen=True, eq=False):
-    """The embeddings of one format (see `wires.EmbeddingsWire`)."""
+    """The embeddings of one format of the family (see `wires.EmbeddingsWire`)."""
 
     chat: DialectRecord
     dimensions: str = "dimensions"
     """The body's field for the length of a vector."""
     tokens: bool = False
-    """Takes tokens in the place of texts."""
+    """True if the API takes lists of tokens instead of texts."""
 
     def load_request(self, body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
-        """A body of `/embeddings` → the neutral request. `path` says nothing in this family.
+        """Reads a body of `/embeddings`. `path` says nothing in this family.
 
         Raises:
-            InvalidRequestError: its input is no text (and no tokens, where they are taken).
+            InvalidRequestError: its input is not text (nor tokens, if the API takes them).
         """
         del path
         return load_texts(body, self.chat.own, dimensions=self.dimensions, tokens=self.tokens)
 
     def dump_request(self, request: EmbeddingsRequest, *, quirks: Any = None) -> Json:
-        """The neutral request → a body of `/embeddings`. The API knows no purpose."""
+        """Writes a body of `/embeddings`. The API has no field for the purpose."""
         del quirks
         return dump_texts(request, self.chat.own, dimensions=self.dimensions)
 
     def dump_http(self, request: EmbeddingsRequest, *, quirks: Any = None) -> HttpRequest:
-        """The neutral request → path, headers and body."""
+        """Writes path, headers and body of a request."""
         return HttpRequest("/embeddings", body=self.dump_request(request, quirks=quirks))
 
     def load_response(self, body: bytes | JsonMap) -> BatchEmbeddingsResult:
-        """A response → its vectors, by their indexes, as floats or base64.
+        """Reads the vectors of a response, by their indexes, from floats or base64.
 
         Raises:
-            ProviderError: an error stands in the place of the vectors; which subclass tells why.
+            ProviderError: the response is an error. The subclass says which.
             DecodeError: it holds no vectors.
         """
         return load_data_vectors(body, self._error, lambda usage: self.chat.load_usage(usage))
@@ -59,17 +59,16 @@ class Embeddings(msgspec.Struct, frozen=True, eq=False):
     def dump_response(
         self, result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
     ) -> Json:
-        """Vectors → a response. `request` says whether they are packed (`encoding_format`) and,
-        where the result does not know, of which model they are."""
+        """Writes vectors as a response. `request` says whether they are packed as base64
+        (`encoding_format`), and names the model."""
         packed = request is not None and request.options.get("encoding_format") == "base64"
-        usage = dump_usage(
-            self.chat, result.usage or Usage(), if_object(result.metadata.get("usage"))
-        )
+        vendor_usage = if_object(result.metadata.get("usage"))
         body: Json = {
             "object": "list",
             "data": dump_vector_entries(result.embeddings, packed=packed),
+            "model": request.model if request else "",
+            "usage": dump_usage(self.chat, result.usage or Usage(), vendor_usage),
         }
-        body |= {"model": request.model if request else "", "usage": usage}
         return body | read_extra_fields(result.metadata, "usage", "usage_estimated")
 
     def _error(self, answer: Json) -> DragomanError:

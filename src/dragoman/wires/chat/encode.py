@@ -1,7 +1,8 @@
-"""Events → a response: the chunks of a stream, or one body that holds the same.
+"""Writes events as a response: the chunks of a stream, or one body that holds the same.
 
-Candidate 0 only. Several model messages (a run with tools of its own) become one answer, as the
-format has no other way.
+A whole response is its own stream, joined as clients join it (`dump_response`), so that the two
+cannot differ. Only candidate 0 is written. Several model messages, as a run with tools has them,
+become one answer, because the format has no other way.
 """
 
 from __future__ import annotations
@@ -42,28 +43,29 @@ __all__ = ["STREAM_TYPE", "Encoder", "dump_response", "envelope"]
 STREAM_TYPE = "text/event-stream"
 """Media type of a streamed response."""
 
-_NOT_JOINED = ("role", "type", "id", "index", "name")
+_REPLACED = ("role", "type", "id", "index", "name")
+"""Fields that a later delta replaces, where other texts are joined."""
 
 
 class Encoder(ResponseEncoder):
-    """Writes one streamed response. Its objects are what they add to the message, until it is
-    over."""
+    """Writes one streamed response. `objects` returns deltas of the message until `end`."""
 
     DONE: ClassVar[bytes] = frame_server_event(b"[DONE]")
     PARTS: ClassVar[type[ChatParts]] = ChatParts
     OF_CHOICE: ClassVar[tuple[str, ...]] = ("logprobs",)
-    """Fields of a message's `response` that stand in its choice; the others stand beside the
+    """Fields of a message's `response` that belong to its choice. The others stand beside the
     choices."""
     LISTS: ClassVar[frozenset[str]] = frozenset({"annotations"})
     """Fields of a message, beside its calls, whose entries have an index in a stream only."""
     INDEXED: ClassVar[frozenset[str]] = frozenset()
-    """Further ones whose entries are told apart by an index."""
+    """Further fields whose entries are told apart by an index."""
     WHOLE: ClassVar[JsonMap] = {}
-    """What a whole message has in any case."""
+    """Fields that every whole message has."""
 
     def __init__(self, chat: DialectRecord, *, include_usage: bool = True, **envelope: Any) -> None:
-        """`envelope`: fields of every chunk (`id`, `model`, `created`, `system_fingerprint` …);
-        `include_usage`: whether the end holds the usage, as a client asks by `stream_options`."""
+        """`envelope`: fields of every chunk (`id`, `model`, `created`, `system_fingerprint` …).
+        `include_usage`: True if the end holds the usage, as a client asks for by
+        `stream_options`."""
         super().__init__(chat.own, envelope)
         self.chat = chat
         self._include_usage = include_usage
@@ -72,8 +74,8 @@ class Encoder(ResponseEncoder):
         self._beside: dict[str, Json] = {}
 
     def close(self) -> bytes:
-        """The end: why it stopped, the usage, and the mark that nothing follows. A response without
-        messages has one too."""
+        """Returns the end of the stream: finish reason, usage, and the mark that nothing follows. A
+        response without messages has one too."""
         if self._over:
             return b""
         self._over = True
@@ -86,7 +88,7 @@ class Encoder(ResponseEncoder):
         # All chunks begin alike: that is encoded once, and `frame` puts the deltas behind it.
         self._head = (
             b"data: "
-            + json_bytes.encode(self.envelope(True))[:-1]
+            + json_bytes.encode(self.dump_envelope(chunk=True))[:-1]
             + b',"choices":[{"index":0,"delta":'
         )
         return [{"role": "assistant", "content": ""}]
@@ -95,14 +97,14 @@ class Encoder(ResponseEncoder):
         return self._parts.begin((event.message_id, event.index), event.part)
 
     def delta(self, event: PartDelta) -> Objects:
-        return self._parts.more((event.message_id, event.index), event.delta)
+        return self._parts.add_delta((event.message_id, event.index), event.delta)
 
     def part_finished(self, event: PartFinished) -> Objects:
         return self._parts.end((event.message_id, event.index), event.part)
 
     def message_finished(self, event: MessageFinished) -> Objects:
-        """See `ResponseEncoder`; the fields of the message beside its content."""
-        fields = self._parts.fields(
+        """See `ResponseEncoder`. Writes the fields of the message beside its content."""
+        fields = self._parts.dump_fields(
             {**self._beside[event.message_id], **self._fields(event.native)}
         )
         return [{**self.chat.no_text, **fields}] if fields else NO_OBJECTS
@@ -117,59 +119,52 @@ class Encoder(ResponseEncoder):
 
     def end(self) -> Objects:
         self._head = b""
-        envelope, usage = self.envelope(True), self.usage() if self._include_usage else {}
-        last = {
-            **envelope,
-            "choices": [{"index": 0, "delta": {**self.chat.no_text}, **self.finish()}],
-        }
-        if self.chat.usage_apart:
-            return [last, {**envelope, "choices": [], **usage}] if usage else [last]
-        return [{**last, **usage}]
+        envelope = self.dump_envelope(chunk=True)
+        usage = self.dump_usage() if self._include_usage else {}
+        choice = {"index": 0, "delta": {**self.chat.no_text}, **self.dump_finish()}
+        last = {**envelope, "choices": [choice]}
+        if not self.chat.usage_apart:
+            return [{**last, **usage}]
+        if not usage:
+            return [last]
+        return [last, {**envelope, "choices": [], **usage}]
 
     def frame(self, data: JsonMap) -> bytes:
         encoded = json_bytes.encode(data)
-        return (
-            self._head + encoded + b',"finish_reason":null}]}\n\n'
-            if self._head
-            else frame_server_event(encoded)
-        )
+        if self._head:
+            return self._head + encoded + b',"finish_reason":null}]}\n\n'
+        return frame_server_event(encoded)
 
-    def envelope(self, chunk: bool) -> Json:
-        """What stands around the choices of a chunk, or of a whole response."""
+    def dump_envelope(self, *, chunk: bool) -> Json:
+        """Returns what stands around the choices of a chunk, or of a whole response."""
         state = self._state
-        beside = read_extra_fields(state.envelope, *self.OF_CHOICE, "usage", "finish_reason")
-        object_type = "chat.completion.chunk" if chunk else "chat.completion"
-        named = {
+        usual = {
             "id": state.response_id,
-            "object": object_type,
+            "object": "chat.completion.chunk" if chunk else "chat.completion",
             "created": 0,
             "model": name_model(state.origin),
         }
-        return {**named, **beside, **self._envelope}
+        beside = read_extra_fields(state.envelope, *self.OF_CHOICE, "usage", "finish_reason")
+        return {**usual, **beside, **self._envelope}
 
-    def finish(self) -> Json:
-        """What a choice holds beside its message."""
-        fields = self._state.envelope
+    def dump_finish(self) -> Json:
+        """Returns the fields of a choice beside its message."""
+        fields, reason = self._state.envelope, self._state.reason
         beside = {name: fields[name] for name in self.OF_CHOICE if name in fields}
-        return {
-            **beside,
-            "finish_reason": dump_finish(
-                self.chat, self._state.reason, fields.get("finish_reason")
-            ),
-        }
+        vendor_reason = dump_finish(self.chat, reason, fields.get("finish_reason"))
+        return {**beside, "finish_reason": vendor_reason}
 
-    def usage(self) -> Json:
-        """The field that holds the usage, where it is known."""
+    def dump_usage(self) -> Json:
+        """Returns the field that holds the usage, if it is known."""
         usage = self._state.usage
-        beside = self._state.envelope.get("usage", {})
-        return {} if usage is None else {"usage": dump_usage(self.chat, usage, beside)}
+        if usage is None:
+            return {}
+        return {"usage": dump_usage(self.chat, usage, self._state.envelope.get("usage", {}))}
 
     def _fields(self, native: Native) -> Json:
-        """Of the message, beside its content."""
-        return {
-            **if_object(self.chat.own.notes(native).get("message")),
-            **self.chat.own.fields(native),
-        }
+        """Returns the fields of the message beside its content."""
+        noted_fields = if_object(self.chat.own.notes(native).get("message"))
+        return {**noted_fields, **self.chat.own.fields(native)}
 
 
 def envelope(
@@ -179,8 +174,8 @@ def envelope(
     id: str,  # noqa: A002 the protocol's
     now: datetime,
 ) -> Json:
-    """What an encoder is told beside the events of an answer to `request`. A client that asked for
-    a stream without usage gets none."""
+    """Returns the arguments of an encoder for an answer to `request`. A client that asked for a
+    stream without usage gets none."""
     fields: Json = {"id": f"{chat.id_prefix}{id}", "created": int(now.timestamp())}
     if request is None:
         return fields
@@ -194,37 +189,38 @@ def envelope(
 
 
 def dump_response(encoder: Encoder, events: Iterable[Event], losses: list[Loss] | None) -> Json:
-    """Events → a whole response, or, where one of them is an error, its body."""
+    """Writes events as a whole response. If one of them is an error, returns the error's body."""
     chat = encoder.chat
     message: Json = {"role": "assistant", "content": None, **encoder.WHOLE}
     lists = encoder.LISTS | {chat.calls}
     indexed = lists | encoder.INDEXED | {chat.details}
-    last_entries: _Places = {}
+    last_entries: _LastEntries = {}
     # A whole response is its stream, joined as clients join it, so that the two cannot differ.
     for event in compact(drop_retracted(events, losses)):
         if isinstance(event, RunError):
             return dump_error(chat, event.error).body
-        for delta in () if isinstance(event, RunFinished) else encoder.objects(event):
-            _join(message, delta, indexed, last_entries)
+        if isinstance(event, RunFinished):
+            continue
+        for delta in encoder.objects(event):
+            _join_delta(message, delta, indexed, last_entries)
     for field in lists & message.keys():
-        message[field] = [
-            read_extra_fields(entry, "index") for entry in if_objects(message[field])
-        ] or message[field]
-    choice = {"index": 0, "message": message, "logprobs": None, **encoder.finish()}
-    return {**encoder.envelope(False), "choices": [choice], **encoder.usage()}
+        entries = [read_extra_fields(entry, "index") for entry in if_objects(message[field])]
+        message[field] = entries or message[field]
+    choice = {"index": 0, "message": message, "logprobs": None, **encoder.dump_finish()}
+    return {**encoder.dump_envelope(chunk=False), "choices": [choice], **encoder.dump_usage()}
 
 
-_Places = dict[tuple[str, Any], Json]
-"""A field and an index → the last entry of that list that has it."""
+_LastEntries = dict[tuple[str, Any], Json]
+"""A field and an index → the last entry with that index in that list."""
 
 
-def _join(
+def _join_delta(
     message: Json,
     delta: JsonMap,
     indexed: frozenset[str],
-    last_entries: _Places,
+    last_entries: _LastEntries,
 ) -> None:
-    """Adds a delta to the message that it belongs to, as a client does."""
+    """Adds a delta to the message, as a client does."""
     for field, value in delta.items():
         if field in indexed and isinstance(value, list):
             before = message[field] = if_list(message.get(field))
@@ -234,33 +230,36 @@ def _join(
 
 
 def _join_values(field: str, before: Any, value: Any) -> Any:
-    """A field's value with more of it."""
-    if before is None or before == "" or field in _NOT_JOINED:
+    """Returns a field's value with more of it."""
+    if before is None or before == "" or field in _REPLACED:
         return value
     if isinstance(value, str) and isinstance(before, str):
         return before + value
     if isinstance(value, list) and isinstance(before, list):
         return [*cast("list[Any]", before), *cast("list[Any]", value)]
     if isinstance(value, Mapping) and isinstance(before, dict):
-        return _merge(cast("Json", before), cast("JsonMap", value))
+        return _merge_objects(cast("Json", before), cast("JsonMap", value))
     return before
 
 
-def _merge(before: Json, more: JsonMap) -> Json:
+def _merge_objects(before: Json, more: JsonMap) -> Json:
+    """Returns an object with the fields of a later piece added."""
     return before | {
         field: _join_values(field, before.get(field), value) for field, value in more.items()
     }
 
 
-def _join_entries(field: str, before: list[Any], entries: list[Any], last_entries: _Places) -> None:
-    """Entries of one index are one: calls (later pieces name nothing but it), and details of one
-    type."""
+def _join_entries(
+    field: str, before: list[Any], entries: list[Any], last_entries: _LastEntries
+) -> None:
+    """Adds entries to a list. Entries with one index are one entry: calls, whose later pieces hold
+    nothing but the index, and details of the same type."""
     for value in entries:
         entry = if_object(value)
         index, entry_type = as_index(entry.get("index")), entry.get("type")
-        same = None if index is None else last_entries.get((field, index))
-        if same is not None and entry_type in (None, same.get("type")):
-            same.update(_merge(same, entry))
+        same_entry = None if index is None else last_entries.get((field, index))
+        if same_entry is not None and entry_type in (None, same_entry.get("type")):
+            same_entry.update(_merge_objects(same_entry, entry))
         else:
             before.append({**entry} if entry else value)
             last_entries[field, index] = before[-1] if entry else {}

@@ -1,4 +1,4 @@
-"""Errors ⇄ our exceptions: one class for each kind of fault, whatever shape a vendor gives it."""
+"""Reads vendors' errors, in any shape, as exceptions, and writes exceptions as errors."""
 
 from __future__ import annotations
 
@@ -31,50 +31,50 @@ ERRORS: Sequence[ErrorLine] = (
     (errors.DecodeError, 502, "server_error", None),
     (DragomanError, 500, "server_error", None),
 )
+"""Class of errors → its status, type and code. The first line that fits counts."""
 
 
 def load_error(
     chat: DialectRecord, status: int, headers: Mapping[str, str], body: bytes
 ) -> DragomanError:
-    """A response with an error's status → the exception that says it. Never raises, whatever the
-    body is."""
+    """Returns the exception for an error response. Never raises, whatever the body is."""
     return load_error_response(status, headers, body, chat.error_info, chat.error_rules)
 
 
 def make_error(chat: DialectRecord, payload: JsonMap) -> DragomanError:
-    """What stands in a response whose status is of success, but is an error → the exception."""
+    """Returns the exception for an error in a response whose status says success."""
     return build_error(
         chat.error_info(payload), body=json_bytes.encode(payload), rules=chat.error_rules
     )
 
 
 def error_of(chat: DialectRecord, chunk: JsonMap) -> DragomanError | None:
-    """The error that a chunk holds in the place of an answer; `None`: it holds none."""
+    """Returns the error that a chunk holds instead of an answer, or None."""
     return make_error(chat, chunk) if chunk.get("error") else None
 
 
 def dump_error(chat: DialectRecord, error: DragomanError) -> ErrorResponse:
-    """An exception → status, headers and body."""
+    """Returns the error response for an exception: status, headers and body."""
     _, status, error_type, code = next(line for line in chat.errors if isinstance(error, line[0]))
     if error.status is not None and error.status >= 400:
         status = error.status
     return error_response(
         error,
         status,
-        _with_field(chat.error_body(error.message, error_type, code, status), error.field),
+        _add_field(chat.error_body(error.message, error_type, code, status), error.field),
     )
 
 
-def _with_field(body: Json, field: str | None) -> Json:
-    """The body with the field at fault, where it has a place for it."""
+def _add_field(body: Json, field: str | None) -> Json:
+    """Returns the body with the name of the field at fault, if the body has a field for it."""
     if field is None:
         return body
     inner = body.get("error")
     if isinstance(inner, dict):
-        return {**body, "error": _with_field(cast("Json", inner), field)}
+        return {**body, "error": _add_field(cast("Json", inner), field)}
     return {**body, "param": field} if "param" in body else body
 
 
-def error_body(message: str, error_type: str, code: str | None, status: int) -> Json:  # noqa: ARG001 for those that hold it
-    """The body of an error."""
+def error_body(message: str, error_type: str, code: str | None, status: int) -> Json:  # noqa: ARG001 Mistral writes it
+    """Returns the body of an error."""
     return {"error": {"message": message, "type": error_type, "param": None, "code": code}}

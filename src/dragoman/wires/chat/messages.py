@@ -1,13 +1,20 @@
-"""The conversation: the list of messages ⇄ our messages.
+"""Reads and writes the conversation: the list of messages of a request.
 
-Consecutive tool messages are one user message of results.
+Reading: each entry becomes a message, and consecutive tool messages become one user message of
+results. Writing is the reverse: the results of a user message come first, each as a tool message,
+and the rest of it follows.
+
+Most messages of a long conversation are plain: a text, calls or results without anything of a
+vendor's own. `_load_plain_answer`, `_dump_plain_calls` and `_dump_plain_results` are short ways for
+those. All others take the long way through the record's operations (`dump_input_message`,
+`dump_piece`, `explain_unsendable`), which a dialect may override.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
-from typing import Any
+from typing import Any, TypeGuard
 
 from msgspec.structs import replace
 
@@ -49,7 +56,7 @@ from dragoman.request import ToolSpec
 from dragoman.wires.chat.content import dump_thinking, load_content, load_thinking
 from dragoman.wires.chat.record import DialectRecord, OutgoingChat
 from dragoman.wires.chat.tools import (
-    call_id,
+    choose_call_id,
     dump_call,
     dump_result,
     load_calls,
@@ -67,6 +74,10 @@ __all__ = [
     "explain_unsendable",
 ]
 
+_NO_EMPTY = "it says nothing, and the API takes no empty message"
+_NO_EMPTY_ANSWER = "it says nothing, and the API takes no empty message of the model's"
+_RESULTS_FIRST = "this format has the results of tools before all else"
+_TEXT_RESULTS = "tool messages hold text only; it follows in a user message"
 _BRIDGED = "the API wants the model to speak after its tools; a placeholder does"
 _ROLES = {Role.USER: "user", Role.MODEL: "assistant"}
 
@@ -78,11 +89,11 @@ def load_messages(
     origin: Origin | None = None,
     problems: list[Problem] | None = None,
 ) -> list[Message]:
-    """The list of messages → ours. `problems`: where what cannot be read is noted, so that the rest
-    of it is.
+    """Reads the list of messages. With `problems`, what cannot be read is noted there, and the rest
+    is read.
 
     Raises:
-        HistoryError: it is no such list.
+        HistoryError: it is not such a list.
     """
     if problems is None:
         check_depth(payload)
@@ -92,8 +103,8 @@ def load_messages(
 def load_conversation(
     chat: DialectRecord, payload: Any, origin: Origin | None, problems: list[Problem] | None
 ) -> list[Message]:
-    """The same for a list of messages that is bounded in its depth, where nothing takes the
-    problems."""
+    """Reads a list of messages whose depth has been checked, unless `problems` takes what is too
+    deep."""
     fresh_ids = (f"call-{number}" for number in count())
     calls: dict[str, ToolCallPart] = {}
     messages = load_list(
@@ -114,8 +125,8 @@ def _load_entry(
     calls: dict[str, ToolCallPart],
     fresh_ids: Iterator[str],
 ) -> Message | ToolResultPart:
-    """An entry of the list. `calls`: those so far by id; `fresh_ids`: ids for calls that came
-    without one."""
+    """Reads one entry of the list. `calls`: the calls so far by id. `fresh_ids`: ids for calls that
+    came without one."""
     role = entry.get("role")
     if role in chat.result_roles:
         return load_result(chat, entry, calls, fresh_ids)
@@ -127,47 +138,41 @@ def _load_entry(
 
 
 def _load_other(chat: DialectRecord, entry: JsonMap) -> Message:
-    """A system message, or a user's."""
+    """Reads a system or user message."""
     role = entry.get("role")
     if not isinstance(role, str) or role not in chat.roles:
         raise HistoryError(
-            f"{chat.title} has no role {role!r:.100}; it has {', '.join(chat.roles)}, assistant and tool"
+            f"{chat.title} has no role {role!r:.100}; it has {', '.join(chat.roles)}, "
+            "assistant and tool"
         )
     form: Json = {} if role in ("system", "user") else {"role": role}
     content = load_content(chat, entry, "", form)
-    return Message(
-        chat.roles[role],
-        tuple(content),
-        native=chat.own.note(read_extra_fields(entry, "role", "content"), form),
-    )
+    native = chat.own.note(read_extra_fields(entry, "role", "content"), form)
+    return Message(chat.roles[role], tuple(content), native=native)
 
 
 def _load_plain_answer(
     chat: DialectRecord, entry: JsonMap, origin: Origin | None
 ) -> Message | None:
-    """A model's message that holds calls of the usual form, and a text or nothing beside them;
-    `None`: it is no such."""
+    """Reads a model's message that holds calls of the usual form and at most a text beside them.
+    None if the message holds anything else."""
     calls, content = if_objects(entry.get(chat.calls)), entry.get("content", ABSENT)
-    # role, content and calls: with a fourth field it has something of the vendor's own
-    if (
-        not calls
-        or len(entry) != 3
-        or not (content == chat.empty or (isinstance(content, str) and content))
-    ):
+    # Role, content and calls: a fourth field would be something of the vendor's own.
+    if not calls or len(entry) != 3 or content == ABSENT:
+        return None
+    if content != chat.empty and not (isinstance(content, str) and content):
         return None
     parts = [part for call in calls if (part := load_plain_call(chat, call)) is not None]
-    if content == ABSENT or len(parts) < len(calls):
+    if len(parts) < len(calls):
         return None
-    return Message(
-        Role.MODEL, (TextPart(content), *parts) if content else tuple(parts), origin=origin
-    )
+    text = [TextPart(content)] if content else []
+    return Message(Role.MODEL, (*text, *parts), origin=origin)
 
 
 def _load_answer(
     chat: DialectRecord, entry: JsonMap, origin: Origin | None, fresh_ids: Iterator[str]
 ) -> Message:
-    """A message of the role `assistant` → the model's. `fresh_ids`: ids for calls that came without
-    one."""
+    """Reads a message of the role `assistant`. `fresh_ids`: ids for calls that came without one."""
     form: Json = {}
     thinking, read = load_thinking(chat, entry)
     content: list[Content] = [*thinking, *load_content(chat, entry, chat.empty, form)]
@@ -187,7 +192,8 @@ def prepare_conversation(
     losses: list[Loss] | None,
     tools: Sequence[ToolSpec],
 ) -> OutgoingChat:
-    """A conversation, without its marks, made ready for its dump. `tools`: those of the request."""
+    """Returns a conversation that is ready to be written, without its marks. `tools`: the
+    request's."""
     unmarked, places = strip_all_marks(messages)
     quirks = quirks or chat.quirks()
     fields = {"roles": chat.roles, "tool_media": quirks.tool_media, "places": places}
@@ -196,161 +202,150 @@ def prepare_conversation(
 
 
 def dump_conversation(out: OutgoingChat) -> list[Json]:
-    """A conversation on its way out → the list of messages."""
+    """Writes a conversation as the list of messages."""
     dumped: list[Json] = []
     sent_ids: dict[str, str | None] = {}
-    # Nearly all messages are one text, or calls or results without anything of a format's own:
-    # those are written here, without asking the dialect.
+    # The bridge is set between messages, which the short ways do not look at.
     straight = out.chat.straight and not out.bridge
     for position, message in enumerate(out.messages):
-        if (
-            straight
-            and message.native is None
-            and (role := _ROLES.get(message.role))
-            and (content := message.content)
-        ):
-            piece = content[0]
-            if type(piece) is TextPart and piece.native is None and len(content) == 1:
-                dumped.append({"role": role, "content": piece.text})
-                continue
-            dump = _dump_plain_calls if message.role is Role.MODEL else _dump_plain_results
-            if (entries := dump(out, position, content, sent_ids)) is not None:
-                dumped += entries
-                continue
-        if message.role is Role.MODEL:
+        entries = _dump_plain(out, position, sent_ids) if straight else None
+        if entries is not None:
+            dumped += entries
+        elif message.role is Role.MODEL:
             dumped += _dump_answer(out, position)
             for index, piece in enumerate(message.content):
                 if isinstance(piece, ToolCallPart):
-                    sent_ids[piece.id] = call_id(out, position, index, piece)
-            continue
-        for entry in out.chat.dump_input_message(out, position, sent_ids):
-            if out.bridge and entry["role"] == "user" and dumped and dumped[-1]["role"] == "tool":
-                out.lose(position, None, Lost.order, _BRIDGED)
-                dumped.append({"role": "assistant", "content": out.bridge})
-            dumped.append(entry)
+                    sent_ids[piece.id] = choose_call_id(out, position, index, piece)
+        else:
+            for entry in out.chat.dump_input_message(out, position, sent_ids):
+                after_results = bool(dumped) and dumped[-1]["role"] == "tool"
+                if out.bridge and after_results and entry["role"] == "user":
+                    out.lose(position, None, Lost.order, _BRIDGED)
+                    dumped.append({"role": "assistant", "content": out.bridge})
+                dumped.append(entry)
     return dumped
+
+
+def _dump_plain(
+    out: OutgoingChat, position: int, sent_ids: dict[str, str | None]
+) -> list[Json] | None:
+    """Writes a message that holds one text, or calls or results alone, without anything of a
+    format's own. None if it holds anything else. Nearly all messages are plain."""
+    message = out.messages[position]
+    role, content = _ROLES.get(message.role), message.content
+    if message.native is not None or role is None or not content:
+        return None
+    piece = content[0]
+    if type(piece) is TextPart and piece.native is None and len(content) == 1:
+        return [{"role": role, "content": piece.text}]
+    if message.role is Role.MODEL:
+        return _dump_plain_calls(out, position, content, sent_ids)
+    return _dump_plain_results(out, position, content, sent_ids)
 
 
 def _dump_plain_calls(
     out: OutgoingChat, position: int, content: Sequence[Content], sent_ids: dict[str, str | None]
 ) -> list[Json] | None:
-    """A model's message that holds nothing but calls, without anything of a format's own; `None`:
-    it is no such."""
+    """Writes a model's message that holds complete calls and nothing else. None if it holds
+    anything else."""
     chat, calls = out.chat, list[Json]()
     for index, piece in enumerate(content):
-        if (
-            type(piece) is not ToolCallPart
-            or piece.native is not None
-            or piece.run_by == "provider"
-        ):
+        if type(piece) is not ToolCallPart or piece.native is not None:
             return None
-        if piece.state != "complete":
+        if piece.run_by == "provider" or piece.state != "complete":
             return None
-        call_id = sent_ids[piece.id] = out.id(position, index, piece)
+        sent_id = sent_ids[piece.id] = out.id(position, index, piece)
         function = {"name": out.name(piece.name), chat.inputs["function"]: arguments_json(piece)}
-        calls.append({"id": call_id, "type": "function", "function": function})
-    return [
-        {
-            "role": "assistant",
-            **({} if chat.empty == ABSENT else {"content": chat.empty}),
-            chat.calls: calls,
-        }
-    ]
+        calls.append({"id": sent_id, "type": "function", "function": function})
+    empty = {} if chat.empty == ABSENT else {"content": chat.empty}
+    return [{"role": "assistant", **empty, chat.calls: calls}]
 
 
 def _dump_plain_results(
     out: OutgoingChat, position: int, content: Sequence[Content], sent_ids: dict[str, str | None]
 ) -> list[Json] | None:
-    """A user's message that holds nothing but results, in the same way."""
+    """Writes a user's message that holds plain results and nothing else. None if it holds anything
+    else."""
     role, entries = out.chat.result_roles[0], list[Json]()
     for index, piece in enumerate(content):
-        if (
-            type(piece) is not ToolResultPart
-            or piece.native is not None
-            or piece.run_by == "provider"
-        ):
+        if type(piece) is not ToolResultPart or piece.native is not None:
+            return None
+        if piece.run_by == "provider" or piece.is_error or piece.is_content:
             return None
         call_id = sent_ids.get(piece.id, piece.id)
-        if piece.is_error or piece.is_content or call_id is None:
+        if call_id is None:
             return None
         result_id = out.ids.get((position, index), call_id)
-        entries.append(
-            {"role": role, "tool_call_id": result_id, "content": text_or_json(piece.result)}
-        )
+        text = text_or_json(piece.result)
+        entries.append({"role": role, "tool_call_id": result_id, "content": text})
     return entries
 
 
 def dump_input_message(
     out: OutgoingChat, position: int, sent_ids: Mapping[str, str | None]
 ) -> list[Json]:
-    """A system message, or a user's: its results as tool messages, then the rest of it. `sent_ids`:
-    the ids of calls → those under which they were sent."""
+    """Writes a system or user message: its results as tool messages, then the rest of it.
+
+    `sent_ids`: the ids of calls → the ids under which they were sent.
+    """
     message = out.messages[position]
-    dumped: list[Json] = []
+    results: list[Json] = []
     blocks: list[Json] = []
-    later: list[Json] = []
+    media_blocks: list[Json] = []
     for index, piece in enumerate(message.content):
-        if (
-            not isinstance(piece, ToolResultPart)
-            or piece.run_by == "provider"
-            or message.role is Role.SYSTEM
-        ):
+        if message.role is Role.SYSTEM or not _is_client_result(piece):
             blocks += _dump_block(out, position, index, piece)
             continue
         if blocks:
-            out.lose(
-                position, index, Lost.order, "this format has the results of tools before all else"
-            )
-        unnamed = piece.id in sent_ids and sent_ids[piece.id] is None
-        result_id = (
-            None if unnamed else out.ids.get((position, index), sent_ids.get(piece.id, piece.id))
-        )
-        answer, media = dump_result(out, position, index, piece, result_id)
-        dumped.append(answer)
+            out.lose(position, index, Lost.order, _RESULTS_FIRST)
+        sent_id = sent_ids.get(piece.id, piece.id)
+        # None: the call was sent without an id, so its result has none either.
+        result_id = None if sent_id is None else out.ids.get((position, index), sent_id)
+        result, media = dump_result(out, position, index, piece, result_id)
+        results.append(result)
         if media:
-            later += [{"type": "text", "text": f"[result of {piece.name or piece.id}]"}, *media]
-            out.lose(
-                position,
-                index,
-                Lost.media,
-                "tool messages hold text only; it follows in a user message",
-            )
+            name = piece.name or piece.id
+            media_blocks += [{"type": "text", "text": f"[result of {name}]"}, *media]
+            out.lose(position, index, Lost.media, _TEXT_RESULTS)
         if piece.is_error and not has_error(piece.result):
             out.lose(position, index, Lost.is_error, "this format has no mark for a failed tool")
     # Media of results follow the results, before what the user said beside them.
-    blocks = later + blocks
-    if dumped and not blocks:
-        return dumped
+    blocks = media_blocks + blocks
+    if results and not blocks:
+        return results
     if not blocks and out.target is not None and not out.chat.takes_empty:
-        out.lose(
-            position, None, Lost.message, "it says nothing, and the API takes no empty message"
-        )
+        out.lose(position, None, Lost.message, _NO_EMPTY)
         return []
-    form = out.chat.own.form(message.native)
+    return [*results, _dump_blocks(out, message, blocks)]
+
+
+def _is_client_result(piece: Content) -> TypeGuard[ToolResultPart]:
+    """True if a piece is the result of a tool that the provider did not run."""
+    return isinstance(piece, ToolResultPart) and piece.run_by != "provider"
+
+
+def _dump_blocks(out: OutgoingChat, message: Message, blocks: list[Json]) -> Json:
+    """Writes a system or user message that holds these blocks."""
+    native_of = out.chat.own
+    form = native_of.form(message.native)
     role = if_text(form.get("role"))
+    # The message may have been loaded with a role that the target does not know.
     if role not in out.roles or out.roles[role] is not message.role:
         role = "system" if message.role is Role.SYSTEM else "user"
     content = dump_content(blocks, "", form, string_only=out.string_only)
-    return [
-        *dumped,
-        merge_wire_fields({"role": role, **content}, out.chat.own.fields(message.native)),
-    ]
+    return merge_wire_fields({"role": role, **content}, native_of.fields(message.native))
 
 
 def _dump_block(out: OutgoingChat, position: int, index: int, piece: Content) -> list[Json]:
-    """The block of a piece that is no result, where it has one."""
+    """Writes the block of a piece other than a result. Returns an empty list if it has none."""
     of_system = out.messages[position].role is Role.SYSTEM
     if out.target and of_system and isinstance(piece, (DataPart, LinkPart, FilePart)):
         if read_media_text(piece) is None:
-            out.lose(
-                position,
-                index,
-                name_part_type(piece),
-                "a system message holds text only",
-                media_label(piece),
-            )
+            why = "a system message holds text only"
+            out.lose(position, index, name_part_type(piece), why, media_label(piece))
         return [{"type": "text", "text": describe_as_text(piece)}]
-    if (block := out.chat.dump_noted_block(out, position, index, piece)) is not None:
+    block = out.chat.dump_noted_block(out, position, index, piece)
+    if block is not None:
         return [block]
     out.lose(
         position, index, name_part_type(piece), "this format has no place for it in such a message"
@@ -359,100 +354,105 @@ def _dump_block(out: OutgoingChat, position: int, index: int, piece: Content) ->
 
 
 def _dump_answer(out: OutgoingChat, position: int) -> list[Json]:
-    """A model's message → a message of the role `assistant`; none, where nothing of it is left for
-    a target that would refuse it."""
-    chat, message, reason = out.chat, out.messages[position], out.unreadable[position]
-    thinking: list[ThinkingPart] = []
-    indexes: list[int] = []
+    """Writes a model's message. Returns an empty list if nothing of it is left and the target would
+    refuse it."""
+    chat, message = out.chat, out.messages[position]
+    thinking: dict[int, ThinkingPart] = {}
     body: Json = {}
     for index, piece in enumerate(message.content):
         sendable = _strip_unreadable(out, position, index, piece)
         if sendable is None:
             continue
         if chat.thinking and isinstance(sendable, ThinkingPart):
-            thinking.append(sendable)
-            indexes.append(index)
+            thinking[index] = sendable
             continue
         field, value = chat.dump_piece(out, position, index, sendable)
         if value is None:
             continue
         if field == "content" and chat.calls in body:
             out.lose(position, index, Lost.order, "this format has all text before the calls")
-        body[field] = (
-            body.get(field, "") + value if isinstance(value, str) else [*body.get(field, []), value]
-        )
+        if isinstance(value, str):
+            body[field] = body.get(field, "") + value
+        else:
+            body.setdefault(field, []).append(value)
     if not body and not thinking and out.target is not None and not chat.takes_empty:
-        out.lose(
-            position,
-            None,
-            Lost.message,
-            "it says nothing, and the API takes no empty message of the model's",
-        )
+        out.lose(position, None, Lost.message, _NO_EMPTY_ANSWER)
         return []
     form, message_fields = chat.own.form(message.native), chat.own.fields(message.native)
     content = dump_content(body.pop("content", []), chat.empty, form, string_only=out.string_only)
     body |= {field: body[field][0] for field in chat.single if field in body}
-    joined: list[int] = []
-    thoughts = dump_thinking(chat, thinking, out.thinking, joined) if thinking else {}
-    for number in joined:
-        out.lose(
-            position,
-            indexes[number],
-            Lost.texts,
-            "this format has one text of thinking; they are joined",
-        )
+    thoughts = _dump_thoughts(out, position, thinking)
     entry = {"role": "assistant", **content, **thoughts, **body}
-    if (
-        out.target is not None
-        and entry.get("content", "") is None
-        and not ({chat.calls, *chat.alone} & body.keys())
-    ):
-        # taken where null is refused
+    has_content = entry.get("content", "") is not None
+    if out.target is not None and not has_content and body.keys().isdisjoint(_content_free(chat)):
+        # Vendors that refuse null take an empty text.
         entry["content"] = ""
+    reason = out.unreadable[position]
     if message_fields and reason is not None and chat.signed:
         out.lose(position, None, Lost.field, reason, ", ".join(message_fields))
         return [entry]
     return [merge_wire_fields(entry, message_fields)]
 
 
+def _content_free(chat: DialectRecord) -> tuple[str, ...]:
+    """Returns the fields beside which a message needs no content."""
+    return (chat.calls, *chat.alone)
+
+
+def _dump_thoughts(out: OutgoingChat, position: int, thinking: Mapping[int, ThinkingPart]) -> Json:
+    """Writes the thinking of a message. `thinking`: index of each part → the part."""
+    joined: list[int] = []
+    fields = dump_thinking(out.chat, [*thinking.values()], out.thinking, joined)
+    indexes = list(thinking)
+    for number in joined:
+        why = "this format has one text of thinking; they are joined"
+        out.lose(position, indexes[number], Lost.texts, why)
+    return fields
+
+
 def dump_piece(out: OutgoingChat, position: int, index: int, piece: Content) -> tuple[str, Any]:
-    """A piece of the model's message → the field of the message that holds it, and what it adds to
-    that."""
-    if isinstance(piece, ToolCallPart):
-        sent_id, exact = call_id(out, position, index, piece), out.returns_to_origin(position)
-        block = dump_call(out.chat, piece, sent_id, out.name(piece.name), exact=exact)
-        if piece.state != "complete":
-            function = if_object(block.get("function"))
-            out.lose_unfinished(position, index, piece, function.get(out.chat.inputs["function"]))
-        return out.chat.calls, block
-    return "content", out.chat.dump_noted_block(out, position, index, piece)
+    """Returns the field of the message that holds a piece of the model's, and the value that it
+    adds there."""
+    chat = out.chat
+    if not isinstance(piece, ToolCallPart):
+        return "content", chat.dump_noted_block(out, position, index, piece)
+    sent_id, exact = choose_call_id(out, position, index, piece), out.returns_to_origin(position)
+    block = dump_call(chat, piece, sent_id, out.name(piece.name), exact=exact)
+    if piece.state != "complete":
+        function = if_object(block.get("function"))
+        out.lose_unfinished(position, index, piece, function.get(chat.inputs["function"]))
+    return chat.calls, block
 
 
 def _strip_unreadable(
     out: OutgoingChat, position: int, index: int, piece: Content
 ) -> Content | None:
-    """A piece as it may be sent; `None` where it may not. What is lost is noted."""
+    """Returns a piece as it may be sent, or None if it may not. Notes what is lost."""
     reason, native_of = out.unreadable[position], out.chat.own
-    if (why := out.chat.explain_unsendable(out, position, piece)) is not None:
+    why = out.chat.explain_unsendable(out, position, piece)
+    if why is not None:
         out.lose(position, index, name_part_type(piece), why)
         return None
-    if (
-        reason is not None
-        and out.chat.signed
-        and (fields := read_extra_fields(native_of.fields(piece.native), "id"))
-    ):
-        out.lose(position, index, Lost.field, reason, ", ".join(fields))
-        return replace(piece, native=native_of.without_fields(piece.native))
-    return piece
+    if reason is None or not out.chat.signed:
+        return piece
+    fields = read_extra_fields(native_of.fields(piece.native), "id")
+    if not fields:
+        return piece
+    out.lose(position, index, Lost.field, reason, ", ".join(fields))
+    return replace(piece, native=native_of.without_fields(piece.native))
 
 
 def explain_unsendable(out: OutgoingChat, position: int, piece: Content) -> str | None:
-    """Why a piece of a model's message cannot be sent; `None`: it can."""
+    """Returns why a piece of a model's message cannot be sent, or None if it can."""
     reason, is_ours = out.unreadable[position], out.chat.own.is_ours(piece.native)
     if isinstance(piece, ThinkingPart):
-        return reason or (None if is_ours or piece.text else "it is signed for another format")
+        if reason is None and not is_ours and not piece.text:
+            return "it is signed for another format"
+        return reason
     if isinstance(piece, ProviderPart):
-        return reason or (None if is_ours else "it is a block of another format")
+        if reason is None and not is_ours:
+            return "it is a block of another format"
+        return reason
     if isinstance(piece, (ToolCallPart, ToolResultPart)) and piece.run_by == "provider":
         return reason or "this API takes no record of tools that it ran"
     if isinstance(piece, ToolResultPart):

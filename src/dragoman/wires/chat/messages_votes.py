@@ -1,4 +1,4 @@
-"""How surely one JSON message is of a format of the family."""
+"""Says how surely one JSON message is of a format of the family."""
 
 from __future__ import annotations
 
@@ -13,36 +13,35 @@ __all__ = ["votes"]
 
 
 def votes(chat: DialectRecord, message: Any) -> int:
-    """How surely an element of a conversation is of this format: 0: it cannot be; 1: it could; 2:
-    it likely is; 3: it is hardly anything else. Never raises."""
+    """Returns how surely a message is of this format: 0 impossible, 1 possible, 2 likely, 3 almost
+    certain. Never raises."""
     fields = if_object(message)
-    if (
-        if_text(fields.get("role")) not in (*chat.roles, *chat.result_roles, "assistant")
-        or "parts" in fields
-    ):
+    roles = (*chat.roles, *chat.result_roles, "assistant")
+    # UI messages have `parts`, items of Responses another `type`.
+    if if_text(fields.get("role")) not in roles or "parts" in fields:
         return 0
     if fields.get("type", "message") != "message":
         return 0
-    piece_votes = list(_votes(chat, fields))
+    piece_votes = list(_collect_votes(chat, fields))
     return max(piece_votes) if all(piece_votes) else 0
 
 
-def _votes(chat: DialectRecord, fields: Json) -> Iterator[int]:
-    """What each piece of a message says of its format."""
-    role, content, calls = fields["role"], fields.get("content"), fields.get(chat.calls)
+def _collect_votes(chat: DialectRecord, fields: Json) -> Iterator[int]:
+    """Yields the vote of each piece of a message. A single 0 rules the format out."""
+    role, content = fields["role"], fields.get("content")
     yield chat.evidence.get(role, 1)
     if role in chat.result_roles:
-        yield _id_votes(
-            chat, fields.get("tool_call_id"), else_=1 if if_text(fields.get("name")) else 0
-        )
+        # A result without an id answers by its tool's name.
+        has_name = bool(if_text(fields.get("name")))
+        yield _id_votes(chat, fields.get("tool_call_id"), else_=int(has_name))
     if isinstance(content, list):
         yield from (_block_votes(chat, block) for block in cast("list[Any]", content))
     elif content is None and role == "assistant":
-        yield 1 if "content" in fields or {chat.calls, *chat.alone} & fields.keys() else 0
+        yield int("content" in fields or not fields.keys().isdisjoint({chat.calls, *chat.alone}))
     elif not isinstance(content, str):
         yield 0
     if role == "assistant":
-        yield from (_call_votes(chat, call) for call in if_list(calls))
+        yield from (_call_votes(chat, call) for call in if_list(fields.get(chat.calls)))
         yield from (chat.evidence.get(field, 1) for field in fields)
 
 
@@ -50,27 +49,25 @@ def _block_votes(chat: DialectRecord, block: Any) -> int:
     fields = if_object(block)
     type_name = if_text(fields.get("type"))
     if type_name == "text":
-        return 1 if isinstance(fields.get("text"), str) else 0
+        return int(isinstance(fields.get("text"), str))
     reader = chat.readers.get(type_name)
-    return (
-        chat.evidence.get(type_name, 1)
-        if reader and reader(chat, type_name, fields) is not None
-        else 0
-    )
+    if reader is None or reader(chat, type_name, fields) is None:
+        return 0
+    return chat.evidence.get(type_name, 1)
 
 
 def _call_votes(chat: DialectRecord, call: Any) -> int:
     fields = if_object(call)
     call_type = if_text(fields.get("type", "function"))
-    called = if_object(fields.get(call_type))
-    readable = (
-        call_type in chat.inputs
-        and if_text(called.get("name"))
-        and isinstance(called.get(chat.inputs[call_type]), str)
-    )
-    readable = readable and isinstance(fields.get("id"), str | None)
-    return _id_votes(chat, fields.get("id"), else_=1) if readable else 0
+    if call_type not in chat.inputs or not isinstance(fields.get("id"), str | None):
+        return 0
+    body = if_object(fields.get(call_type))
+    if not if_text(body.get("name")) or not isinstance(body.get(chat.inputs[call_type]), str):
+        return 0
+    return _id_votes(chat, fields.get("id"), else_=1)
 
 
 def _id_votes(chat: DialectRecord, call_id: Any, *, else_: int) -> int:
-    return chat.call_votes(call_id) if isinstance(call_id, str) and call_id else else_
+    if isinstance(call_id, str) and call_id:
+        return chat.call_votes(call_id)
+    return else_

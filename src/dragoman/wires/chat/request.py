@@ -1,4 +1,10 @@
-"""The request's body ⇄ `ModelRequest`."""
+"""Reads and writes the body of a request.
+
+Reading takes each field that has a neutral meaning out of a copy of the body. A field with a
+neutral name whose value has no neutral meaning goes to `native`; all that is left are `options`.
+Writing puts the neutral fields first, then the native ones, then `options`, which replace what they
+name.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +42,7 @@ ROUTES = (
     Route("GET", "/v1/models", "models"),
     Route("GET", "/v1/models/{model}", "model"),
 )
-"""Places of the official APIs, which are the same for most."""
+"""Paths of the official API, which most vendors share."""
 
 
 def load_request(
@@ -48,8 +54,8 @@ def load_request(
     origin: Origin | None = None,
     problems: list[Problem] | None = None,
 ) -> ModelRequest:
-    """A request's body → the neutral request. `path` and `headers` say nothing in this family;
-    `problems`: as for `load_messages`.
+    """Reads the body of a request. `path` and `headers` say nothing in this family. `problems`: as
+    for `load_messages`.
 
     Raises:
         HistoryError: it holds no conversation.
@@ -69,17 +75,16 @@ def load_request(
     stream = fields_left.get("stream") is True
     if stream:
         del fields_left["stream"]
-        for field, value in chat.streaming.items():
-            if fields_left.get(field) == value:
-                del fields_left[field]
-            elif field not in fields_left:
-                form[field] = "absent"
+        _take_streaming(chat, fields_left, form)
     model = fields_left.pop("model") if if_text(fields_left.get("model")) else ""
-    # a field that has a neutral name, but a value without neutral meaning, is no option
-    named = (way.field for ways in chat.settings.values() for way in ways)
-    named_fields = (*named, chat.tools, *chat.further, "response_format", "stream", *chat.streaming)
-    own_fields = {field: fields_left.pop(field) for field in named_fields if field in fields_left}
-    native = chat.own.note({**own_fields, **beside}, form)
+    # A field that has a neutral name, but a value without neutral meaning, is no option.
+    setting_fields = [way.field for ways in chat.settings.values() for way in ways]
+    neutral_names = [chat.tools, *chat.further, "response_format", "stream", *chat.streaming]
+    own_fields = {
+        field: fields_left.pop(field)
+        for field in (*setting_fields, *neutral_names)
+        if field in fields_left
+    }
     return ModelRequest(
         model,
         tuple(messages),
@@ -88,9 +93,19 @@ def load_request(
         schema,
         stream,
         fields_left,
-        native,
+        chat.own.note({**own_fields, **beside}, form),
         wire=chat.name if fields_left else None,
     )
+
+
+def _take_streaming(chat: DialectRecord, body: Json, form: Json) -> None:
+    """Takes the usual fields of a streamed request out of `body`. Notes in `form` which are
+    missing."""
+    for field, value in chat.streaming.items():
+        if body.get(field) == value:
+            del body[field]
+        elif field not in body:
+            form[field] = "absent"
 
 
 def dump_http(
@@ -102,8 +117,8 @@ def dump_http(
     losses: list[Loss] | None = None,
     history: DumpedRequest | None = None,
 ) -> HttpRequest:
-    """The neutral request → path, headers and body. `options` are written last and have the last
-    word. `history`: what the model knows of earlier requests."""
+    """Writes path, headers and body of a request. `options` are written last and replace other
+    fields. `history`: what was written for earlier requests."""
     losses = [] if losses is None else losses
     request = drop_foreign_options(request, chat.name, losses)
     sending = RequestDump(request, target, quirks, losses, history)
@@ -111,32 +126,28 @@ def dump_http(
         partial(prepare_conversation, chat), dump_conversation
     )
     own_fields = chat.own.fields(request.native)
-    # Made for a vendor, a body is written as that vendor takes it, however a loaded one was
-    # spelled.
-    form = chat.own.form(request.native) if quirks is None or chat.keeps_form else {}
+    # A body for a vendor is written as that vendor takes it, however a loaded one was spelled.
+    form: JsonMap = {}
+    if quirks is None or chat.keeps_form:
+        form = chat.own.form(request.native)
     body: Json = {"model": request.model} if request.model else {}
     body["messages"] = messages
     if request.tools:
-        body |= dump_tools_with_history(
+        tool_fields, _ = dump_tools_with_history(
             history, out, request.tools, lambda: chat.dump_tools(out, request.tools, form)
-        )[0]
+        )
+        body |= tool_fields
     body |= dump_settings(out, request.settings, form)
     if request.output_schema is not None:
-        body["response_format"] = dump_schema(
-            out, request.output_schema, own_fields.get("response_format")
-        )
+        beside = own_fields.get("response_format")
+        body["response_format"] = dump_schema(out, request.output_schema, beside)
     if request.stream:
         body["stream"] = True
-        body |= {
-            field: own_fields.get(field, value)
-            for field, value in chat.streaming.items()
-            if field not in form
-        }
+        for field, value in chat.streaming.items():
+            if field not in form:
+                body[field] = own_fields.get(field, value)
     for field in body.keys() & set(out.refuses):
         out.lose(None, None, Lost.setting, "the vendor refuses it", field)
         del body[field]
-    return HttpRequest(
-        chat.path,
-        body=merge_wire_fields(body, own_fields) | dict(request.options),
-        names=invert_names(out.names),
-    )
+    body = merge_wire_fields(body, own_fields) | dict(request.options)
+    return HttpRequest(chat.path, body=body, names=invert_names(out.names))

@@ -1,4 +1,4 @@
-"""What a server of this family's APIs answers beside chats: lists of models."""
+"""Writes what a server of this family's APIs answers beside chats: lists of models."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ OPENAI_MINOR = (
     "prompt_cache_retention",
     "prompt_cache_options",
 )
-"""Fields of all of OpenAI's APIs on which no answer depends."""
+"""Fields of all of OpenAI's APIs that do not change an answer."""
 
 
 def dump_model(model: ModelInfo, *, now: datetime) -> Json:
-    """A model as a list has it. `now`: stands for the time when it was made, which nobody knows."""
+    """Writes a model as an entry of the list. `now` stands in for the unknown time when it was
+    made."""
     return {
         "id": model.name,
         "object": "model",
@@ -33,5 +34,5 @@ def dump_model(model: ModelInfo, *, now: datetime) -> Json:
 
 
 def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> Json:
-    """The answer to a request for all models."""
+    """Writes the list of models."""
     return {"object": "list", "data": [dump_model(model, now=now) for model in models]}

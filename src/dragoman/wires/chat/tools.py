@@ -1,5 +1,10 @@
-"""Tools: those of a request ⇄ `ToolSpec` (functions) and `ServerTool` (what the provider runs), the
-choice of one, calls, results."""
+"""Reads and writes tools: those of a request (`ToolSpec` for functions, `ServerTool` for what the
+provider runs), the choice of a tool, calls and results.
+
+Calls and results remember what their neutral parts do not hold, so that a request goes back as it
+came: ids that were missing, arguments in another spelling, the older `function_call`. Towards
+another vendor those notes are ignored.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +40,7 @@ from dragoman.wires.chat.content import load_block
 from dragoman.wires.chat.record import DialectRecord, OutgoingChat
 
 __all__ = [
-    "call_id",
+    "choose_call_id",
     "read_call_type",
     "dump_call",
     "dump_result",
@@ -64,7 +69,7 @@ def load_tools(
     body: Json,
     form: Json,  # noqa: ARG001
 ) -> tuple[ToolSpec | ServerTool, ...]:
-    """Takes the tools out of `body`; what cannot be read as tools stays."""
+    """Takes the tools out of `body`. If one of them cannot be read, all stay there."""
     tools = if_objects(body.get(chat.tools))
     if not tools or not all(map(_is_tool, tools)):
         return ()
@@ -77,12 +82,12 @@ def dump_tools(
     tools: Sequence[ToolSpec | ServerTool],
     form: JsonMap,  # noqa: ARG001
 ) -> Json:
-    """Tools → the field of the body that holds them."""
+    """Returns the field of the body that holds the tools."""
     return {out.chat.tools: [dump_tool(out.chat, tool, out.name) for tool in tools]}
 
 
 def load_tool(chat: DialectRecord, tool: JsonMap) -> ToolSpec | ServerTool:
-    """One of `tools`."""
+    """Reads one of `tools`."""
     function = if_object(tool.get("function"))
     if not is_function(function) or tool.get("type", "function") != "function":
         return ServerTool(tool["type"], read_extra_fields(tool, "type"))
@@ -90,84 +95,81 @@ def load_tool(chat: DialectRecord, tool: JsonMap) -> ToolSpec | ServerTool:
 
 
 def dump_tool(chat: DialectRecord, tool: ToolSpec | ServerTool, name: Callable[[str], str]) -> Json:
-    """A tool → one of `tools`. `name`: its name → the one that it is sent under."""
+    """Writes one of `tools`. `name` maps a tool's name to the one that it is sent under."""
     if isinstance(tool, ServerTool):
         return {"type": tool.name, **tool.options}
     return functions.dump_tool(chat.own, tool, name(tool.name))
 
 
 def is_function(function: JsonMap) -> bool:
-    """Whether it can be read as a function."""
+    """True if an object can be read as a function."""
     return if_text(function.get("name")) != ""
 
 
 def _is_tool(tool: JsonMap) -> bool:
-    return if_text(tool.get("type")) != "" or (
-        "type" not in tool and is_function(if_object(tool.get("function")))
-    )
+    """True if an object can be read as a tool. The type may be left out for a function."""
+    if "type" in tool:
+        return if_text(tool["type"]) != ""
+    return is_function(if_object(tool.get("function")))
 
 
 def load_tool_choice(choices: Mapping[str, str], value: Any) -> str | None:
-    """The choice of a tool, where it is a plain one. `choices`: those of the format → the neutral
-    ones."""
+    """Reads the choice of a tool, or returns None if it is no plain one. `choices`: the format's
+    words → the neutral ones."""
     if isinstance(value, str):
         return choices.get(value)
     name = if_text(if_object(if_object(value).get("function")).get("name"))
-    plain = name not in ("", *choices.values()) and value == {
-        "type": "function",
-        "function": {"name": name},
-    }
-    return name if plain else None
+    # A tool may be called like one of the words. Then the choice is kept as it came.
+    if name in ("", *choices.values()):
+        return None
+    return name if value == {"type": "function", "function": {"name": name}} else None
 
 
 def dump_tool_choice(choices: Mapping[str, str], choice: str, name: Callable[[str], str]) -> Any:
-    """The choice → a word of the format, or the function that is chosen."""
-    choice_name = next(
-        (choice_name for choice_name, neutral in choices.items() if neutral == choice), None
-    )
-    return choice_name or {"type": "function", "function": {"name": name(choice)}}
+    """Writes the choice of a tool: a word of the format, or the function that is chosen."""
+    for format_choice, neutral_choice in choices.items():
+        if neutral_choice == choice:
+            return format_choice
+    return {"type": "function", "function": {"name": name(choice)}}
 
 
 # ------------------------------------------------------------------ calls
 
 
 def load_calls(chat: DialectRecord, value: Any, fresh_ids: Iterator[str]) -> list[ToolCallPart]:
-    """The calls of a message; none, where one of them cannot be read."""
+    """Reads the calls of a message. Returns an empty list if one of them cannot be read."""
     calls = if_objects(value)
-    return (
-        [load_call(chat, call, fresh_ids) for call in calls]
-        if all(is_call(chat, call) for call in calls)
-        else []
-    )
+    if not all(is_call(chat, call) for call in calls):
+        return []
+    return [load_call(chat, call, fresh_ids) for call in calls]
 
 
 def is_call(chat: DialectRecord, entry: JsonMap) -> bool:
-    """Whether it is a call that can be read as one."""
+    """True if an object can be read as a call."""
     call_type = entry.get("type", "function")
-    return (
-        if_text(call_type) in chat.inputs
-        and if_text(if_object(entry.get(call_type)).get("name")) != ""
-    )
+    if if_text(call_type) not in chat.inputs:
+        return False
+    return if_text(if_object(entry.get(call_type)).get("name")) != ""
 
 
 def read_call_type(chat: DialectRecord, entry: JsonMap) -> str:
-    """The type of a call: a function, where no other is known."""
+    """Returns the type of a call: a function unless it names another known type."""
     call_type = if_text(entry.get("type"))
     return call_type if call_type in chat.inputs else "function"
 
 
 def load_call(chat: DialectRecord, call: JsonMap, fresh_ids: Iterator[str]) -> ToolCallPart:
-    """One call of a message. Without an id it gets a fresh one and the note `"id": None`.
+    """Reads one call of a message. Without an id it gets a fresh one and the note `"id": None`.
 
-    What is no function has a text as its input, which is the argument `input`.
+    A call that is not a function has a text as its input, which becomes the argument `input`.
     """
     if (plain := load_plain_call(chat, call)) is not None:
         return plain
     call_type = read_call_type(chat, call)
     body, field = if_object(call.get(call_type)), chat.inputs[call_type]
-    form: Json = (
-        {} if "type" in call and call_type == "function" else {"type": call.get("type", ABSENT)}
-    )
+    form: Json = {}
+    if "type" not in call or call_type != "function":
+        form["type"] = call.get("type", ABSENT)
     call_id, fields = load_or_mint_id(call, "id", fresh_ids, form)
     part, value = ToolCallPart(call_id, str(body.get("name") or "")), body.get(field)
     if call_type != "function":
@@ -178,68 +180,56 @@ def load_call(chat: DialectRecord, call: JsonMap, fresh_ids: Iterator[str]) -> T
             form["without"] = "arguments"
         elif arguments_json(part) != value:
             form["arguments"] = value
-    unread_fields = read_extra_fields(body, "name", field)
-    fields |= read_extra_fields(call, "id", call_type, "type") | (
-        {call_type: unread_fields} if unread_fields else {}
-    )
+    fields |= read_extra_fields(call, "id", call_type, "type")
+    if unread_fields := read_extra_fields(body, "name", field):
+        fields[call_type] = unread_fields
     return replace(part, native=chat.own.note(fields, form))
 
 
 def load_plain_call(chat: DialectRecord, call: JsonMap) -> ToolCallPart | None:
-    """A call that holds nothing but what every one does, in the usual form; `None`: it is no
-    such."""
+    """Reads a call of the usual form that holds nothing unusual. None for any other."""
     function = if_object(call.get("function"))
     if len(call) != 3 or len(function) != 2 or call.get("type") != "function":
         return None
-    call_id, name, text = (
-        call.get("id"),
-        function.get("name"),
-        function.get(chat.inputs["function"]),
-    )
-    if not (
-        isinstance(call_id, str)
-        and isinstance(name, str)
-        and isinstance(text, str)
-        and call_id
-        and name
-    ):
+    call_id, name = call.get("id"), function.get("name")
+    text = function.get(chat.inputs["function"])
+    if not isinstance(call_id, str) or not isinstance(name, str) or not isinstance(text, str):
         return None
-    # Arguments that would be written in another form are kept as they came, by the longer way.
+    if not call_id or not name:
+        return None
     part = parse_call(ToolCallPart(call_id, name), text)
+    # Arguments that would be written in another spelling are kept as they came, by the long way.
     return part if arguments_json(part) == text else None
 
 
 def dump_call(
     chat: DialectRecord, call: ToolCallPart, call_id: str | None, name: str, *, exact: bool
 ) -> Json:
-    """A call → one of a message's calls, under that id (`None`: none). `exact`: in the form in
-    which it was loaded."""
+    """Writes a call of a message. `call_id`: the id to send, or None to send none. `exact`: write it
+    in the form in which it was loaded."""
     form, fields = chat.own.form(call.native), read_extra_fields(chat.own.fields(call.native), "id")
     block: Json = {} if call_id is None and "id" not in form else {"id": call_id}
     call_type = if_text(form.get("type"))
     if call_type in chat.inputs and call_type != "function":
-        text = call.arguments.get("input", "")
-        return merge_wire_fields(
-            block | {"type": call_type, call_type: {"name": name, chat.inputs[call_type]: text}},
-            fields,
-        )
+        custom = {"name": name, chat.inputs[call_type]: call.arguments.get("input", "")}
+        return merge_wire_fields(block | {"type": call_type, call_type: custom}, fields)
     field = chat.inputs["function"]
     function: Json = {"name": name, field: arguments_json(call)}
-    if (
-        exact
-        and "arguments" in form
-        and set_arguments(call, form["arguments"]).arguments == call.arguments
-    ):
-        function[field] = form["arguments"]
+    if exact and "arguments" in form:
+        # The loaded spelling counts only while it says the same.
+        loaded = set_arguments(call, form["arguments"])
+        if loaded.arguments == call.arguments:
+            function[field] = form["arguments"]
     if exact and "without" in form and not call.arguments:
         del function[field]
-    if not (exact and call_type == ABSENT):
+    if not exact or call_type != ABSENT:
         block["type"] = "function"
     return merge_wire_fields(block | {"function": function}, fields)
 
 
 def set_arguments(call: ToolCallPart, value: object) -> ToolCallPart:
-    """A call with its arguments as a vendor has them: as text, as an object, or not at all."""
+    """Returns a call with the arguments as a vendor has them: as text, as an object, or not at
+    all."""
     if isinstance(value, dict):
         return replace(call, arguments=cast("Json", value), raw=None, state="complete")
     return parse_call(call, value) if isinstance(value, str) else call
@@ -248,8 +238,8 @@ def set_arguments(call: ToolCallPart, value: object) -> ToolCallPart:
 def load_or_mint_id(
     owner: JsonMap, field: str, fresh_ids: Iterator[str], form: Json
 ) -> tuple[str, Json]:
-    """An id, or a fresh one where none was given; then the note of that, and in `form` what stood
-    in its place."""
+    """Returns the id of an object, or a fresh one, with the note that it came without one. Notes in
+    `form` what stood in its place."""
     value = owner.get(field)
     if isinstance(value, str) and value:
         return value, {}
@@ -259,23 +249,20 @@ def load_or_mint_id(
 
 
 def _read_provider_id(native_of: WireNative, native: Native, own_id: str | None) -> str | None:
-    """The id that was given: `None` or an empty one where there was none."""
-    return (
-        native_of.form(native).get("id")
-        if native_of.fields(native).get("id", "") is None
-        else own_id
-    )
+    """Returns the id that the provider gave: None or empty if it gave none."""
+    if native_of.fields(native).get("id", "") is None:
+        return native_of.form(native).get("id")
+    return own_id
 
 
-def call_id(out: OutgoingChat, position: int, index: int, call: ToolCallPart) -> str | None:
-    """The id under which a call is sent. One that its provider did not give is not sent back to it
-    (`None`)."""
-    provider_id = (
-        _read_provider_id(out.chat.own, call.native, call.id)
-        if out.returns_to_origin(position)
-        else call.id
-    )
-    return out.id(position, index, call) if provider_id == call.id else provider_id
+def choose_call_id(out: OutgoingChat, position: int, index: int, call: ToolCallPart) -> str | None:
+    """Returns the id under which a call is sent. None if its provider gave it none, and it goes back
+    there."""
+    if out.returns_to_origin(position):
+        provider_id = _read_provider_id(out.chat.own, call.native, call.id)
+        if provider_id != call.id:
+            return provider_id
+    return out.id(position, index, call)
 
 
 # ------------------------------------------------------------------ results
@@ -287,88 +274,96 @@ def load_result(
     calls: dict[str, ToolCallPart],
     fresh_ids: Iterator[str],
 ) -> ToolResultPart:
-    """A tool message → the result. `calls`: those so far by id; they give the tool's name where the
-    message does not, and the id where neither has one (the first such call that is not answered
-    yet)."""
+    """Reads a tool message.
+
+    `calls`: the calls so far by id. They give the tool's name if the message has none. If neither
+    has an id, the result answers the first such call that has no result yet.
+    """
     result_id, content = message.get("tool_call_id"), message.get("content")
     usual = len(message) == 3 and message["role"] == chat.result_roles[0]
     if usual and isinstance(result_id, str) and isinstance(content, str) and result_id:
-        return ToolResultPart(
-            result_id, calls[result_id].name if result_id in calls else "", content
-        )
-    native_of, name, form = chat.own, message.get("name"), Json()
+        name = calls[result_id].name if result_id in calls else ""
+        return ToolResultPart(result_id, name, content)
+    return _load_unusual_result(chat, message, calls, fresh_ids)
+
+
+def _load_unusual_result(
+    chat: DialectRecord,
+    message: JsonMap,
+    calls: dict[str, ToolCallPart],
+    fresh_ids: Iterator[str],
+) -> ToolResultPart:
+    """Reads a tool message that has no id, or something of a vendor's own."""
+    name, form = message.get("name"), Json()
     if message["role"] != chat.result_roles[0]:
         form["role"] = message["role"]
     elif isinstance(name, str) and name:
         form["name"] = True
-    # A result without an id answers the first call without one that is not answered yet.
-    unnamed = (
+    read_name = name if form and isinstance(name, str) else None
+    read = ["role", "tool_call_id", "content"]
+    if read_name is not None:
+        read.append("name")
+    # A result without an id answers the first call without one that has no result yet.
+    unnamed_ids = (
         key
         for key, call in calls.items()
-        if not _read_provider_id(native_of, call.native, key)
+        if not _read_provider_id(chat.own, call.native, key)
         and (not isinstance(name, str) or call.name == name)
     )
-    read = ("name",) if form and isinstance(name, str) else ()
-    call_id, fields = load_or_mint_id(message, "tool_call_id", chain(unnamed, fresh_ids), form)
-    call = calls.pop(call_id, None) if fields else calls.get(call_id)
-    further = read_extra_fields(message, "role", "tool_call_id", "content", *read)
-    fields = (
-        further if further.get("id") is not None else read_extra_fields(further, "id")
-    ) | fields
+    ids = chain(unnamed_ids, fresh_ids)
+    call_id, id_note = load_or_mint_id(message, "tool_call_id", ids, form)
+    call = calls.pop(call_id, None) if id_note else calls.get(call_id)
+    fields = read_extra_fields(message, *read)
+    if fields.get("id") is None:
+        # In the fields, `id: None` says that the result came without an id.
+        fields = read_extra_fields(fields, "id")
     result = _load_result(chat, message, form)
-    call_name = call.name if call else ""
-    named = name if isinstance(name, str) and read else call_name
-    return ToolResultPart(call_id, named, result, native=native_of.note(fields, form))
+    if read_name is None:
+        read_name = call.name if call else ""
+    return ToolResultPart(call_id, read_name, result, native=chat.own.note(fields | id_note, form))
 
 
 def dump_result(
     out: OutgoingChat, position: int, index: int, part: ToolResultPart, call_id: str | None
 ) -> tuple[Json, list[Json]]:
-    """A result → its tool message, and the blocks of media that the vendor takes in a user message
-    only."""
-    native_of = out.chat.own
-    form, fields = (
-        native_of.form(part.native) if out.target is None else {},
-        native_of.fields(part.native),
-    )
-    if out.target is not None and out.chat.bare_results:
-        fields = {}
+    """Writes the tool message of a result. Also returns the blocks of media that the vendor takes in
+    a user message only."""
+    chat, native_of = out.chat, out.chat.own
+    fields = native_of.fields(part.native)
+    form: JsonMap = {}
     if out.target is None:
+        form = native_of.form(part.native)
         call_id = _read_provider_id(native_of, part.native, call_id)
-    role = form.get("role")
+    elif chat.bare_results:
+        fields = {}
     if call_id is None and out.target is not None and _answers_function_call(out, position, part):
-        form = {"role": (role := "function")}
-    body: Json = {"role": role if role in out.chat.result_roles else out.chat.result_roles[0]}
+        form = {"role": "function"}
+    role = form.get("role")
+    body: Json = {"role": role if role in chat.result_roles else chat.result_roles[0]}
     if call_id is not None or "id" in form:
         body["tool_call_id"] = call_id
     if "name" in form or "role" in form:
         body["name"] = out.name(part.name)
     content, media = _dump_result(out, position, index, part, form)
-    further = (
-        fields
-        if out.target is None and fields.get("id") is not None
-        else read_extra_fields(fields, "id")
-    )
-    return merge_wire_fields(body | content, further), media
+    if out.target is not None or fields.get("id") is None:
+        fields = read_extra_fields(fields, "id")
+    return merge_wire_fields(body | content, fields), media
 
 
 def _answers_function_call(out: OutgoingChat, position: int, part: ToolResultPart) -> bool:
-    """Whether a result answers the one call of a message that is sent as `function_call`, which has
-    no id."""
-    calls = (
-        out.messages[position - 1].tool_calls
-        if position and out.returns_to_origin(position - 1)
-        else ()
-    )
+    """True if a result answers a `function_call`, which is the one call of its message and has no
+    id."""
+    if not position or not out.returns_to_origin(position - 1):
+        return False
     return any(
         call.id == part.id and out.chat.own.form(call.native).get("field") == "function_call"
-        for call in calls
+        for call in out.messages[position - 1].tool_calls
     )
 
 
 def _load_result(chat: DialectRecord, message: JsonMap, form: Json) -> Any:
-    """Text stays text, blocks become parts; anything else is the result itself, in the form
-    `raw`."""
+    """Reads the content of a tool message. Text stays text and blocks become parts. Anything else
+    is the result itself, with the wire form `raw`."""
     if "content" not in message:
         form["content"] = ABSENT
         return None
@@ -387,23 +382,21 @@ def _load_result(chat: DialectRecord, message: JsonMap, form: Json) -> Any:
 def _dump_result(
     out: OutgoingChat, position: int, index: int, part: ToolResultPart, form: JsonMap
 ) -> tuple[Json, list[Json]]:
-    """Text as it is, parts as blocks, anything else as JSON."""
+    """Writes the content of a result: text as it is, parts as blocks, anything else as JSON. Also
+    returns the blocks of media that do not fit there."""
     content_form, result = form.get("content"), part.result
     if content_form == ABSENT and result is None:
         return {}, []
-    if content_form == "raw" and not part.is_content:
-        return {"content": result}, []
     if not part.is_content:
-        return {"content": text_or_json(result)}, []
-    blocks = [
-        (piece, out.chat.dump_noted_block(out, position, index, piece) or {}) for piece in result
-    ]
-    whole = out.tool_media or content_form == "list"
-    sendable = [block for piece, block in blocks if whole or isinstance(piece, TextPart)]
-    media = [block for piece, block in blocks if not (whole or isinstance(piece, TextPart))]
-    return dump_content(
-        sendable,
-        "",
-        {"content": "list"} if content_form == "list" else {},
-        string_only=out.string_only,
-    ), media
+        return {"content": result if content_form == "raw" else text_or_json(result)}, []
+    takes_media = out.tool_media or content_form == "list"
+    blocks: list[Json] = []
+    media: list[Json] = []
+    for piece in result:
+        block = out.chat.dump_noted_block(out, position, index, piece) or {}
+        if takes_media or isinstance(piece, TextPart):
+            blocks.append(block)
+        else:
+            media.append(block)
+    list_form = {"content": "list"} if content_form == "list" else {}
+    return dump_content(blocks, "", list_form, string_only=out.string_only), media

@@ -1,4 +1,4 @@
-"""Tokens and the reason to stop, both ways."""
+"""Reads and writes token counts and finish reasons."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COUNTS: Mapping[str, Sequence[Path]] = MappingProxyType(
         "reasoning_tokens": (("completion_tokens_details", "reasoning_tokens"),),
     }
 )
-"""Neutral count → where it may stand; it is written to the first."""
+"""Neutral count → the paths where it may stand in `usage`. It is written to the first."""
 FINISH: Mapping[str, FinishReason] = MappingProxyType(
     {
         "stop": FinishReason.stop,
@@ -33,7 +33,7 @@ FINISH: Mapping[str, FinishReason] = MappingProxyType(
         "error": FinishReason.error,
     }
 )
-"""Word → neutral reason."""
+"""A vendor's finish reason → the neutral one."""
 WORDS: Mapping[FinishReason, Sequence[str]] = MappingProxyType(
     {
         FinishReason.stop: ("stop",),
@@ -43,30 +43,34 @@ WORDS: Mapping[FinishReason, Sequence[str]] = MappingProxyType(
         FinishReason.recitation: ("content_filter",),
     }
 )
-"""Neutral reason → the words that may stand for it; the first is the usual one. What is missing is
-a `stop`."""
+"""Neutral reason → the vendor's words for it, the usual one first. A reason that is missing is
+written as `stop`."""
 
 
 def load_usage(chat: DialectRecord, fields: JsonMap) -> tuple[Usage | None, Json]:
-    """What a vendor says of tokens → the neutral counts, and the rest that says anything (cost,
-    times, …)."""
-    numbers = _numbers(fields)
+    """Reads token counts. Returns the neutral counts, and what else the vendor says (cost, times, …)
+    without zeros."""
+    numbers = _collect_numbers(fields)
     if not numbers:
         return None, _drop_counted(fields, set())
-    # so that the first wins
-    ways = [(name, path) for name, paths in chat.counts.items() for path in reversed(paths)]
-    counts = {name: numbers[path] for name, path in ways if path in numbers}
-    return (Usage(**counts) if counts else None), _drop_counted(fields, {path for _, path in ways})
+    # Reversed, so that of several paths for one count the first wins.
+    paths = [(name, path) for name, paths in chat.counts.items() for path in reversed(paths)]
+    counts = {name: numbers[path] for name, path in paths if path in numbers}
+    usage = Usage(**counts) if counts else None
+    return usage, _drop_counted(fields, {path for _, path in paths})
 
 
 def dump_usage(chat: DialectRecord, usage: Usage, beside: Any = None) -> Json:
-    """The neutral counts → `usage`. `beside`: what the vendor said beside them."""
+    """Writes `usage`. `beside`: what the vendor said beside the neutral counts."""
     prompt, answer = usage.input_tokens or 0, usage.output_tokens or 0
-    total = prompt + answer if usage.total_tokens is None else usage.total_tokens
+    total = usage.total_tokens
+    if total is None:
+        total = prompt + answer
     totals = {"input_tokens": prompt, "output_tokens": answer, "total_tokens": total}
     body: Json = {}
     for name, paths in chat.counts.items():
-        if (number := totals.get(name, getattr(usage, name))) is not None:
+        number = totals.get(name, getattr(usage, name))
+        if number is not None:
             *above, field = paths[0]
             inner = body.setdefault(above[0], {}) if above else body
             inner[field] = number
@@ -76,8 +80,8 @@ def dump_usage(chat: DialectRecord, usage: Usage, beside: Any = None) -> Json:
 def load_finish(
     chat: DialectRecord, vendor_reason: str | None, *, calls: bool, refused: bool
 ) -> FinishReason:
-    """The vendor's word → the neutral reason. A refusal, and calls that wait for an answer, count
-    for more."""
+    """Returns the neutral finish reason. A refusal, and calls that wait for an answer, come before
+    the vendor's word."""
     reason = chat.finish.get(vendor_reason or "", FinishReason.unspecified)
     if refused and reason in (
         FinishReason.stop,
@@ -93,33 +97,34 @@ def load_finish(
 def dump_finish(
     chat: DialectRecord, reason: FinishReason | None, vendor_reason: object = None
 ) -> str:
-    """The neutral reason → one of the format's words. `vendor_reason`: the vendor's own, which is
-    kept where it may stand for it."""
+    """Returns the format's word for a finish reason. `vendor_reason`: the word that the vendor used,
+    which is kept if it fits the reason."""
     names = chat.words.get(reason or FinishReason.stop) or chat.words[FinishReason.stop]
-    return vendor_reason if isinstance(vendor_reason, str) and vendor_reason in names else names[0]
+    if isinstance(vendor_reason, str) and vendor_reason in names:
+        return vendor_reason
+    return names[0]
 
 
-def _numbers(fields: JsonMap, above: Path = ()) -> dict[Path, int]:
-    """Every number, by where it stands."""
+def _collect_numbers(fields: JsonMap, above: Path = ()) -> dict[Path, int]:
+    """Returns every number of an object, by its path."""
     numbers: dict[Path, int] = {}
     for name, value in fields.items():
         if type(value) is int:
             numbers[*above, name] = value
         else:
-            numbers |= _numbers(if_object(value), (*above, name))
+            numbers |= _collect_numbers(if_object(value), (*above, name))
     return numbers
 
 
-def _drop_counted(fields: JsonMap, neutral: set[Path], above: Path = ()) -> Json:
-    """What stands beside the neutral counts, without what is zero or empty."""
-    unread_fields: Json = {}
+def _drop_counted(fields: JsonMap, counted: set[Path], above: Path = ()) -> Json:
+    """Returns what stands beside the neutral counts, without what is zero or empty."""
+    fields_left: Json = {}
     for name, value in fields.items():
-        if (*above, name) in neutral:
+        path = (*above, name)
+        if path in counted:
             continue
-        if (
-            value_left := _drop_counted(inner, neutral, (*above, name))
-            if (inner := if_object(value))
-            else value
-        ):
-            unread_fields[name] = value_left
-    return unread_fields
+        if inner := if_object(value):
+            value = _drop_counted(inner, counted, path)
+        if value:
+            fields_left[name] = value
+    return fields_left

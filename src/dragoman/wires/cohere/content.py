@@ -1,5 +1,5 @@
-"""Content blocks ⇄ parts: text, thinking, images. A block without a neutral shape, such as a
-document, is a `ProviderPart`."""
+"""Reads and writes content blocks: text, thinking and images. A block without a neutral shape, such
+as a document, becomes a `ProviderPart`."""
 
 from __future__ import annotations
 
@@ -46,38 +46,41 @@ __all__ = [
 ]
 
 PLAN = "tool_plan"
-"""The field for thinking about which tools to call; its form is noted in the part that came in
-it."""
+"""The field for thinking about which tools to call. The part that it becomes notes that it came in
+this field."""
 Block = Json
 Unsent = tuple[Lost, str, str]
-"""What is not sent of a part, why, and which one."""
+"""What of a part is not sent, why, and of which part."""
 
 
 def load_content(message: JsonMap, empty: object, form: Json) -> list[Content]:
-    """The `content` of a message → its pieces; see `message_list.load_content`."""
+    """Reads the `content` of a message into pieces; see `message_list.load_content`."""
     return message_list.load_content(message, empty, form, load_block)
 
 
 def load_plan(text: str = "") -> ThinkingPart:
-    """A tool plan → the thinking that it is."""
+    """Returns the thinking of a tool plan."""
     return ThinkingPart(text, OWN.with_form(None, field=PLAN))
 
 
 def is_plan(part: Content) -> TypeGuard[ThinkingPart]:
-    """Whether a part goes into the field for plans."""
+    """True if a part goes into the field for plans."""
     return isinstance(part, ThinkingPart) and OWN.form(part.native).get("field") == PLAN
 
 
 def load_block(block: JsonMap) -> Content:
-    """A content block → the part that it is."""
+    """Reads one content block."""
     type_name = if_text(block.get("type"))
     load = _LOADERS.get(type_name)
-    return (load and load(block)) or ProviderPart(type_name or "block", {NAME: dict(block)})
+    part = load(block) if load else None
+    return part or ProviderPart(type_name or "block", {NAME: dict(block)})
 
 
 def dump_block(part: Content, *, images: bool = True) -> tuple[Block | None, Unsent | None]:
-    """A part → its content block, and what is lost of it. `images`: whether there may be any; else
-    a text stands for one."""
+    """Returns the content block of a part (None if it has none), and what the block leaves out.
+
+    `images`: False where the API takes no images, so that a text stands for one.
+    """
     if isinstance(part, (DataPart, LinkPart, FilePart)):
         return _dump_media(part, images=images)
     dump = _DUMPERS.get(type(part))
@@ -89,50 +92,47 @@ def dump_block(part: Content, *, images: bool = True) -> tuple[Block | None, Uns
 
 def _load_text(block: JsonMap) -> TextPart | None:
     text = if_text(block.get("text"))
-    return TextPart(text, OWN.note(read_extra_fields(block, "type", "text"))) if text else None
+    if not text:
+        return None
+    return TextPart(text, OWN.note(read_extra_fields(block, "type", "text")))
 
 
 def _load_thinking(block: JsonMap) -> ThinkingPart | None:
     text = if_text(block.get("thinking"))
-    return (
-        ThinkingPart(text, OWN.note(read_extra_fields(block, "type", "thinking"))) if text else None
-    )
+    if not text:
+        return None
+    return ThinkingPart(text, OWN.note(read_extra_fields(block, "type", "thinking")))
 
 
 def _load_image(block: JsonMap) -> DataPart | LinkPart | None:
     image = if_object(block.get("image_url"))
-    if not (url := if_text(image.get("url"))):
+    url = if_text(image.get("url"))
+    if not url:
         return None
-    inner = read_extra_fields(image, "url")
-    fields = {
-        **read_extra_fields(block, "type", "image_url"),
-        **({"image_url": inner} if inner else {}),
-    }
+    fields = read_extra_fields(block, "type", "image_url")
+    if inner := read_extra_fields(image, "url"):
+        fields["image_url"] = inner
     part = load_url(url) if url.startswith("data:image/") else LinkPart(url)
-    return replace(
-        part, native=OWN.note(fields, form={} if _is_image(part) else {"type": "image_url"})
-    )
+    # A part that does not look like an image notes that it came in the block for them.
+    form = {} if _is_image(part) else {"type": "image_url"}
+    return replace(part, native=OWN.note(fields, form=form))
 
 
 def _dump_media(part: Media, *, images: bool) -> tuple[Block, Unsent | None]:
-    if not (images and _is_image(part)):
-        lost = (
-            name_part_type(part),
-            f"the API takes images only, not {part.mime_type}; a text tells of it",
-            media_label(part),
-        )
-        return {"type": "text", "text": describe_as_text(part)}, None if read_media_text(
-            part
-        ) is not None else lost
+    """Returns the block of an image, or a text that stands for other media, and what is lost."""
+    if not images or not _is_image(part):
+        block = {"type": "text", "text": describe_as_text(part)}
+        if read_media_text(part) is not None:
+            return block, None
+        why = f"the API takes images only, not {part.mime_type}; a text tells of it"
+        return block, (name_part_type(part), why, media_label(part))
     url = part.url if isinstance(part, LinkPart) else dump_data_url(cast("DataPart", part))
     block = merge_wire_fields(
         {"type": "image_url", "image_url": {"url": url}}, OWN.fields(part.native)
     )
-    return block, (
-        Lost.file_name,
-        f"the API knows no name of an image, {part.name}",
-        "",
-    ) if part.name else None
+    if not part.name:
+        return block, None
+    return block, (Lost.file_name, f"the API knows no name of an image, {part.name}", "")
 
 
 def _dump_provider(part: ProviderPart) -> Block | None:
@@ -140,6 +140,7 @@ def _dump_provider(part: ProviderPart) -> Block | None:
 
 
 def _is_image(part: Media) -> bool:
+    """True if a file, its data or its URL is an image that the API takes."""
     if isinstance(part, FilePart):
         return False
     if "type" in OWN.form(part.native):
@@ -154,9 +155,10 @@ _LOADERS: Mapping[str, Callable[[JsonMap], Content | None]] = {
     "thinking": _load_thinking,
     "image_url": _load_image,
 }
-"""Type of a block → what reads it; `None` from one: it is of no neutral shape."""
+"""Type of a block → its reader. A reader returns None for a block of no neutral shape."""
 _DUMPERS: Mapping[type[Content], Callable[[Any], Block | None]] = {
     TextPart: lambda part: {"type": "text", "text": part.text},
     ThinkingPart: lambda part: {"type": "thinking", "thinking": part.text},
     ProviderPart: _dump_provider,
 }
+"""Type of a part → its writer."""

@@ -1,5 +1,10 @@
-"""A response → events: one state machine for streamed and whole ones. A whole response takes the
-steps of its stream."""
+"""Reads a response. One state machine reads streams and whole responses; a whole response takes the
+steps of its stream.
+
+Nearly all events of a stream add text to the block that is open. `read_fast` reads those by struct
+types that decode nothing else. Every other event is decoded as JSON and goes through `take`, which
+hands events of one part to `_part`.
+"""
 
 from __future__ import annotations
 
@@ -48,8 +53,8 @@ class _ContentDelta(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
 
 class _More(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """The events that nearly all of a stream consists of; all others are read as plain JSON. No
-    field is passed over, and no tag is searched for, so that nothing nests too deep for it."""
+    """A content delta, which nearly all events of a stream are. No unknown field is allowed and no
+    tag is searched for, so that nothing can nest too deep for the decoder."""
 
     type: Literal["content-delta"]
     index: int
@@ -62,30 +67,28 @@ _MESSAGE = ("role", "content", PLAN, "tool_calls", "citations")
 
 
 class Decoder(MessageDecoder):
-    """A streamed response, or a whole one → events."""
+    """Reads a streamed response, or a whole one."""
 
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> None:
         """See `MessageDecoder`."""
         super().__init__(origin, new_id)
-        self._index: Any = (
-            # the block that deltas are coming for, its part, and whether that is thinking
-            None
-        )
+        # The block that the next deltas are for: its index, its part, and whether it is thinking.
+        self._index: Any = None
         self._block: OpenPart | None = None
         self._thinks = False
         self._calls = 0
-        # calls whose end came
         self._ended: set[OpenPart] = set()
+        """Calls whose end has come."""
         self._citations: list[Any] = []
-        # further fields of the message
         self._own: Json = {}
-        # fields of the response beyond the message's
+        """Further fields of the message."""
         self._response: Json = {}
+        """Fields of the response beyond the message's."""
 
     def read_fast(self, payload: bytes) -> bool:
-        """A delta of the block that deltas are coming for."""
+        """Reads a delta of the block that is open. False if the event is another one."""
         try:
             event = _decode_more(payload)
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -101,7 +104,7 @@ class Decoder(MessageDecoder):
         return True
 
     def read_event(self, event: Json) -> None:
-        """Any event but the delta that was expected."""
+        """Reads any event but the expected delta."""
         event_type = event.get("type")
         delta = if_object(event.get("delta"))
         message = if_object(delta.get("message"))
@@ -115,12 +118,12 @@ class Decoder(MessageDecoder):
             raise error_of(event)
         else:
             self._part(str(event_type), as_index(event.get("index")), message)
-            # in a whole answer they are one list
+            # In a whole answer the log probabilities are one list.
             if logprobs := event.get("logprobs") or delta.get("logprobs"):
                 self._response.setdefault("logprobs", []).append(logprobs)
 
     def _part(self, event_type: str, index: int | str | None, message: Json) -> None:
-        """An event of one piece of the message; of an unknown kind: nothing."""
+        """Reads an event of one piece of the message. Unknown events add nothing."""
         if event_type in ("content-start", "content-delta"):
             block = need_object(message.get("content"), "content")
             self._content(index, block, opens=event_type == "content-start")
@@ -140,6 +143,7 @@ class Decoder(MessageDecoder):
             self._citations.append(message.get("citations"))
 
     def _start(self, event: JsonMap, message: JsonMap) -> None:
+        """Begins the message."""
         self._out.origin = replace(
             self._out.origin or Origin(""), response_id=if_text(event.get("id")) or None
         )
@@ -147,6 +151,7 @@ class Decoder(MessageDecoder):
         self._out.start(native=OWN.note(self._own))
 
     def _whole(self, event: Json) -> None:
+        """Reads a whole response in the steps of its stream."""
         message = need_object(event.get("message"), "message")
         self._start(event, message)
         self._plan(message.get(PLAN))
@@ -160,24 +165,25 @@ class Decoder(MessageDecoder):
         self._finish(read_extra_fields(event, "id", "message"))
 
     def _plan(self, text: Any) -> None:
+        """Adds to the tool plan."""
         if text is not None and not isinstance(text, str):
             raise DecodeError("a tool plan is no text")
         if text:
             self._out.add(self._out.ensure_part(PLAN, _PLAN_PART), text)
 
     def _content(self, index: int | str | None, block: Json, *, opens: bool) -> None:
+        """Adds to a content block. `opens`: the block begins."""
         key = _content_key(index)
+        # Deltas do not repeat the type of their block.
         block_type = block.get("type", "thinking" if "thinking" in block else "text")
-        text = (
-            ""
-            if not isinstance(block_type, str) or block.get(block_type) is None
-            else block[block_type]
-        )
         if opens:
             self._close(PLAN)
         if block_type not in ("text", "thinking"):
             self._out.add_whole_part(load_block(block))
             return
+        text = block.get(block_type)
+        if text is None:
+            text = ""
         if not isinstance(text, str):
             raise DecodeError(f"a {block_type} is no text")
         open_part = self._out.find(key)
@@ -186,65 +192,71 @@ class Decoder(MessageDecoder):
             raise DecodeError(f"a {block_type} does not fit the block that it is for")
         native = OWN.note(read_extra_fields(block, "type", block_type))
         if open_part is None:
-            open_part = self._out.ensure_part(
-                key, ThinkingPart(native=native) if thinks else OpenText(native=native)
-            )
+            part = ThinkingPart(native=native) if thinks else OpenText(native=native)
+            open_part = self._out.ensure_part(key, part)
         self._index, self._block, self._thinks = index, open_part, thinks
         self._out.add(open_part, text)
 
     def _call(self, index: int | str | None, call: Json, *, opens: bool) -> None:
-        function = if_object(call.get("function"))
-        text = function.get("arguments")
+        """Adds to a call. `opens`: the call begins."""
         if opens:
             self._close(PLAN)
-            if not if_text(function.get("name")):
-                raise DecodeError("a call names no tool")
-            provider_id = if_text(call.get("id"))
-            minted = provider_id or (
-                self._out.new_id() if self._out.new_id else f"call-{self._calls}"
-            )
-            self._calls += 1
-            part = load_call(
-                {**call, "id": minted, "function": read_extra_fields(function, "arguments")}
-            )
-            call_fields = OWN.fields(part.native)
-            part = ToolCallPart(
-                minted,
-                part.name,
-                native=OWN.note(call_fields if provider_id else {**call_fields, "id": None}),
-            )
-            self._out.ensure_part(("call", index), part)
+            self._begin_call(index, call)
         open_part = self._out.find(("call", index))
         if open_part is None:
             raise DecodeError(f"a delta names call {index}, which is not open")
+        text = if_object(call.get("function")).get("arguments")
+        # Whole responses may hold the arguments as an object.
         if text is not None and not isinstance(text, str):
             text = json_bytes.encode(text).decode()
         self._out.add(open_part, text or "")
 
+    def _begin_call(self, index: int | str | None, call: Json) -> None:
+        """Begins a call. It gets a fresh id if the provider gave none."""
+        function = if_object(call.get("function"))
+        if not if_text(function.get("name")):
+            raise DecodeError("a call names no tool")
+        call_id = provider_id = if_text(call.get("id"))
+        if not provider_id:
+            call_id = self._out.new_id() if self._out.new_id else f"call-{self._calls}"
+        self._calls += 1
+        loaded = load_call(
+            {**call, "id": call_id, "function": read_extra_fields(function, "arguments")}
+        )
+        fields = OWN.fields(loaded.native)
+        if not provider_id:
+            fields = {**fields, "id": None}
+        part = ToolCallPart(call_id, loaded.name, native=OWN.note(fields))
+        self._out.ensure_part(("call", index), part)
+
     def _close(self, key: Hashable) -> None:
-        if (part := self._out.find(key)) is not None:
-            self._block = None if part is self._block else self._block
-            self._out.close(part)
+        """Closes a part, if it is open."""
+        part = self._out.find(key)
+        if part is None:
+            return
+        if part is self._block:
+            self._block = None
+        self._out.close(part)
 
     def _close_call(self, index: int | str | None) -> None:
-        """The end of a call. One that may have been cut stays open, until the finish reason
-        tells."""
+        """Ends a call. If its arguments do not parse, it stays open until the finish reason says whether
+        a limit cut it."""
         part = self._out.find(("call", index))
         if part is None or part in self._ended:
             return
-        # What may have been cut stays open: only the finish reason tells whether a limit ended it.
         self._ended.add(part)
         text = "".join(map(str, part.deltas))
         if text and parse_call(cast("ToolCallPart", part.part), text).state == "complete":
             self._out.close(part)
 
     def _finish(self, end: JsonMap) -> None:
+        """Finishes the message. `end`: the fields of the last event, or of a whole response."""
         vendor_reason = end.get("finish_reason")
-        if (text := if_text(end.get("error"))) or vendor_reason in ("ERROR", "TIMEOUT"):
+        text = if_text(end.get("error"))
+        if text or vendor_reason in ("ERROR", "TIMEOUT"):
             text = text or "the answer ended with an error and no words"
-            raise error_of({"message": text, "error_type": vendor_reason}).at(
-                body=json_bytes.encode(end)
-            )
+            error = error_of({"message": text, "error_type": vendor_reason})
+            raise error.at(body=json_bytes.encode(end))
         self._over = True
         self._out.start()
         self._out.close_all(cut=vendor_reason == "MAX_TOKENS")
@@ -254,21 +266,23 @@ class Decoder(MessageDecoder):
             **self._response,
             **read_extra_fields(end, "finish_reason", "usage", "error", "type"),
         }
+        # A word that the neutral reason would not be written as is kept.
         if vendor_reason is not None and dump_finish(reason) != vendor_reason:
             response["finish_reason"] = vendor_reason
         if other := other_usage(usage):
             response["usage"] = other
-        own_fields = {**self._own, **({"citations": self._citations} if self._citations else {})}
-        self._out.finish(
-            reason if vendor_reason else FinishReason.unspecified,
-            load_usage(usage),
-            native=OWN.note(own_fields, response=response),
-        )
+        own_fields = {**self._own}
+        if self._citations:
+            own_fields["citations"] = self._citations
+        if not vendor_reason:
+            reason = FinishReason.unspecified
+        native = OWN.note(own_fields, response=response)
+        self._out.finish(reason, load_usage(usage), native=native)
 
 
 decoder, load_response = Decoder.create, Decoder.load_response
 
 
 def _content_key(index: int | str | None) -> Hashable:
-    """A block without a number is the first."""
+    """Returns the key of a content block. A block without an index is the first."""
     return "content", index if isinstance(index, int) else 0

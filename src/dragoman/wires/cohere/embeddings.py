@@ -1,4 +1,4 @@
-"""Cohere's `/embed`, version 2 ⇄ `EmbeddingsRequest`, `BatchEmbeddingsResult`. Answers of version 1
+"""Reads and writes requests and responses of Cohere's `/embed`, version 2. Responses of version 1
 are read too."""
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ __all__ = ["dump_http", "dump_request", "dump_response", "load_request", "load_r
 _PURPOSES: Mapping[str, Purpose] = MappingProxyType(
     {"search_query": "query", "search_document": "document"}
 )
-_SENT = {purpose: name for name, purpose in _PURPOSES.items()}
+_INPUT_TYPES = {purpose: name for name, purpose in _PURPOSES.items()}
 _PREFERRED = ("float", "base64")
-"""Types of numbers of which the vectors are taken where several were asked for; else the first."""
+"""Types of numbers from which the vectors are taken if the response has several; otherwise from the
+first."""
 
 
 def load_request(body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
-    """A body of `/embed` → the neutral request; images stay among its options. `path` tells nothing
-    on this wire.
+    """Reads a body of `/embed`. Images stay among its options. `path` says nothing on this wire.
 
     Raises:
         InvalidRequestError: it holds neither texts nor images.
@@ -61,41 +61,43 @@ def load_request(body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
 
 
 def dump_request(request: EmbeddingsRequest, *, quirks: Any = None) -> Json:
-    """The neutral request → a body of `/embed`. A purpose is an `input_type`."""
+    """Writes a body of `/embed`. A purpose becomes an `input_type`."""
     del quirks
-    purpose = {} if request.purpose is None else {"input_type": _SENT[request.purpose]}
+    purpose = {} if request.purpose is None else {"input_type": _INPUT_TYPES[request.purpose]}
     body = dump_texts(request, OWN, texts="texts", dimensions="output_dimension", **purpose)
     return body if request.texts else read_extra_fields(body, "texts")
 
 
 def dump_http(request: EmbeddingsRequest, *, quirks: Any = None) -> HttpRequest:
-    """The neutral request → path, headers and body."""
+    """Writes path, headers and body of a request."""
     return HttpRequest("/embed", body=dump_request(request, quirks=quirks))
 
 
 def load_response(body: bytes | JsonMap) -> BatchEmbeddingsResult:
-    """A response → its vectors.
+    """Reads the vectors of a response.
 
-    Of several `embedding_types` the floats are the vectors, else the first type (whole numbers,
-    packed bits); the others are in the metadata, `embeddings_by_type`, as they came.
+    Of several `embedding_types` the floats are the vectors, or else the first type (whole numbers,
+    packed bits). The others stay in the metadata, `embeddings_by_type`, as they came.
 
     Raises:
-        ProviderError: an error stands in the place of the vectors; which subclass tells why.
+        ProviderError: the response is an error. The subclass says which.
         DecodeError: it holds no vectors.
     """
     answer = load_answer_object(body)
     embeddings = answer.get("embeddings")
     if embeddings is None:
         raise error_of(answer)
-    by_type = {
+    vectors_by_type = {
         number_type: vectors
         for number_type, vectors in if_object(embeddings).items()
         if vectors is not None
     }
-    types = by_type or {"float": embeddings}
-    number_type = next(
-        (number_type for number_type in _PREFERRED if number_type in types), next(iter(types))
-    )
+    # Version 1 of the API answers with a plain list.
+    types = vectors_by_type or {"float": embeddings}
+    number_type = next(iter(types))
+    for preferred_type in reversed(_PREFERRED):
+        if preferred_type in types:
+            number_type = preferred_type
     metadata = read_extra_fields(answer, "id", "embeddings", "texts", "response_type")
     if further_types := read_extra_fields(types, number_type):
         metadata["embeddings_by_type"] = further_types
@@ -110,10 +112,10 @@ def load_response(body: bytes | JsonMap) -> BatchEmbeddingsResult:
 def dump_response(
     result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
 ) -> Json:
-    """Vectors → a response, as floats. `request` holds the texts, which the API repeats."""
-    usage = (
-        None if result.usage is None else msgspec.structs.replace(result.usage, output_tokens=None)
-    )
+    """Writes vectors as a response, as floats. `request` holds the texts, which the API repeats."""
+    usage = result.usage
+    if usage is not None:
+        usage = msgspec.structs.replace(usage, output_tokens=None)
     tokens = dump_usage(usage, {}).get("tokens", {})
     meta = {**if_object(result.metadata.get("meta"))}
     meta["billed_units"] = {**if_object(meta.get("billed_units")), **tokens}

@@ -1,4 +1,9 @@
-"""Events → a response, streamed or whole, as the official client reads it."""
+"""Writes events as a response, streamed or whole, as the official client reads it.
+
+Parts may be open side by side: each has a number on the wire, and blocks and calls are counted
+apart. Only the plan has none. A block that is neither text nor thinking is sent whole when it ends.
+Citations wait for the end of the message, because a client needs the text that they cite first.
+"""
 
 from __future__ import annotations
 
@@ -25,6 +30,7 @@ from dragoman.message import (
     Content,
     FinishReason,
     Message,
+    Origin,
     TextPart,
     ThinkingPart,
     ToolCallPart,
@@ -42,80 +48,74 @@ __all__ = ["Encoder", "dump_response", "encoder", "envelope", "ping", "stream_ty
 stream_type = "text/event-stream"
 """The media type of a streamed response."""
 ping = SSE_PING
-"""What keeps a stream open."""
+"""Bytes that keep a stream open."""
 
 
 def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002, ARG001 the protocol's
-    """What `encoder` and `dump_response` take beside the events of an answer to `request`."""
+    """Returns the arguments of `encoder` and `dump_response` for an answer to `request`."""
     return {"id": id}
 
 
 def _dump(message: Message, envelope: JsonMap) -> Json:
-    """A whole response."""
+    """Writes a whole response."""
     plan, blocks, calls = "", list[Any](), list[Json]()
     for piece in message.content:
         if is_plan(piece):
             plan += piece.text
         elif isinstance(piece, ToolCallPart):
-            calls += [_call(piece, _text(piece))] if piece.run_by != "provider" else []
+            if piece.run_by != "provider":
+                calls.append(_call(piece, _whole_text(piece)))
         elif (block := dump_block(piece)[0]) is not None:
             blocks.append(block)
-    fields = {PLAN: plan, "content": blocks, "tool_calls": calls}
-    origin = message.origin
+    body: Json = {"role": "assistant"}
+    for field, value in ((PLAN, plan), ("content", blocks), ("tool_calls", calls)):
+        if value:
+            body[field] = value
+    own_response = read_extra_fields(OWN.response(message.native), "id", "message")
     return {
-        "id": envelope.get("id") or (origin and origin.response_id) or message.id or "message-0",
-        "message": merge_wire_fields(
-            {"role": "assistant", **{field: value for field, value in fields.items() if value}},
-            OWN.fields(message.native),
-        ),
-        **_end(
-            message.finish_reason,
-            message.usage,
-            read_extra_fields(OWN.response(message.native), "id", "message"),
-        ),
+        "id": _choose_id(envelope, message.origin, message.id),
+        "message": merge_wire_fields(body, OWN.fields(message.native)),
+        **_dump_finish(message.finish_reason, message.usage, own_response),
     }
 
 
+def _choose_id(envelope: JsonMap, origin: Origin | None, message_id: str | None) -> str:
+    """Returns the id of a response: the envelope's, the provider's or the message's."""
+    provider_id = origin.response_id if origin else None
+    return envelope.get("id") or provider_id or message_id or "message-0"
+
+
 class Encoder(ResponseEncoder):
-    """Events of the model's messages → Server-Sent Events. Parts may be open side by side."""
+    """Writes the events of the model's messages as Server-Sent Events."""
 
     DONE = frame_server_event(b"[DONE]")
 
     def __init__(self, envelope: JsonMap) -> None:
-        """`envelope`: `id`, that of the response, where it is not to be the events' own."""
+        """`envelope`: the response's `id`, if it is not to be the events' own."""
         super().__init__(OWN, envelope)
-        # open parts and their number on the wire
+        # Open parts, and their number on the wire.
         self._open: dict[tuple[str, int], tuple[Content, int | None]] = {}
-        # open parts of which a delta was sent
+        # Open parts of which a delta was sent.
         self._sent: set[tuple[str, int]] = set()
-        # open parts that are sent at their end
+        # Open parts that are sent when they end.
         self._whole: set[tuple[str, int]] = set()
         self._numbers = {"content": 0, "call": 0}
-        self._citations: dict[str, list[Any]] = {}  # of each message
+        # Message id → its citations.
+        self._citations: dict[str, list[Any]] = {}
 
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:
         self._cite(event)
         if not first:
             return NO_OBJECTS
-        origin = self._state.origin
+        state = self._state
         message = {"role": "assistant", "content": (), PLAN: "", "tool_calls": (), "citations": ()}
-        response_id = (
-            self._envelope.get("id")
-            or (origin and origin.response_id)
-            or self._state.id
-            or "message-0"
-        )
-        return [
-            _event(
-                "message-start",
-                id=response_id,
-                delta={"message": merge_wire_fields(message, OWN.fields(event.native))},
-            )
-        ]
+        delta = {"message": merge_wire_fields(message, OWN.fields(event.native))}
+        response_id = _choose_id(self._envelope, state.origin, state.id)
+        return [_make_event("message-start", id=response_id, delta=delta)]
 
     def part_started(self, event: PartStarted) -> Objects:
-        """The start of a part; a block that is neither text nor thinking is sent whole at its
-        end."""
+        """Writes the start of a part. A block that is neither text nor thinking is sent whole at
+        its end."""
         key, part = (event.message_id, event.index), event.part
         if is_plan(part):
             self._open[key] = (part, None)
@@ -126,11 +126,11 @@ class Encoder(ResponseEncoder):
         if isinstance(part, ToolCallPart) and part.run_by == "provider":
             return NO_OBJECTS
         # Blocks and calls are counted apart, as clients expect.
-        number = self._number("call" if isinstance(part, ToolCallPart) else "content")
+        number = self._next_number("call" if isinstance(part, ToolCallPart) else "content")
         self._open[key] = (part, number)
         if isinstance(part, ToolCallPart):
             return [
-                _event(
+                _make_event(
                     "tool-call-start",
                     index=number,
                     delta={"message": {"tool_calls": _call(part, "")}},
@@ -141,79 +141,77 @@ class Encoder(ResponseEncoder):
             **OWN.fields(part.native),
             "type": "text" if isinstance(part, TextPart) else "thinking",
         }
-        return [_event("content-start", index=number, delta={"message": {"content": block}})]
+        return [_make_event("content-start", index=number, delta={"message": {"content": block}})]
 
     def delta(self, event: PartDelta) -> Objects:
         key = (event.message_id, event.index)
         if (opened := self._open.get(key)) is None:
             return NO_OBJECTS
         self._sent.add(key)
-        return [_more(*opened, str(event.delta))]
+        return [_dump_delta(*opened, str(event.delta))]
 
     def part_finished(self, event: PartFinished) -> Objects:
         key, part = (event.message_id, event.index), event.part
         if key in self._whole:
             self._whole.remove(key)
             block, _ = dump_block(part)
-            return NO_OBJECTS if block is None else self._block(block)
+            return NO_OBJECTS if block is None else self._dump_whole_block(block)
         if key not in self._open:
             return NO_OBJECTS
         opened, number = self._open.pop(key)
-        unsent = (
-            [_more(opened, number, text)] if key not in self._sent and (text := _text(part)) else []
-        )
-        return [*unsent, *_close(opened, number)]
+        end = _dump_end(opened, number)
+        if key not in self._sent and (text := _whole_text(part)):
+            # No delta came, so the whole text is one.
+            return [_dump_delta(opened, number, text), *end]
+        return end
 
     def message_finished(self, event: MessageFinished) -> Objects:
         self._cite(event)
         return NO_OBJECTS
 
     def message_dropped(self, event: MessageDropped) -> Objects:
+        """See `ResponseEncoder`. Closes what is open, since the format cannot take anything back."""
         dropped = event.message_id
         self._citations.pop(dropped, None)
         self._whole = {key for key in self._whole if key[0] != dropped}
-        return [
-            end
-            for key in list(self._open)
-            if key[0] == dropped
-            for end in _close(*self._open.pop(key))
-        ]
+        ends: list[Json] = []
+        for key in list(self._open):
+            if key[0] == dropped:
+                ends += _dump_end(*self._open.pop(key))
+        return ends
 
     def error(self, error: DragomanError) -> Objects:
         delta = {"finish_reason": "ERROR", "error": dump_error(error).body["message"]}
-        return [_event("message-end", delta=delta)]
+        return [_make_event("message-end", delta=delta)]
 
     def end(self) -> Objects:
-        cited = [
-            (
-                _event("citation-start", index=number, delta={"message": {"citations": citation}}),
-                _event("citation-end", index=number),
-            )
-            for number, citation in enumerate(
-                citation_of_message
-                for citations in self._citations.values()
-                for citation_of_message in citations
-            )
-        ]
         state = self._state
-        end = _event("message-end", delta=_end(state.reason, state.usage, state.envelope))
-        return [*(event for pair in cited for event in pair), end]
+        events: list[Json] = []
+        all_citations = [entry for entries in self._citations.values() for entry in entries]
+        for number, citation in enumerate(all_citations):
+            delta = {"message": {"citations": citation}}
+            events.append(_make_event("citation-start", index=number, delta=delta))
+            events.append(_make_event("citation-end", index=number))
+        finish = _dump_finish(state.reason, state.usage, state.envelope)
+        return [*events, _make_event("message-end", delta=finish)]
 
     def frame(self, data: JsonMap) -> bytes:
         return frame_typed_event(data)
 
     def _cite(self, event: MessageStarted | MessageFinished) -> None:
-        self._citations.setdefault(event.message_id, []).extend(
-            if_list(OWN.fields(event.native).get("citations"))
-        )
+        """Collects the citations of a message."""
+        citations = self._citations.setdefault(event.message_id, [])
+        citations += if_list(OWN.fields(event.native).get("citations"))
 
-    def _block(self, block: JsonMap) -> Objects:
-        number = self._number("content")
-        start = _event("content-start", index=number, delta={"message": {"content": block}})
-        return [start, _event("content-end", index=number)]
+    def _dump_whole_block(self, block: JsonMap) -> Objects:
+        """Writes a block that comes in one piece."""
+        number = self._next_number("content")
+        delta = {"message": {"content": block}}
+        start = _make_event("content-start", index=number, delta=delta)
+        return [start, _make_event("content-end", index=number)]
 
-    def _number(self, counter: str) -> int:
-        """That of the next block, or of the next call."""
+    def _next_number(self, counter: str) -> int:
+        """Returns the number of the next block, or of the next call."""
         self._numbers[counter] += 1
         return self._numbers[counter] - 1
 
@@ -222,44 +220,36 @@ _RESPONSES = ResponseFormat(Encoder, _dump, dump_error)
 encoder, dump_response = _RESPONSES.encoder, _RESPONSES.dump_response
 
 
-def _event(event_type: str, **fields: Any) -> Json:
+def _make_event(event_type: str, **fields: Any) -> Json:
     return {"type": event_type, **fields}
 
 
-def _more(part: Content, number: int | None, text: str) -> Json:
-    """More of an open part; the plan has no number."""
+def _dump_delta(part: Content, number: int | None, text: str) -> Json:
+    """Writes more of an open part. The plan has no number."""
     if number is None:
         return {"type": "tool-plan-delta", "delta": {"message": {PLAN: text}}}
     if isinstance(part, ToolCallPart):
-        calls = {"function": {"arguments": text}}
-        return {
-            "type": "tool-call-delta",
-            "index": number,
-            "delta": {"message": {"tool_calls": calls}},
-        }
-    return {
-        "type": "content-delta",
-        "index": number,
-        "delta": {"message": {"content": _block(part, text)}},
-    }
+        message = {"tool_calls": {"function": {"arguments": text}}}
+        return {"type": "tool-call-delta", "index": number, "delta": {"message": message}}
+    message = {"content": _block(part, text)}
+    return {"type": "content-delta", "index": number, "delta": {"message": message}}
 
 
-def _close(part: Content, number: int | None) -> list[Json]:
-    """The end of a part; the plan has none."""
+def _dump_end(part: Content, number: int | None) -> list[Json]:
+    """Writes the end of a part. The plan has none."""
     if number is None:
         return []
-    return [
-        _event("tool-call-end" if isinstance(part, ToolCallPart) else "content-end", index=number)
-    ]
+    event_type = "tool-call-end" if isinstance(part, ToolCallPart) else "content-end"
+    return [_make_event(event_type, index=number)]
 
 
-def _text(piece: Content) -> str:
-    """What the deltas of a part would have been."""
+def _whole_text(piece: Content) -> str:
+    """Returns the text that the deltas of a part add up to."""
     if isinstance(piece, (TextPart, ThinkingPart)):
         return piece.text
-    if isinstance(piece, ToolCallPart):
-        return arguments_text(piece) if piece.state == "complete" else piece.raw or ""
-    return ""
+    if not isinstance(piece, ToolCallPart):
+        return ""
+    return arguments_text(piece) if piece.state == "complete" else piece.raw or ""
 
 
 def _block(part: Content, text: str) -> dict[str, str]:
@@ -271,8 +261,8 @@ def _call(call: ToolCallPart, text: str) -> Json:
     return {**block, "function": {**block["function"], "arguments": text}}
 
 
-def _end(reason: FinishReason | None, usage: Usage | None, response: JsonMap) -> Json:
-    """What ends a response. `response`: its fields beyond the message's."""
+def _dump_finish(reason: FinishReason | None, usage: Usage | None, response: JsonMap) -> Json:
+    """Writes the fields that end a response. `response`: its fields beyond the message's."""
     end: Json = {"finish_reason": dump_finish(reason, response.get("finish_reason"))}
     if counts := dump_usage(usage, response.get("usage", {})):
         end["usage"] = counts

@@ -1,5 +1,5 @@
-"""Errors `{"id": …, "message": …}` ⇄ our exceptions. The kind is told by the status and by the
-words."""
+"""Reads errors `{"id": …, "message": …}` as exceptions and writes them. The status and the words
+tell the kind."""
 
 from __future__ import annotations
 
@@ -36,21 +36,20 @@ _WORDS: Mapping[type[DragomanError], str] = {
     errors.RateLimitError: "too many requests",
     errors.OverloadedError: "overloaded",
 }
-"""Class → the words by which the kind is known inside a stream."""
+"""Class → the words by which clients recognise the kind inside a stream."""
 
 
 def dump_error(error: DragomanError) -> ErrorResponse:
-    """An exception → status, headers and body."""
-    identified = {} if error.request_id is None else {"id": error.request_id}
-    return error_response(
-        error, error_status(error), {**identified, "message": _READER.dump_words(error, _WORDS)}
-    )
+    """Returns the error response for an exception: status, headers and body."""
+    body = {} if error.request_id is None else {"id": error.request_id}
+    body["message"] = _READER.dump_words(error, _WORDS)
+    return error_response(error, error_status(error), body)
 
 
 def _info(payload: Any) -> ErrorInfo:
-    return msgspec.structs.replace(
-        read_error_info(payload), request_id=if_text(if_object(payload).get("id")) or None
-    )
+    """Reads the JSON of an error. The id of the request stands beside its message."""
+    request_id = if_text(if_object(payload).get("id")) or None
+    return msgspec.structs.replace(read_error_info(payload), request_id=request_id)
 
 
 _READER = ErrorReader(_info, _RULES)

@@ -1,5 +1,8 @@
-"""The conversation: `messages` of the Chat API ⇄ our messages. Consecutive tool messages are one
-user message of results."""
+"""Reads and writes the conversation: `messages` of the Chat API.
+
+Consecutive tool messages become one user message of results. A model's message has a plan, then
+content, then calls; pieces in another order are moved, and that is noted as a loss.
+"""
 
 from __future__ import annotations
 
@@ -61,31 +64,34 @@ layout = Layout(
     ),
     of_tools=frozenset(["function"]),
 )
-"""Where its messages stand."""
+"""Where the messages stand in the body of a request."""
 
-_SENT = {role: name for name, role in SPEAKER_ROLES.items()}
+_ROLE_NAMES = {role: name for name, role in SPEAKER_ROLES.items()}
 _EMPTY = {Role.SYSTEM: "", Role.USER: "", Role.MODEL: "absent"}
-"""How no content is usually written."""
+"""Role → the usual content of a message without any."""
+_RESULTS_FIRST = "this format has the results of tools before all else"
+_NO_EMPTY = "it says nothing, and the API takes no empty message"
+_ANSWER_ORDER = "this format has a message's plan before its content, and both before its calls"
 _FOREIGN = frozenset({"function_call", "images", "parts", "reasoning_content"})
-"""Fields of messages that other formats have, and this one never."""
+"""Fields of messages that other formats have, and this one never has."""
 _VOTES: Mapping[str, tuple[str, type, int]] = {
     "text": ("text", str, 1),
     "image_url": ("image_url", dict, 1),
     "thinking": ("thinking", str, 2),
     "document": ("document", dict, 3),
 }
-"""Type of a block → the field that every such block has, the type of that, and how surely such a
-block is of this format."""
+"""Type of a block → the field that such a block always has, the type of that field, and how surely
+the block belongs to this format."""
 
 
 def load_conversation(
     payload: Any, origin: Origin | None, problems: list[Problem] | None
 ) -> list[Message]:
-    """The list of messages → ours."""
+    """Reads the list of messages."""
     names: dict[str, str] = {}
     return load_list(
         payload,
-        lambda entry: _load(entry, names, origin),
+        lambda entry: _load_entry(entry, names, origin),
         origin,
         problems,
         what="a Cohere chat",
@@ -94,30 +100,34 @@ def load_conversation(
 
 
 def votes(message: Any) -> int:
-    """How surely a message is of this format: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly
-    anything else."""
+    """Returns how surely a message is of this format: 0 impossible, 1 possible, 2 likely, 3 almost
+    certain."""
     fields = if_object(message)
-    role, content, calls = (
-        if_text(fields.get("role")),
-        fields.get("content"),
-        if_list(fields.get("tool_calls")),
-    )
-    if role not in (*SPEAKER_ROLES, "tool") or not _FOREIGN.isdisjoint(fields):
+    if not _is_possible(fields):
         return 0
-    if (role == "tool") is not isinstance(fields.get("tool_call_id"), str):
-        return 0
-    may_lack_content = role == "assistant" and content is None and (calls or fields.get(PLAN))
-    if not (may_lack_content or isinstance(content, (str, list))):
-        return 0
+    content, calls = fields.get("content"), if_list(fields.get("tool_calls"))
     piece_votes = [1, *[_block_votes(block) for block in if_list(content)]]
-    piece_votes += [1 if _is_usual_call(call) else 0 for call in calls]
-    piece_votes += [
-        3
-        for citation in if_list(fields.get("citations"))
-        if {"start", "end"} <= if_object(citation).keys()
-    ]
-    piece_votes += [3] if if_text(fields.get(PLAN)) else []
-    return 0 if 0 in piece_votes and max(piece_votes) < 3 else max(piece_votes)
+    piece_votes += [int(_is_usual_call(call)) for call in calls]
+    for citation in if_list(fields.get("citations")):
+        if {"start", "end"} <= if_object(citation).keys():
+            piece_votes.append(3)
+    if if_text(fields.get(PLAN)):
+        piece_votes.append(3)
+    best = max(piece_votes)
+    return 0 if 0 in piece_votes and best < 3 else best
+
+
+def _is_possible(fields: JsonMap) -> bool:
+    """True if the fields of a message, apart from its blocks and calls, may be of this format."""
+    role, content = if_text(fields.get("role")), fields.get("content")
+    if role not in (*SPEAKER_ROLES, "tool") or not _FOREIGN.isdisjoint(fields):
+        return False
+    if (role == "tool") is not isinstance(fields.get("tool_call_id"), str):
+        return False
+    if isinstance(content, (str, list)):
+        return True
+    has_calls = bool(if_list(fields.get("tool_calls")) or fields.get(PLAN))
+    return role == "assistant" and content is None and has_calls
 
 
 def prepare_conversation(
@@ -127,12 +137,14 @@ def prepare_conversation(
     losses: list[Loss] | None,
     tools: Sequence[ToolSpec] = (),
 ) -> Outgoing[Quirks]:
-    """A conversation made ready for its dump. `tools`: the request's. Without a target ids and
-    names stay as they are, however odd."""
+    """Returns a conversation that is ready to be written. `tools`: the request's.
+
+    Without a target ids and names stay as they are, however odd.
+    """
     messages, places = strip_all_marks(messages)
     quirks = quirks or Quirks()
-    named = [*tools, *(call for message in messages for call in message.tool_calls)]
-    names = list(dict.fromkeys([each.name for each in named]))
+    calls = [call for message in messages for call in message.tool_calls]
+    names = list(dict.fromkeys([tool.name for tool in (*tools, *calls)]))
     return prepare_outgoing(
         Outgoing[Quirks],
         messages,
@@ -140,36 +152,37 @@ def prepare_conversation(
         quirks,
         losses,
         places=places,
-        ids=map_call_ids(
-            messages,
-            quirks.ids,
-            as_is=None
-            if target
-            else lambda piece: bool(piece.id) or isinstance(piece, ToolResultPart),
-        ),
+        ids=map_call_ids(messages, quirks.ids, as_is=None if target else _has_own_id),
         names=fit_names(names, quirks.names) if target else {name: name for name in names},
     )
 
 
+def _has_own_id(piece: ToolCallPart | ToolResultPart) -> bool:
+    """True if a call or result keeps its id without a target: all but calls without one."""
+    return bool(piece.id) or isinstance(piece, ToolResultPart)
+
+
 def dump_conversation(out: Outgoing[Quirks]) -> list[Json]:
-    """A conversation → the list of messages."""
+    """Writes the list of messages."""
     dumped: list[Json] = []
     for position, message in enumerate(out.messages):
         if (text := read_sole_text(message)) is not None:
-            dumped.append({"role": _SENT[message.role], "content": text})
+            dumped.append({"role": _ROLE_NAMES[message.role], "content": text})
             continue
         if message.role is Role.MODEL:
-            dumped += _dump_model(position, message, out)
+            dumped += _dump_answer(position, message, out)
             continue
-        results = [
-            dump_result(piece, out, position, index)
-            for index, piece in enumerate(message.content)
-            if _is_answer(piece)
-        ]
-        dumped += [result for result, _ in results]
-        later = [block for _, media in results for block in media]
-        if not results or len(results) < len(message.content) or later:
-            dumped += _dump_other(position, message, later, out)
+        result_count = 0
+        media_blocks: list[Json] = []
+        for index, piece in enumerate(message.content):
+            if _is_client_result(piece):
+                result, media = dump_result(piece, out, position, index)
+                dumped.append(result)
+                media_blocks += media
+                result_count += 1
+        # Media of results, and what the user said beside them, follow in a user message.
+        if not result_count or result_count < len(message.content) or media_blocks:
+            dumped += _dump_input_message(position, message, media_blocks, out)
     return dumped
 
 
@@ -178,148 +191,156 @@ load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump
 
 
 def _block_votes(block: Any) -> int:
-    """The same of a block. One of a type that is not known may stand beside others, since the API
-    has ever more of them."""
+    """Returns how surely a block belongs to this format. A block of an unknown type votes 0, which
+    a certain one outweighs, since the API has ever more types."""
     fields = if_object(block)
-    field, of, vote = _VOTES.get(if_text(fields.get("type")), ("", str, 0))
-    return vote if isinstance(fields.get(field), of) and "signature" not in fields else 0
+    field, field_type, vote = _VOTES.get(if_text(fields.get("type")), ("", str, 0))
+    if "signature" in fields or not isinstance(fields.get(field), field_type):
+        return 0
+    return vote
 
 
 def _is_usual_call(call: Any) -> bool:
+    """True if a call has an id, a name, and arguments as a text or not at all."""
     fields = if_object(call)
     function = if_object(fields.get("function"))
-    arguments = function.get("arguments")
     if fields.get("type", "function") != "function" or not if_text(fields.get("id")):
         return False
-    return bool(if_text(function.get("name"))) and (arguments is None or isinstance(arguments, str))
+    has_arguments = isinstance(function.get("arguments"), str | None)
+    return has_arguments and if_text(function.get("name")) != ""
 
 
-def _load(entry: JsonMap, names: dict[str, str], origin: Origin | None) -> Message | ToolResultPart:
-    """A message, or the result in one. `names`: id of each call so far → its tool, to which its own
-    calls are added."""
+def _load_entry(
+    entry: JsonMap, names: dict[str, str], origin: Origin | None
+) -> Message | ToolResultPart:
+    """Reads a message, or the result in a tool message. `names`: id of each call so far → its tool.
+    The message's own calls are added."""
     if entry.get("role") == "tool":
         return load_result(entry, names)
     role = SPEAKER_ROLES.get(if_text(entry.get("role")))
     if role is None:
         raise HistoryError(
-            f"a Cohere chat has no role {entry.get('role')!r:.100}; it has system, user, assistant and tool"
+            f"a Cohere chat has no role {entry.get('role')!r:.100}; "
+            "it has system, user, assistant and tool"
         )
-    content: list[Content] = []
-    read = ["role", "content"]
-    if role is Role.MODEL and (plan := if_text(entry.get(PLAN))):
-        content.append(load_plan(plan))
-        read.append(PLAN)
     form: Json = {}
-    content += load_content(entry, _EMPTY[role], form)
-    if role is Role.MODEL and (calls := load_calls(entry.get("tool_calls"))):
+    content = load_content(entry, _EMPTY[role], form)
+    read = ["role", "content"]
+    if role is not Role.MODEL:
+        return Message(
+            role, tuple(content), native=OWN.note(read_extra_fields(entry, *read), form=form)
+        )
+    if plan := if_text(entry.get(PLAN)):
+        content.insert(0, load_plan(plan))
+        read.append(PLAN)
+    if calls := load_calls(entry.get("tool_calls")):
         content += calls
         names.update({call.id: call.name for call in calls})
         read.append("tool_calls")
     native = OWN.note(read_extra_fields(entry, *read), form=form)
-    return Message(
-        role, tuple(content), origin=origin if role is Role.MODEL else None, native=native
-    )
+    return Message(role, tuple(content), origin=origin, native=native)
 
 
-def _dump_other(
+def _dump_input_message(
     position: int, message: Message, blocks: list[Json], out: Outgoing[Quirks]
 ) -> list[Json]:
-    """A system message, or what a user's holds beside results, behind these blocks. None where a
-    target would get an empty one."""
-    begun = False
+    """Writes a system message, or what a user's holds beside results, after these blocks. Returns
+    an empty list if a target would get an empty message."""
+    has_begun = False
     images = out.target is None or message.role is not Role.SYSTEM
     for index, piece in enumerate(message.content):
-        if _is_answer(piece):
-            if begun:
-                out.lose(
-                    position,
-                    index,
-                    Lost.order,
-                    "this format has the results of tools before all else",
-                )
+        if _is_client_result(piece):
+            if has_begun:
+                out.lose(position, index, Lost.order, _RESULTS_FIRST)
             continue
         if isinstance(piece, ThinkingPart):
-            block, lost = None, (name_part_type(piece), "only a model's message has it here", "")
+            block, loss = None, (name_part_type(piece), "only a model's message has it here", "")
         else:
-            block, lost = dump_block(piece, images=images)
-        if lost is not None:
-            out.lose(position, index, *lost)
+            block, loss = dump_block(piece, images=images)
+        if loss is not None:
+            out.lose(position, index, *loss)
         if block is not None:
-            begun = True
+            has_begun = True
             blocks.append(block)
     if out.target is not None and not blocks:
-        out.lose(
-            position, None, Lost.message, "it says nothing, and the API takes no empty message"
-        )
+        out.lose(position, None, Lost.message, _NO_EMPTY)
         return []
     content = dump_content(blocks, "", OWN.form(message.native))
-    return [merge_wire_fields({"role": _SENT[message.role], **content}, OWN.fields(message.native))]
+    entry = {"role": _ROLE_NAMES[message.role], **content}
+    return [merge_wire_fields(entry, OWN.fields(message.native))]
 
 
-def _dump_model(position: int, message: Message, out: Outgoing[Quirks]) -> list[Json]:
-    """A model's message. None where a target would get an empty one."""
+def _dump_answer(position: int, message: Message, out: Outgoing[Quirks]) -> list[Json]:
+    """Writes a model's message. Returns an empty list if a target would get an empty one."""
     why = out.unreadable[position]
     plan, blocks, calls = "", list[Json](), list[Json]()
     for index, piece in enumerate(message.content):
-        refused = _refusal_reason(piece, why, out.target)
-        if refused is not None:
+        refusal = _explain_unsendable(piece, why, out.target)
+        if refusal is not None:
             which = media_label(piece) if isinstance(piece, (DataPart, LinkPart)) else ""
-            out.lose(position, index, name_part_type(piece), refused, which)
+            out.lose(position, index, name_part_type(piece), refusal, which)
             continue
         if isinstance(piece, ToolCallPart):
-            call = dump_call(
-                piece, out.id(position, index, piece), out.name(piece.name), exact=why is None
-            )
+            call_id, name = out.id(position, index, piece), out.name(piece.name)
+            call = dump_call(piece, call_id, name, exact=why is None)
             out.lose_unfinished(position, index, piece, call["function"].get("arguments"))
             calls.append(call)
             continue
         if calls or (is_plan(piece) and blocks):
-            order = "this format has a message's plan before its content, and both before its calls"
-            out.lose(position, index, Lost.order, order)
+            out.lose(position, index, Lost.order, _ANSWER_ORDER)
         if is_plan(piece):
             plan += piece.text
             continue
-        block, lost = dump_block(piece if why is None else replace(piece, native=None))
-        if lost is not None:
-            out.lose(position, index, *lost)
+        block, loss = dump_block(piece if why is None else replace(piece, native=None))
+        if loss is not None:
+            out.lose(position, index, *loss)
         if block is not None:
             blocks.append(block)
-    form, message_fields = OWN.form(message.native), OWN.fields(message.native)
-    if message_fields and why is not None:
-        out.lose(position, None, Lost.field, why, ", ".join(message_fields))
-        message_fields = {}
-    # a plan says something beside calls alone
-    if out.target is not None and not (calls or blocks):
-        out.lose(
-            position, None, Lost.message, "it says nothing, and the API takes no empty message"
-        )
+    own_fields = _find_own_fields(position, message, out)
+    # A plan without calls says nothing to the API.
+    if out.target is not None and not calls and not blocks:
+        out.lose(position, None, Lost.message, _NO_EMPTY)
         return []
+    form = OWN.form(message.native)
     content = dump_content(blocks, "absent", form)
-    if not (calls or content or plan or message_fields or "content" in form):
+    if not (calls or content or plan or own_fields or "content" in form):
+        # A message needs one of these fields.
         content = {"content": ""}
-    fields = {
-        **({PLAN: plan} if plan else {}),
-        **content,
-        **({"tool_calls": calls} if calls else {}),
-    }
-    return [merge_wire_fields({"role": "assistant", **fields}, message_fields)]
+    entry: Json = {"role": "assistant"}
+    if plan:
+        entry[PLAN] = plan
+    entry |= content
+    if calls:
+        entry["tool_calls"] = calls
+    return [merge_wire_fields(entry, own_fields)]
 
 
-def _refusal_reason(piece: Content, why: str | None, target: Origin | None) -> str | None:
-    """Why a piece of a model's message cannot be sent; `None`: it can. `why`: the reason against
-    what its provider signed."""
+def _find_own_fields(position: int, message: Message, out: Outgoing[Quirks]) -> Json:
+    """Returns a message's own fields, or notes that the target cannot read them."""
+    fields, why = OWN.fields(message.native), out.unreadable[position]
+    if fields and why is not None:
+        out.lose(position, None, Lost.field, why, ", ".join(fields))
+        return {}
+    return fields
+
+
+def _explain_unsendable(piece: Content, why: str | None, target: Origin | None) -> str | None:
+    """Returns why a piece of a model's message cannot be sent, or None if it can. `why`: the reason
+    against content that its provider signed."""
     if isinstance(piece, ThinkingPart):
-        return why or (None if piece.text else "it is signed for another format")
+        if why is None and not piece.text:
+            return "it is signed for another format"
+        return why
     if isinstance(piece, ProviderPart):
         return why
-    if isinstance(piece, ToolResultPart) or (
-        isinstance(piece, ToolCallPart) and piece.run_by == "provider"
-    ):
+    by_provider = isinstance(piece, ToolCallPart) and piece.run_by == "provider"
+    if by_provider or isinstance(piece, ToolResultPart):
         return "this format has no tools that the provider runs"
     if isinstance(piece, (DataPart, LinkPart)) and target is not None:
         return "a model's message holds no media in this format"
     return None
 
 
-def _is_answer(piece: Content) -> TypeGuard[ToolResultPart]:
+def _is_client_result(piece: Content) -> TypeGuard[ToolResultPart]:
+    """True if a piece is the result of a tool that the provider did not run."""
     return isinstance(piece, ToolResultPart) and piece.run_by != "provider"

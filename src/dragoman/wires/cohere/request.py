@@ -1,4 +1,4 @@
-"""The body of `/chat` ⇄ `ModelRequest`."""
+"""Reads and writes the body of `/chat`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ routes: tuple[Route, ...] = (
     Route("GET", "/v1/models", "models"),
     Route("GET", "/v1/models/{model}", "model"),
 )
-"""Where the official API stands."""
+"""Paths of the official API."""
 
 _OWN = (*FIELDS, "tool_choice", "model", "tools", "stream")
 """Fields that have a neutral name. One whose value has no neutral meaning is kept in `native`,
@@ -40,7 +40,7 @@ never in `options`."""
 
 
 def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
-    """A body of `/v2/chat` → the neutral request. Bodies of the API's version 1 are none."""
+    """Reads a body of `/v2/chat`. Bodies of the API's version 1 are refused."""
     if not isinstance(if_object(body).get("messages"), list):
         raise HistoryError("a Cohere chat request (version 2) needs the field messages, a list").at(
             field="messages"
@@ -57,10 +57,8 @@ def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
     elif isinstance(stream, bool):
         del fields_left["stream"]
     model = fields_left.pop("model") if if_text(fields_left.get("model")) else ""
-    own_fields = {
-        **{field: fields_left.pop(field) for field in _OWN if field in fields_left},
-        **beside,
-    }
+    own_fields = {field: fields_left.pop(field) for field in _OWN if field in fields_left}
+    own_fields |= beside
     native, wire = OWN.note(own_fields, form=form), NAME if fields_left else None
     return ModelRequest(
         model,
@@ -76,8 +74,7 @@ def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
 
 
 def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
-    """The neutral request → a request of `/v2/chat`. `options` are written last and have the last
-    word."""
+    """Writes a request of `/v2/chat`. `options` are written last and replace other fields."""
     request = sending.request
     form, own_fields = OWN.form(request.native), OWN.fields(request.native)
     out, messages, _, _ = sending.conversation(prepare_conversation, dump_conversation)

@@ -1,4 +1,4 @@
-"""What a server of Cohere's API answers beside chats: lists of models."""
+"""Describes Cohere's API for a server: request bodies, further fields, and lists of models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dragoman.result import ModelInfo
 __all__ = ["forward", "bodies", "dump_model", "dump_models", "request_fields"]
 
 forward = forward_to("/chat")
-"""How a client's body goes to a provider of the same API."""
+"""Passes a client's body to a provider of the same API."""
 
 request_fields = RequestFields(
     idle={
@@ -33,7 +33,7 @@ request_fields = RequestFields(
         text=("tool_choice", "safety_mode"),
     ),
 )
-"""What is known of further fields of a request."""
+"""Facts about request fields that have no neutral counterpart."""
 
 bodies = {
     "/v2/chat": CHAT_BODY,
@@ -41,23 +41,21 @@ bodies = {
         {"model": TEXT, "texts": list_schema(TEXT, least=1), "input_type": TEXT}
     ),
 }
-"""Path → JSON Schema of what clients send there."""
+"""Path → JSON Schema of the body that clients send there."""
 
 _ENDPOINTS = {"chat": "chat", "embeddings": "embed"}
 
 
 def dump_model(model: ModelInfo, *, now: datetime) -> Json:  # noqa: ARG001 the protocol's
-    """A model as a list has it."""
+    """Writes a model as an entry of the list."""
     return {
         "name": model.name,
-        "endpoints": [
-            _ENDPOINTS[model_kind] for model_kind in model.kinds if model_kind in _ENDPOINTS
-        ],
+        "endpoints": [_ENDPOINTS[kind] for kind in model.kinds if kind in _ENDPOINTS],
         "finetuned": False,
         "is_deprecated": False,
     }
 
 
 def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> Json:
-    """The answer to a request for all models."""
+    """Writes the list of models."""
     return {"models": [dump_model(model, now=now) for model in models]}

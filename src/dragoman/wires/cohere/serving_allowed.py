@@ -1,7 +1,7 @@
-"""The fields that a gateway passes on to a provider of this wire: of its official library those
-that name nothing in an account.
+"""Fields that a gateway passes on to a provider of this wire: those of its official library that
+refer to nothing in an account.
 
-Derived by `tests/support/allow_lists.py`, where it says what is left out and what is added.
+Derived by `tests/support/allow_lists.py`, which lists what is left out and what is added.
 """
 
 from dragoman.codec.allow_list import AllowList

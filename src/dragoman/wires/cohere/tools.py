@@ -1,5 +1,5 @@
-"""Tools, the choice of one, calls and results ⇄ `ToolSpec`, settings and parts. The API has
-functions only. Arguments are a text; a result is a text, or a list of texts and documents."""
+"""Reads and writes tools, the choice of a tool, calls and results. The API has functions only.
+Arguments are a text; a result is a text, or a list of texts and documents."""
 
 from __future__ import annotations
 
@@ -40,11 +40,12 @@ __all__ = [
     "load_tools",
 ]
 
-_CHOICES = {"REQUIRED": "required", "NONE": "none"}
+_CHOICES = {"REQUIRED": "required", "NO_OBJECTS": "none"}
 
 
 def load_tools(body: Json) -> tuple[ToolSpec, ...]:
-    """Takes `tools` out of `body`, where all can be read; those of the API's version 1 cannot."""
+    """Takes `tools` out of `body`. If one cannot be read, as those of the API's version 1, all stay
+    there."""
     tools = if_list(body.get("tools"))
     if not tools or not all(map(_is_tool, tools)):
         return ()
@@ -52,7 +53,7 @@ def load_tools(body: Json) -> tuple[ToolSpec, ...]:
 
 
 def dump_tools(tools: Iterable[ToolSpec | ServerTool], out: Outgoing[Quirks]) -> list[Json]:
-    """The functions among them → `tools`; others are losses."""
+    """Writes the functions among the tools. Others are lost."""
     dumped: list[Json] = []
     for tool in tools:
         if isinstance(tool, ToolSpec):
@@ -63,114 +64,120 @@ def dump_tools(tools: Iterable[ToolSpec | ServerTool], out: Outgoing[Quirks]) ->
 
 
 def load_tool_choice(body: Json) -> Json:
-    """Takes `tool_choice` out of `body` → the setting."""
+    """Takes `tool_choice` out of `body`. Returns the setting, or nothing for an unknown word."""
     choice = body.get("tool_choice")
-    return (
-        {"tool_choice": _CHOICES[body.pop("tool_choice")]}
-        if isinstance(choice, str) and choice in _CHOICES
-        else {}
-    )
+    if not isinstance(choice, str) or choice not in _CHOICES:
+        return {}
+    del body["tool_choice"]
+    return {"tool_choice": _CHOICES[choice]}
 
 
 def dump_tool_choice(settings: Settings, losses: list[Loss]) -> Json:
-    """The settings → `tool_choice`. A choice of one tool is the choice of any, and a loss."""
-    choice = settings.tool_choice
-    chosen = choice is not None and choice != "auto"
-    if chosen and choice not in _CHOICES.values():
-        losses.append(
-            Loss(
-                None,
-                None,
-                Lost.setting,
-                f"the API can force a call, not that of {choice}",
-                "tool_choice",
-            )
-        )
+    """Writes `tool_choice`. The choice of one tool becomes the choice of any, which is a loss."""
+    choice, body = settings.tool_choice, Json()
+    if choice is not None and choice != "auto":
+        body["tool_choice"] = "NO_OBJECTS" if choice == "none" else "REQUIRED"
+        if choice not in _CHOICES.values():
+            why = f"the API can force a call, not that of {choice}"
+            losses.append(Loss(None, None, Lost.setting, why, "tool_choice"))
     if settings.parallel_tool_calls is not None:
-        losses.append(
-            Loss(None, None, Lost.setting, "the API has no such setting", "parallel_tool_calls")
-        )
-    if not chosen:
-        return {}
-    return {"tool_choice": "NONE" if choice == "none" else "REQUIRED"}
+        why = "the API has no such setting"
+        losses.append(Loss(None, None, Lost.setting, why, "parallel_tool_calls"))
+    return body
 
 
 def load_calls(entries: Any) -> list[ToolCallPart]:
-    """A message's `tool_calls` → the calls; none where one of them cannot be read."""
+    """Reads a message's `tool_calls`. Returns an empty list if one of them cannot be read."""
     calls = if_list(entries)
-    return [load_call(call) for call in calls] if all(map(_is_call, calls)) else []
+    if not all(map(_is_call, calls)):
+        return []
+    return [load_call(call) for call in calls]
 
 
 def load_call(call: JsonMap) -> ToolCallPart:
-    """One of a message's `tool_calls` → the call. No arguments, an empty text and `null` are
-    none."""
+    """Reads one of a message's `tool_calls`. An empty text and `null` are no arguments."""
     function = if_object(call.get("function"))
     part = ToolCallPart(if_text(call.get("id")), if_text(function.get("name")))
     text = function.get("arguments")
-    absent = [
-        name for name, fields in (("type", call), ("arguments", function)) if name not in fields
-    ]
+    absent = [] if "type" in call else ["type"]
+    if "arguments" not in function:
+        absent.append("arguments")
     form: Json = {"without": absent} if absent else {}
     if call.get("type", "function") != "function":
         form["type"] = call["type"]
     if isinstance(text, str):
         part = parse_call(part, text)
+    # Arguments that would be written in another spelling are kept as they came.
     if "arguments" in function and arguments_json(part) != text:
         form["arguments"] = text
-    further = collect_own_fields(
+    fields = collect_own_fields(
         read_extra_fields(call, "id", "type", "function"),
         read_extra_fields(function, "name", "arguments"),
     )
-    return replace(part, native=OWN.note(further, form=form))
+    return replace(part, native=OWN.note(fields, form=form))
 
 
 def dump_call(call: ToolCallPart, call_id: str, name: str, *, exact: bool = True) -> Json:
-    """The inverse, under that id and name. `exact`: in the form in which it was loaded."""
+    """Writes one of a message's `tool_calls`, under that id and name. `exact`: in the form in which
+    it was loaded."""
     form: JsonMap = OWN.form(call.native) if exact else {}
-    function: Json = {"name": name, "arguments": arguments_json(call)}
     absent = if_list(form.get("without"))
+    function: Json = {"name": name, "arguments": arguments_json(call)}
     if not call.arguments:
-        function |= {"arguments": form["arguments"]} if "arguments" in form else {}
-        function = read_extra_fields(function, "arguments") if "arguments" in absent else function
-    type_ = {} if "type" in absent else {"type": form.get("type", "function")}
-    return merge_wire_fields(
-        {"id": call_id, **type_, "function": function}, OWN.fields(call.native)
-    )
+        if "arguments" in form:
+            function["arguments"] = form["arguments"]
+        if "arguments" in absent:
+            del function["arguments"]
+    block: Json = {"id": call_id}
+    if "type" not in absent:
+        block["type"] = form.get("type", "function")
+    block["function"] = function
+    return merge_wire_fields(block, OWN.fields(call.native))
 
 
 def load_result(entry: JsonMap, names: Mapping[str, str]) -> ToolResultPart:
-    """A tool message → the result. `names`: id of each call so far → its tool. A single document is
-    the data in it."""
+    """Reads a tool message. `names`: id of each call so far → its tool. A result that is one document
+    becomes the data in it."""
     call_id = if_text(entry.get("tool_call_id"))
-    content, form = entry.get("content"), Json()
-    result: Any = content
+    read = ["role", "content"]
+    if call_id:
+        read.append("tool_call_id")
+    form: Json = {}
+    result = _load_content(entry, form)
+    native = OWN.note(read_extra_fields(entry, *read), form=form)
+    return ToolResultPart(call_id, names.get(call_id, ""), result, native=native)
+
+
+def _load_content(entry: JsonMap, form: Json) -> Any:
+    """Reads the content of a tool message. Notes in `form` how it was written."""
+    content = entry.get("content")
     blocks = if_list(content)
     loaded = [load_block(if_object(block)) for block in blocks]
     if "content" not in entry:
         form["content"] = "absent"
     elif (data := _only_document(blocks)) is not None:
-        result, form["content"] = data, "document"
+        form["content"] = "document"
+        return data
     elif blocks and all(isinstance(part, TextPart) for part in loaded):
-        result = tuple(loaded)
-        form |= {"content": "list"} if is_plain_text(blocks) else {}
+        if is_plain_text(blocks):
+            form["content"] = "list"
+        return tuple(loaded)
     elif not isinstance(content, str):
         form["content"] = "raw"
-    further = read_extra_fields(entry, "role", "content", *(["tool_call_id"] if call_id else []))
-    return ToolResultPart(
-        call_id, names.get(call_id, ""), result, native=OWN.note(further, form=form)
-    )
+    return content
 
 
 def dump_result(
     part: ToolResultPart, out: Outgoing[Quirks], position: int, index: int
 ) -> tuple[Json, list[Json]]:
-    """A result → its tool message, and the blocks of media that are taken in a user message only.
-    What is no text and no list of parts becomes JSON."""
-    call_id = out.id(position, index, part)
-    body: Json = {"role": "tool", **({"tool_call_id": call_id} if call_id else {})}
+    """Writes the tool message of a result. Also returns the blocks of media, which the API takes in
+    a user message only."""
+    body: Json = {"role": "tool"}
+    if call_id := out.id(position, index, part):
+        body["tool_call_id"] = call_id
     if part.is_error and not has_error(part.result):
         out.lose(position, index, Lost.is_error, "this format has no mark for a failed tool")
-    content, media = _dump_returned(part, out, position, index)
+    content, media = _dump_content(part, out, position, index)
     if media:
         media = [{"type": "text", "text": f"[result of {part.name or part.id}]"}, *media]
         why = "results of tools hold text and documents only; it follows in a user message"
@@ -178,27 +185,31 @@ def dump_result(
     return merge_wire_fields({**body, **content}, OWN.fields(part.native)), media
 
 
-def _dump_returned(
+def _dump_content(
     part: ToolResultPart, out: Outgoing[Quirks], position: int, index: int
 ) -> tuple[Json, list[Json]]:
+    """Writes the content of a result. Also returns the blocks of media."""
     form = OWN.form(part.native)
     content_form = form.get("content")
     if content_form == "absent" and part.result is None:
         return {}, []
     if content_form == "document" and (isinstance(part.result, str) or if_object(part.result)):
         return {"content": [_document(part.result)]}, []
-    if content_form == "raw" and not part.is_content:
-        return {"content": part.result}, []
     if not part.is_content:
-        return {"content": text_or_json(part.result)}, []
+        result = part.result
+        return {"content": result if content_form == "raw" else text_or_json(result)}, []
     blocks: list[Json] = []
     media: list[Json] = []
     for piece in part.result or ():
-        block, lost = dump_block(piece)
-        if lost is not None:
-            out.lose(position, index, *lost)
-        if block is not None:
-            (blocks if block["type"] == "text" else media).append(block)
+        block, loss = dump_block(piece)
+        if loss is not None:
+            out.lose(position, index, *loss)
+        if block is None:
+            continue
+        if block["type"] == "text":
+            blocks.append(block)
+        else:
+            media.append(block)
     return dump_content(blocks, "", form), media
 
 
@@ -207,10 +218,14 @@ def _document(data: Any) -> Json:
 
 
 def _only_document(blocks: list[Any]) -> str | Json | None:
-    """The data of a document that is all there is, and has nothing beside it."""
-    data = if_object(if_object(blocks[0]).get("document")).get("data") if len(blocks) == 1 else None
+    """Returns the data of a document that is the only block and holds nothing else, or None."""
+    if len(blocks) != 1:
+        return None
+    data = if_object(if_object(blocks[0]).get("document")).get("data")
     document = data if isinstance(data, str) else if_object(data) or None
-    return document if document is not None and blocks[0] == _document(document) else None
+    if document is None or blocks[0] != _document(document):
+        return None
+    return document
 
 
 def _is_call(entry: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Finish reasons and counts of tokens, both ways."""
+"""Reads and writes finish reasons and token counts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dragoman.message import FinishReason, Usage
 
 __all__ = ["dump_finish", "dump_usage", "load_finish", "load_usage", "other_usage"]
 
-# the first of each kind is what is written
+# Of several words for one reason the first is written.
 _REASONS = {
     "COMPLETE": FinishReason.stop,
     "STOP_SEQUENCE": FinishReason.stop,
@@ -20,52 +20,58 @@ _REASONS = {
     "ERROR": FinishReason.error,
     "TIMEOUT": FinishReason.error,
 }
-_SENT = {reason: name for name, reason in reversed(_REASONS.items())}
+_FINISH_WORDS = {reason: name for name, reason in reversed(_REASONS.items())}
 _COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens")
 
 
 def load_finish(vendor_reason: object, calls: bool) -> FinishReason:
-    """A finish reason → the neutral one; `unspecified` for one that is not known."""
+    """Returns the neutral finish reason, `unspecified` for an unknown one. Calls that wait for an
+    answer come before a stop."""
     reason = _REASONS.get(str(vendor_reason), FinishReason.unspecified)
     return FinishReason.tool_calls if calls and reason is FinishReason.stop else reason
 
 
 def dump_finish(reason: FinishReason | None, original: Any = None) -> str:
-    """The neutral reason → a finish reason: the original one where it was kept."""
-    return (
-        original
-        if isinstance(original, str)
-        else _SENT.get(reason or FinishReason.stop, "COMPLETE")
-    )
+    """Returns the API's word for a finish reason: the original one if it was kept."""
+    if isinstance(original, str):
+        return original
+    return _FINISH_WORDS.get(reason or FinishReason.stop, "COMPLETE")
 
 
 def load_usage(raw: JsonMap) -> Usage | None:
-    """Usage by `tokens`, which counts all of the prompt; where it is missing, by what is billed.
-    `None`: there are no counts."""
+    """Reads token counts from `tokens`, which counts all of the prompt, or else from what is billed.
+    None if there are no counts."""
     counts = if_object(raw.get("tokens")) or if_object(raw.get("billed_units"))
-    prompt, answer, reasoning = (_whole(counts.get(name)) for name in _COUNTS)
+    prompt, answer, reasoning = (_round_count(counts.get(name)) for name in _COUNTS)
     if prompt is None and answer is None:
         return None
+    total = None
+    if prompt is not None and answer is not None:
+        total = prompt + answer
     return Usage(
         input_tokens=prompt,
         output_tokens=answer,
-        total_tokens=None if prompt is None or answer is None else prompt + answer,
-        cache_read_tokens=_whole(raw.get("cached_tokens")),
+        total_tokens=total,
+        cache_read_tokens=_round_count(raw.get("cached_tokens")),
         reasoning_tokens=reasoning,
     )
 
 
 def other_usage(raw: JsonMap) -> Json:
-    """What the provider's usage holds beyond the neutral counts."""
+    """Returns what the provider's usage holds beyond the neutral counts."""
     tokens = if_object(raw.get("tokens"))
-    same = bool(tokens) and raw.get("billed_units") == _billable(tokens)
-    beside = read_extra_fields(raw, "tokens", "cached_tokens", *(["billed_units"] if same else []))
-    counts = read_extra_fields(tokens, *_COUNTS)
-    return {**beside, **({"tokens": counts} if counts else {})}
+    read = ["tokens", "cached_tokens"]
+    # Billed units that repeat the tokens say nothing of their own.
+    if tokens and raw.get("billed_units") == _billable(tokens):
+        read.append("billed_units")
+    beside = read_extra_fields(raw, *read)
+    if counts := read_extra_fields(tokens, *_COUNTS):
+        beside["tokens"] = counts
+    return beside
 
 
 def dump_usage(usage: Usage | None, other: Any) -> Json:
-    """Usage → as the API has it."""
+    """Writes token counts. `other`: what the provider's usage held beyond them."""
     usage = usage or Usage()
     counted = zip(
         _COUNTS, (usage.input_tokens, usage.output_tokens, usage.reasoning_tokens), strict=True
@@ -73,7 +79,7 @@ def dump_usage(usage: Usage | None, other: Any) -> Json:
     counts = {name: count for name, count in counted if count is not None}
     raw: Json = {**if_object(other)}
     if counts:
-        # which clients read, whatever is billed
+        # Clients read the billed units, whatever the provider billed.
         raw = {"billed_units": _billable(counts), **raw}
         raw["tokens"] = {**if_object(raw.get("tokens")), **counts}
     if usage.cache_read_tokens is not None:
@@ -82,10 +88,14 @@ def dump_usage(usage: Usage | None, other: Any) -> Json:
 
 
 def _billable(counts: JsonMap) -> Json:
+    """Returns the counts that are billed."""
     return {name: counts[name] for name in _COUNTS[:2] if name in counts}
 
 
-def _whole(count: Any) -> int | None:
+def _round_count(count: Any) -> int | None:
+    """Returns a count as a whole number, or None if it is none. The API sends floats."""
     if isinstance(count, float):
         return int(count) if isfinite(count) else None
-    return count if isinstance(count, int) and not isinstance(count, bool) else None
+    if isinstance(count, bool) or not isinstance(count, int):
+        return None
+    return count

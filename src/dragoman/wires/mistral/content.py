@@ -1,8 +1,9 @@
-"""Content chunks ⇄ parts, where they are other than the family's blocks: thinking, images,
-documents, audio, files.
+"""Reads and writes content chunks that differ from the family's blocks: thinking, images,
+documents, audio and files.
 
-A chunk's thinking is a list of texts and of references to sources. One text is the usual; what else
-there is stands in the wire form `items`: for each text its length, and every other item itself.
+The thinking of a chunk is a list of texts and of references to sources. Usually it is one text.
+Otherwise the wire form `items` keeps the list: the length of each text, and every other item as it
+is. `_dump_items` cuts the text by these lengths again.
 """
 
 from __future__ import annotations
@@ -30,13 +31,13 @@ from dragoman.wires.mistral.quirks import OWN
 
 __all__ = ["BLOCKS", "dump_noted_block", "choose_block_type", "write_block"]
 
-_KINDS = {
+_CHUNK_TYPES = {
     "image": "image_url",
     "audio": "input_audio",
     "application": "document_url",
     "text": "document_url",
 }
-"""First half of a media type → the chunk that carries it. Other data is sent as text."""
+"""First half of a media type → the chunk for it. Other data is sent as text."""
 
 
 def choose_block_type(
@@ -44,34 +45,35 @@ def choose_block_type(
     part: Content,
     blocks: Mapping[str, str],  # noqa: ARG001 here no vendor has further ones
 ) -> str:
-    """The type of the chunk that holds a part; empty where none does."""
-    if isinstance(part, LinkPart):
-        return (
-            content.lookup_mime_type(
-                _KINDS, part.mime_type or guess_media_type(part.url) or "image/*"
-            )
-            or "text"
-        )
-    if isinstance(part, DataPart):
-        type_name = (
-            content.lookup_mime_type(_KINDS, part.mime_type)
-            if part.mime_type != "application/octet-stream"
-            else None
-        )
-        return (
-            type_name
-            if type_name and (type_name != "image_url" or part.mime_type in IMAGES)
-            else "text"
-        )
-    if isinstance(part, FilePart):
-        return "text" if OWN.is_foreign(part.native) else "file"
+    """Returns the type of chunk for a part that does not remember its own, or `""` if none holds
+    it."""
+    if isinstance(part, TextPart):
+        return "text"
     if isinstance(part, ThinkingPart):
         return "thinking"
-    return "text" if isinstance(part, TextPart) else ""
+    if isinstance(part, FilePart):
+        return "text" if OWN.is_foreign(part.native) else "file"
+    if isinstance(part, LinkPart):
+        mime_type = part.mime_type or guess_media_type(part.url) or "image/*"
+        return content.lookup_mime_type(_CHUNK_TYPES, mime_type) or "text"
+    if isinstance(part, DataPart):
+        return _choose_data_type(part.mime_type)
+    return ""
+
+
+def _choose_data_type(mime_type: str) -> str:
+    """Returns the type of chunk for data of that media type; `"text"` if none takes it."""
+    # Unknown bytes are no document, although their media type begins like that of one.
+    if mime_type == "application/octet-stream":
+        return "text"
+    type_name = content.lookup_mime_type(_CHUNK_TYPES, mime_type) or "text"
+    if type_name == "image_url" and mime_type not in IMAGES:
+        return "text"
+    return type_name
 
 
 def write_block(type_name: str, part: Content, form: JsonMap) -> Json:
-    """What the chunk of that type holds of a part."""
+    """Returns the fields of a chunk of that type, beside `type`, for a part."""
     if isinstance(part, ThinkingPart):
         return {"thinking": _dump_items(part.text, form.get("items"))}
     if isinstance(part, FilePart):
@@ -81,113 +83,89 @@ def write_block(type_name: str, part: Content, form: JsonMap) -> Json:
     url_form = form.get("url")
     if isinstance(part, LinkPart):
         url = part.url
+    elif type_name == "input_audio" and url_form != "data":
+        url = b64encode(part.data).decode()
     else:
-        url = (
-            b64encode(part.data).decode()
-            if type_name == "input_audio" and url_form != "data"
-            else dump_data_url(part)
-        )
-    named = {"document_name": part.name} if type_name == "document_url" and part.name else {}
-    return {
-        type_name: {"url": url} if type_name == "image_url" and url_form != "string" else url,
-        **named,
-    }
+        url = dump_data_url(part)
+    if type_name == "image_url" and url_form != "string":
+        return {type_name: {"url": url}}
+    if type_name == "document_url" and part.name:
+        return {type_name: url, "document_name": part.name}
+    return {type_name: url}
 
 
 def dump_noted_block(out: OutgoingChat, position: int, index: int, piece: Content) -> Json | None:
-    """A piece → the chunk under which it is sent. Thinking stands in the model's messages, and in
-    those from which it was loaded, such as a system prompt that shows how to think."""
-    elsewhere = out.messages[position].role is not Role.MODEL and "here" not in OWN.form(
-        piece.native
-    )
-    if isinstance(piece, ThinkingPart) and elsewhere:
+    """Returns the chunk that is sent for a piece, or None. Thinking goes into the model's messages,
+    and into those from which it was loaded, such as a system prompt that shows how to think."""
+    of_model = out.messages[position].role is Role.MODEL
+    if isinstance(piece, ThinkingPart) and not of_model and "here" not in OWN.form(piece.native):
         return None
     return content.dump_noted_block(out, position, index, piece)
 
 
 def _read_image(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
-    value, fields_left = block.get(type_name), read_extra_fields(block, "type", type_name)
+    value, fields = block.get(type_name), read_extra_fields(block, "type", type_name)
     if isinstance(value, str) and value:
-        return note_unread_fields(chat, type_name, load_url(value), fields_left, {"url": "string"})
-    if not (url := if_text(if_object(value).get("url"))):
+        return note_unread_fields(chat, type_name, load_url(value), fields, {"url": "string"})
+    image = if_object(value)
+    url = if_text(image.get("url"))
+    if not url:
         return None
-    inner = read_extra_fields(if_object(value), "url")
-    return note_unread_fields(
-        chat, type_name, load_url(url), {**fields_left, **({type_name: inner} if inner else {})}
-    )
+    if inner := read_extra_fields(image, "url"):
+        fields[type_name] = inner
+    return note_unread_fields(chat, type_name, load_url(url), fields)
 
 
 def _read_document(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
     url, name = if_text(block.get(type_name)), if_text(block.get("document_name"))
+    if not url:
+        return None
     read = ("document_name",) if name else ()
-    return (
-        note_unread_fields(
-            chat,
-            type_name,
-            load_url(url, name or None),
-            read_extra_fields(block, "type", type_name, *read),
-        )
-        if url
-        else None
-    )
+    fields = read_extra_fields(block, "type", type_name, *read)
+    return note_unread_fields(chat, type_name, load_url(url, name or None), fields)
 
 
 def _read_audio(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
-    text, fields_left = if_text(block.get(type_name)), read_extra_fields(block, "type", type_name)
+    text, fields = if_text(block.get(type_name)), read_extra_fields(block, "type", type_name)
+    # A colon is in every URL and in no base64.
     if ":" in text:
         part = load_url(text)
-        return note_unread_fields(
-            chat,
-            type_name,
-            part,
-            fields_left,
-            {"url": "data"} if isinstance(part, DataPart) else {},
-        )
+        form = {"url": "data"} if isinstance(part, DataPart) else {}
+        return note_unread_fields(chat, type_name, part, fields, form)
     data = decode_base64(text)
-    return (
-        note_unread_fields(
-            chat, type_name, DataPart(data, audio_type(data) or "audio/mpeg"), fields_left
-        )
-        if data
-        else None
-    )
+    if not data:
+        return None
+    part = DataPart(data, audio_type(data) or "audio/mpeg")
+    return note_unread_fields(chat, type_name, part, fields)
 
 
 def _read_file(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
     file_id = if_text(block.get("file_id"))
-    return (
-        note_unread_fields(
-            chat, type_name, FilePart(file_id), read_extra_fields(block, "type", "file_id")
-        )
-        if file_id
-        else None
+    if not file_id:
+        return None
+    return note_unread_fields(
+        chat, type_name, FilePart(file_id), read_extra_fields(block, "type", "file_id")
     )
 
 
 def _read_thinking(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
-    value, fields_left = block.get("thinking"), read_extra_fields(block, "type", "thinking")
+    value, fields = block.get("thinking"), read_extra_fields(block, "type", "thinking")
     if isinstance(value, str):
-        return note_unread_fields(
-            chat, type_name, ThinkingPart(value), fields_left, {"items": "string"}
-        )
-    if not isinstance(value, list) or (value and not if_objects(value)):
+        part = ThinkingPart(value)
+        return note_unread_fields(chat, type_name, part, fields, {"items": "string"})
+    entries = if_objects(value)
+    if not isinstance(value, list) or (value and not entries):
         return None
-    texts = [plain_text(item) for item in if_objects(value)]
-    items = [
-        len(text) if text else item for text, item in zip(texts, if_objects(value), strict=True)
-    ]
+    texts = [plain_text(entry) for entry in entries]
+    items = [len(text) if text else entry for text, entry in zip(texts, entries, strict=True)]
     usual = len(items) == 1 and texts[0] is not None
-    return note_unread_fields(
-        chat,
-        type_name,
-        ThinkingPart("".join(filter(None, texts))),
-        fields_left,
-        {} if usual else {"items": items},
-    )
+    part = ThinkingPart("".join(filter(None, texts)))
+    return note_unread_fields(chat, type_name, part, fields, {} if usual else {"items": items})
 
 
 def _dump_items(text: str, items: Any) -> str | list[Any]:
-    """The inverse. Where the text is another than the one that came, it is one text."""
+    """Writes thinking as the list that `items` describes. A text that was edited becomes one
+    item."""
     if items == "string":
         return text
     # Lengths that do not add up to the text are those of another one: it was edited.
@@ -197,14 +175,15 @@ def _dump_items(text: str, items: Any) -> str | list[Any]:
 
 
 def _divide(text: str, items: Sequence[Any]) -> list[Any]:
-    out: list[Any] = []
+    """Cuts a text by the lengths among the items."""
+    divided: list[Any] = []
     for item in items:
         if isinstance(item, int):
-            out.append({"type": "text", "text": text[:item]})
+            divided.append({"type": "text", "text": text[:item]})
             text = text[item:]
         else:
-            out.append(item)
-    return out
+            divided.append(item)
+    return divided
 
 
 BLOCKS = {
@@ -215,4 +194,4 @@ BLOCKS = {
     "input_audio": _read_audio,
     "file": _read_file,
 }
-"""Type of a content chunk → how it is loaded."""
+"""Type of a content chunk → its reader."""

@@ -1,8 +1,8 @@
-"""A response → events: the ordinary chunk, and what a candidate has beyond the family's.
+"""Reads a response: the ordinary chunk, and what a candidate has beyond the family's.
 
-An ordinary chunk is more text, or more thinking, and nothing else. Nine of ten are of this kind, so
-it is read by types of its own, which decode only what is used. A chunk in which anything else
-stands does not fit them, and is read as the whole JSON object that it is.
+An ordinary chunk is more text, or more thinking, and nothing else. Nine of ten chunks are ordinary,
+so they have struct types of their own, which decode only what is used. Any other chunk does not fit
+these types. It is decoded as a whole JSON object and takes the family's way.
 """
 
 from __future__ import annotations
@@ -12,21 +12,28 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 
 from dragoman.codec.emitter import OpenPart
-from dragoman.codec.json_values import as_list, as_object, as_text, if_objects, select_unread
+from dragoman.codec.json_values import (
+    as_list,
+    as_object,
+    as_text,
+    if_objects,
+    read_extra_fields,
+    select_unread,
+)
 from dragoman.codec.message_list import plain_text
 from dragoman.event import PartDelta
 from dragoman.json_bytes import Json
 from dragoman.message import Origin, ThinkingPart, ToolResultPart, Usage
 from dragoman.wires.chat.content import load_block
 from dragoman.wires.chat.decode import Decoder as ChatDecoder
-from dragoman.wires.chat.decode_parts import ChatCandidate as ChatCandidate
+from dragoman.wires.chat.decode_parts import ChatCandidate
 from dragoman.wires.mistral.quirks import OWN
 
-__all__ = ["ChatCandidate", "Decoder"]
+__all__ = ["Decoder"]
 
 
 class _Text(msgspec.Struct, gc=False, tag_field="type", tag="text", forbid_unknown_fields=True):
-    """More of a thought."""
+    """More text of a thought."""
 
     text: str
 
@@ -41,7 +48,7 @@ class _Thought(
 
 
 class _Delta(msgspec.Struct, gc=False):
-    """What an ordinary chunk adds. `None`-typed fields are those that must say nothing."""
+    """What an ordinary chunk adds. A field of type None must be absent or null."""
 
     content: str | Annotated[list[_Thought], msgspec.Meta(min_length=1, max_length=1)]
     role: Literal["assistant", ""] | None = None
@@ -84,37 +91,36 @@ class Candidate(ChatCandidate):
     }
     CHOICE_READ: ClassVar[frozenset[str]] = ChatCandidate.CHOICE_READ | {"messages"}
     closed: bool | None = None
-    """What the provider said last of whether the open thinking is closed."""
+    """What the provider said last about whether the open thinking is closed."""
     _divided = 0
-    """Deltas of the open thinking that its wire form counts."""
+    """Number of deltas of the open thinking that its wire form counts already."""
 
     def add(self, choice: Json, *, whole: bool) -> None:
-        """See the family's; a choice may hold several messages."""
+        """See the family's. A choice may hold several messages."""
         if whole or "delta" not in choice:
-            for message in as_list(choice.get("messages"), "messages")[:-1]:
+            messages = as_list(choice.get("messages"), "messages")
+            for message in messages[:-1]:
                 self.emitter.start()
                 self.add_message(as_object(message, "message"), whole=True)
-            if several := as_list(choice.get("messages"), "messages"):
-                choice = {**choice, "message": several[-1]}
+            if messages:
+                choice = {**choice, "message": messages[-1]}
         super().add(choice, whole=whole)
 
     def add_message(self, message: Json, *, whole: bool) -> None:
-        """See the family's; a message may be the result of a tool that the provider ran itself."""
+        """See the family's. A message may be the result of a tool that the provider ran."""
         if call_id := message.get("tool_call_id"):
             self.end()
-            if (call := self.calls.close_answered_call(as_text(call_id))) is not None:
+            call = self.calls.close_answered_call(as_text(call_id))
+            if call is not None:
+                result = message.get("content")
                 self.emitter.add_whole_part(
-                    ToolResultPart(call.id, call.name, message.get("content"), run_by="provider")
+                    ToolResultPart(call.id, call.name, result, run_by="provider")
                 )
-            message = {
-                field: value
-                for field, value in message.items()
-                if field not in ("content", "tool_calls")
-            }
+            message = read_extra_fields(message, "content", "tool_calls")
         super().add_message(message, whole=whole)
 
     def add_content(self, content: Any, *, whole: bool) -> None:
-        """See the family's."""
+        """See the family's. The chunks of a stream come in pieces, those of a whole answer do not."""
         if not isinstance(content, list):
             self.add_text("text", as_text(content))
             return
@@ -122,18 +128,21 @@ class Candidate(ChatCandidate):
             block = as_object(entry, "content chunk")
             type_name = block.get("type")
             if whole or type_name not in ("text", "thinking"):
-                self.end()
-                part = load_block(self.chat, block)
-                if part != ThinkingPart() and getattr(part, "kind", None) != "text":
-                    self.emitter.add_whole_part(part)
-            elif type_name == "text":
-                self.add_text("text", as_text(block.get("text")))
-                if self.open_part is not None and (
-                    further := select_unread(block, ("type", "text"))
-                ):
-                    OWN.open_fields(self.open_part.native).update(further)
-            else:
+                self._add_whole_block(block)
+            elif type_name == "thinking":
                 self._think_block(block)
+            else:
+                self.add_text("text", as_text(block.get("text")))
+                further = select_unread(block, ("type", "text"))
+                if further and self.open_part is not None:
+                    OWN.open_fields(self.open_part.native).update(further)
+
+    def _add_whole_block(self, block: Json) -> None:
+        """Adds a content chunk that comes in one piece. Empty thinking and texts add nothing."""
+        self.end()
+        part = load_block(self.chat, block)
+        if part != ThinkingPart() and getattr(part, "kind", None) != "text":
+            self.emitter.add_whole_part(part)
 
     def end(self) -> None:
         """See the family's."""
@@ -152,37 +161,34 @@ class Candidate(ChatCandidate):
         super().finish(usage, origin, response)
 
     def _think_block(self, block: Json) -> None:
-        """More thinking; without any it is the end of it. What is no text in it has its place by
-        the wire form `items`."""
+        """Adds thinking. A chunk without any ends it. An item that is no text goes to the wire form
+        `items`."""
         value = block.get("thinking")
         items = [{"type": "text", "text": value}] if isinstance(value, str) else if_objects(value)
         further = select_unread(block, ("type", "thinking"))
         if items or further:
-            run = (
-                self.open_part
-                if self.open_part is not None and self.open_key == "thinking"
-                else None
-            )
-            run = run or self.begin("thinking", ThinkingPart())
+            part = self.open_part if self.open_key == "thinking" else None
+            if part is None:
+                part = self.begin("thinking", ThinkingPart())
             for item in items:
-                text = as_text(item.get("text")) if item.get("type") == "text" else ""
-                if not text and plain_text(item) is None and item.get("type") != "text":
-                    self._divide(run).append(item)
-                self.emitter.add(run, text)
+                is_text = item.get("type") == "text"
+                text = as_text(item.get("text")) if is_text else ""
+                if not is_text and plain_text(item) is None:
+                    self._divide(part).append(item)
+                self.emitter.add(part, text)
             self.closed = further.pop("closed", self.closed)
             if further:
-                OWN.open_fields(run.native).update(further)
+                OWN.open_fields(part.native).update(further)
         if not items and self.open_key == "thinking":
             self.end()
 
-    def _divide(self, run: OpenPart) -> list[Any]:
-        """The wire form `items` of the thinking, with all the text that has come."""
-        items: list[Any] = OWN.open_form(run.native).setdefault("items", [])
-        if length := sum(
-            [len(run.deltas[index]) for index in range(self._divided, len(run.deltas))]
-        ):
+    def _divide(self, part: OpenPart) -> list[Any]:
+        """Returns the wire form `items` of the open thinking, up to the text that has come."""
+        items: list[Any] = OWN.open_form(part.native).setdefault("items", [])
+        length = sum([len(delta) for delta in part.deltas[self._divided :]])
+        if length:
             items.append(length)
-        self._divided = len(run.deltas)
+        self._divided = len(part.deltas)
         return items
 
 
@@ -190,12 +196,11 @@ class Decoder(ChatDecoder):
     """Reads one response of Mistral's."""
 
     CANDIDATE: ClassVar[type[ChatCandidate]] = Candidate
-    READ: ClassVar[frozenset[str]] = frozenset(
-        {"id", "object", "model", "choices", "usage", "p"}
-    )  # `p` is padding
+    # `p` is padding that hides the length of a chunk.
+    READ: ClassVar[frozenset[str]] = frozenset({"id", "object", "model", "choices", "usage", "p"})
 
     def read_fast(self, payload: bytes) -> bool:
-        """Text or thinking, and nothing else."""
+        """Reads an ordinary chunk. False if it is another one."""
         try:
             choice = _ordinary(payload).choices[0]
         except (msgspec.DecodeError, UnicodeError, RecursionError):

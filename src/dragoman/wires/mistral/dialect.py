@@ -1,5 +1,5 @@
-"""Mistral's chat API as a format of the Chat family: the family's tables with what is another here,
-and the operations that it has in a way of its own."""
+"""Mistral's chat API as a format of the Chat family: the tables that differ from the family's, and
+the operations that are its own."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _RULES = Quirks()
 
 
 def load_tool(chat: DialectRecord, tool: JsonMap) -> ToolSpec | ServerTool:
-    """One tool of a request; a name that would otherwise not be sent as it is is noted."""
+    """Reads one tool of a request. Notes a name that would otherwise be changed when it is sent."""
     spec = chat_tools.load_tool(chat, tool)
     if not isinstance(spec, ToolSpec) or _RULES.names.fits(spec.name):
         return spec
@@ -76,7 +76,7 @@ WORDS = {
 RULES = ErrorRules(
     words=compile_patterns((errors.RateLimitError, r"tier.?capacity|capacity.?exceeded"))
 )
-"""For want of capacity: the tier's limit is the caller's."""
+"""A lack of capacity is the server's fault, but the tier's limit is the caller's."""
 ERRORS: tuple[ErrorLine, ...] = (
     (errors.AuthenticationError, 401, "unauthorized", "1000"),
     (errors.PermissionDeniedError, 403, "forbidden", None),
@@ -96,19 +96,15 @@ ERRORS: tuple[ErrorLine, ...] = (
 
 
 def error_of(chat: DialectRecord, chunk: JsonMap) -> DragomanError | None:
-    """An error in the place of an answer, in any of its shapes."""
-    complains = chunk.get("detail") or chunk.get("message")
-    if (
-        chunk.get("object") == "error"
-        or chunk.get("error")
-        or ("choices" not in chunk and complains)
-    ):
-        return make_error(chat, chunk)
-    return None
+    """Returns the error that a chunk holds instead of an answer, in any of its shapes, or None."""
+    is_error = chunk.get("object") == "error" or chunk.get("error")
+    if "choices" not in chunk:
+        is_error = is_error or chunk.get("detail") or chunk.get("message")
+    return make_error(chat, chunk) if is_error else None
 
 
 def error_body(message: str, error_type: str, code: str | None, status: int) -> Json:
-    """The body of an error."""
+    """Returns the body of an error."""
     body = {"object": "error", "message": message, "type": error_type, "param": None, "code": code}
     return {**body, "raw_status_code": status}
 

@@ -18,5 +18,5 @@ load_response = _WIRE.load_response
 def dump_response(
     result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
 ) -> Json:
-    """See `Embeddings.dump_response`; with an id in any case."""
+    """See `Embeddings.dump_response`. The response always has an id."""
     return {"id": result.id, **_WIRE.dump_response(result, request=request)}

@@ -1,5 +1,5 @@
-"""Events → a response, where it is other than the family's: thinking stands in the content, calls
-are sent whole, and tools that the provider ran are left out."""
+"""Writes a response where it differs from the family's: thinking stands in the content, calls are
+sent whole, and tools that the provider ran are left out."""
 
 from __future__ import annotations
 
@@ -16,61 +16,56 @@ from dragoman.loss import Loss
 from dragoman.message import Content, Role, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.wires.chat.content import dump_block
 from dragoman.wires.chat.encode import Encoder as ChatEncoder
-from dragoman.wires.chat.encode_parts import ChatParts as ChatParts
-from dragoman.wires.chat.encode_parts import Delta, Place, SentPart
+from dragoman.wires.chat.encode_parts import ChatParts, Delta, Place, SentPart
 from dragoman.wires.chat.errors import dump_error
 from dragoman.wires.chat.record import DialectRecord
 from dragoman.wires.chat.tools import dump_call
 from dragoman.wires.mistral.quirks import OWN
 
-__all__ = ["Encoder", "ChatParts", "dump_response"]
+__all__ = ["Encoder", "dump_response"]
 
 
 def dump_response(encoder: ChatEncoder, events: Iterable[Event], losses: list[Loss] | None) -> Json:
-    """Events → a whole response, or, where one of them is an error, its body."""
+    """Writes a whole response. If one of the events is an error, returns the error's body."""
     chat, whole = encoder.chat, join_messages(events, losses)
     if isinstance(whole, DragomanError):
         return dump_error(chat, whole).body
+    # The message is written from its parts. The encoder is shown its start and end, because it
+    # collects the id, the usage and the finish reason.
+    message_id = whole.id or ""
     encoder.objects(
         MessageStarted(
-            whole.id or "", Role.MODEL, 0, whole.origin, {}, whole.native, anonymous=not whole.id
+            message_id, Role.MODEL, 0, whole.origin, {}, whole.native, anonymous=not whole.id
         )
     )
-    (fields,) = encoder.objects(
-        MessageFinished(whole.id or "", whole.finish_reason, whole.usage)
-    ) or ({},)
-    calls = [
-        part
-        for part in whole.content
-        if isinstance(part, ToolCallPart) and part.run_by != "provider"
-    ]
+    end = encoder.objects(MessageFinished(message_id, whole.finish_reason, whole.usage))
+    (fields,) = end or ({},)
+    calls = whole.tool_calls
     blocks = [block for part in whole.content if (block := _block(chat, part)) is not None]
     message = {
         "role": "assistant",
         **dump_content(blocks, "", {}),
         "tool_calls": [_call(chat, call, index) for index, call in enumerate(calls)] or None,
     }
-    choice = {
-        "index": 0,
-        "message": merge_wire_fields(message, read_extra_fields(fields, "content")),
-        **encoder.finish(),
-    }
-    return {"usage": {}, **encoder.envelope(False), "choices": [choice], **encoder.usage()}
+    message = merge_wire_fields(message, read_extra_fields(fields, "content"))
+    choice = {"index": 0, "message": message, **encoder.dump_finish()}
+    envelope = encoder.dump_envelope(chunk=False)
+    return {"usage": {}, **envelope, "choices": [choice], **encoder.dump_usage()}
 
 
 class Parts(ChatParts):
-    """Sends the parts of one answer."""
+    """Writes the parts of one answer."""
 
     _thinks = False
-    """Whether the last that went out was thinking that has not ended."""
+    """True if the last delta was thinking that has not ended."""
 
-    def fields(self, fields: JsonMap) -> Delta:
-        """See the family's; lists stay as they are."""
+    def dump_fields(self, fields: JsonMap) -> Delta:
+        """See the family's. Lists stay as they are."""
         return read_extra_fields(fields, "role", "content", "tool_calls")
 
-    def text(self, place: Place, fields: Any, delta: str) -> Delta:
+    def dump_text(self, place: Place, fields: Any, delta: str) -> Delta:
         self._thinks = False
-        return super().text(place, fields, delta)
+        return super().dump_text(place, fields, delta)
 
     def add_thinking(
         self,
@@ -81,7 +76,7 @@ class Parts(ChatParts):
         *,
         first: bool,
     ) -> list[Delta]:
-        """See the family's. Two thoughts in a row would be read as one."""
+        """See the family's. An empty piece between two thoughts keeps clients from joining them."""
         end = [_thinking([])] if first and self._thinks else []
         self._thinks = True
         return [*end, _thinking([{"type": "text", "text": delta}])]
@@ -99,9 +94,9 @@ class Parts(ChatParts):
 
     def end_call(self, opened: SentPart, part: ToolCallPart) -> list[Delta]:  # noqa: ARG002
         self._thinks = False
-        return [{"tool_calls": [_call(self.chat, part, self.number("tool_calls"))]}]
+        return [{"tool_calls": [_call(self.chat, part, self.next_index("tool_calls"))]}]
 
-    def whole(self, part: Content) -> list[Delta]:
+    def dump_whole_part(self, part: Content) -> list[Delta]:
         block = _block(self.chat, part)
         self._thinks = self._thinks and block is None
         return [] if block is None else [{"content": [block]}]
@@ -119,12 +114,16 @@ def _thinking(items: list[Json], further: JsonMap = {}) -> Delta:
 
 
 def _call(chat: DialectRecord, part: ToolCallPart, index: int) -> Json:
+    """Returns the entry of a call."""
     entry = dump_call(chat, part, part.id, part.name, exact=True)
-    # whoever asked shall see what the model wrote
+    # The client sees what the model wrote, also where it does not parse.
     if part.state != "complete":
         entry["function"]["arguments"] = part.raw or ""
     return {**entry, "index": index}
 
 
 def _block(chat: DialectRecord, part: Content) -> Json | None:
-    return None if isinstance(part, (ToolCallPart, ToolResultPart)) else dump_block(chat, part)
+    """Returns the content chunk of a part. Calls and results have none."""
+    if isinstance(part, (ToolCallPart, ToolResultPart)):
+        return None
+    return dump_block(chat, part)

@@ -1,4 +1,4 @@
-"""What a server of Mistral's API answers beside chats: lists of models."""
+"""Describes Mistral's API for a server: request bodies, further fields, and lists of models."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dragoman.wires.chat import serving
 __all__ = ["forward", "bodies", "dump_model", "dump_models", "request_fields"]
 
 forward = forward_to("/chat/completions")
-"""How a client's body goes to a provider of the same API."""
+"""Passes a client's body to a provider of the same API."""
 
 request_fields = RequestFields(
     idle={
@@ -40,14 +40,14 @@ request_fields = RequestFields(
         object=("response_format", "prediction"),
     ),
 )
-"""What is known of further fields of a request."""
+"""Facts about request fields that have no neutral counterpart."""
 
 bodies = {"/v1/chat/completions": CHAT_BODY, "/v1/embeddings": EMBEDDINGS_BODY}
-"""Path → JSON Schema of what clients send there."""
+"""Path → JSON Schema of the body that clients send there."""
 
 
 def dump_model(model: ModelInfo, *, now: datetime) -> Json:
-    """A model as a list has it."""
+    """Writes a model as an entry of the list."""
     chats = "chat" in model.kinds
     capabilities = {
         "completion_chat": chats,
@@ -62,5 +62,5 @@ def dump_model(model: ModelInfo, *, now: datetime) -> Json:
 
 
 def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> Json:
-    """The answer to a request for all models."""
+    """Writes the list of models."""
     return {"object": "list", "data": [dump_model(model, now=now) for model in models]}

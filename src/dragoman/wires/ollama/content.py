@@ -1,5 +1,5 @@
-"""What a message holds ⇄ pieces of content: one thinking, images, one text and calls, in this
-order. Images are base64 texts in a field of the message; the API takes no URLs."""
+"""Reads and writes what a message holds: one thinking, images, one text and calls, in this order.
+Images are base64 texts in a field of the message, since the API takes no URLs."""
 
 from __future__ import annotations
 
@@ -37,37 +37,38 @@ __all__ = [
 
 _UNKNOWN = "image/*"
 _TYPES = {"iVBOR": "image/png", "/9j/": "image/jpeg", "UklGR": "image/webp", "R0lGOD": "image/gif"}
-"""How the base64 of a file of each type begins."""
+"""Media type by the beginning of a file's base64."""
 _ORDER = ("thinking", "images", "content", "tool_calls")
 _TEXTS = ("thinking", "content")
 
 
 def load_content(entry: JsonMap, form: Json, *, thinks: bool) -> tuple[list[Content], list[str]]:
-    """The thinking (where the message may have one), images and text of a message → its content,
-    and the fields that were read.
+    """Reads the thinking, images and text of a message. Also returns the fields that were read.
+
+    `thinks`: True if a message of this role may have thinking.
 
     Raises:
-        HistoryError: its text is none.
+        HistoryError: its content is not a text.
     """
-    thinking = if_text(entry.get("thinking")) if thinks else ""
-    images, text = load_images(entry), load_text(entry, form)
-    content: list[Content] = [
-        *([load_block("thinking", thinking)] if thinking else []),
-        *images,
-        *([load_block("content", text)] if text else []),
-    ]
-    return content, [
-        "content",
-        *(["thinking"] if thinking else []),
-        *(["images"] if images else []),
-    ]
+    content: list[Content] = []
+    read = ["content"]
+    if thinks and (thinking := if_text(entry.get("thinking"))):
+        content.append(load_block("thinking", thinking))
+        read.append("thinking")
+    if images := load_images(entry):
+        content += images
+        read.append("images")
+    if text := load_text(entry, form):
+        content.append(load_block("content", text))
+    return content, read
 
 
 def load_text(entry: JsonMap, form: Json) -> str | None:
-    """The text of a message; `None` where it has none, and how that was written goes to `form`.
+    """Returns the text of a message, or None if it has none. Notes in `form` how a missing text was
+    written.
 
     Raises:
-        HistoryError: it is no text.
+        HistoryError: it is not a text.
     """
     text = entry.get("content")
     if text is None:
@@ -78,33 +79,35 @@ def load_text(entry: JsonMap, form: Json) -> str | None:
 
 
 def load_images(entry: JsonMap) -> list[Content]:
-    """The images of a message; none where the field is not the list of texts that it should be."""
+    """Reads the images of a message. Returns an empty list if the field is not a list of texts."""
     images = if_list(entry.get("images"))
-    return (
-        [load_block("images", image) for image in images]
-        if all(isinstance(image, str) for image in images)
-        else []
-    )
+    if not all(isinstance(image, str) for image in images):
+        return []
+    return [load_block("images", image) for image in images]
 
 
 def load_block(field: str, value: str) -> Content:
-    """What a field of a message holds, or one of the images → the piece."""
+    """Reads the value of a message's field, or one of its images, into a piece."""
+    if field == "thinking":
+        return ThinkingPart(value)
     if field != "images":
-        return ThinkingPart(value) if field == "thinking" else TextPart(value)
+        return TextPart(value)
     try:
         data = b64decode(value, validate=True)
     except ValueError:
         data = b""
+    # Base64 in another spelling would not be given back exactly.
     if not data or b64encode(data).decode() != value:
         return ProviderPart("image", {NAME: {"data": value}})
-    return DataPart(
-        data, next((mime for start, mime in _TYPES.items() if value.startswith(start)), _UNKNOWN)
-    )
+    for start, mime_type in _TYPES.items():
+        if value.startswith(start):
+            return DataPart(data, mime_type)
+    return DataPart(data, _UNKNOWN)
 
 
 def dump_block(piece: Content) -> tuple[str, Any] | None:
-    """A text, a thinking or an image → its field of a message, and the value; `None` for what is
-    none of these."""
+    """Returns the field of a message for a text, thinking or an image, and its value. None for
+    anything else."""
     if isinstance(piece, TextPart):
         return "content", piece.text
     if isinstance(piece, ThinkingPart):
@@ -114,27 +117,28 @@ def dump_block(piece: Content) -> tuple[str, Any] | None:
 
 
 def dump_image(piece: Content) -> str | None:
-    """An image → its text; `None` for what is no image, or none of this wire's."""
-    if isinstance(piece, DataPart):
-        return b64encode(piece.data).decode() if piece.mime_type in (*IMAGES, _UNKNOWN) else None
+    """Returns the base64 of an image. None for anything else, and for an image block of another
+    wire."""
+    if isinstance(piece, DataPart) and piece.mime_type in (*IMAGES, _UNKNOWN):
+        return b64encode(piece.data).decode()
     if isinstance(piece, ProviderPart) and piece.kind == "image":
         return if_text(OWN.fields(piece.native).get("data")) or None
     return None
 
 
 class Fields:
-    """The fields of one message that is written. Pieces that come in another order are moved, and
-    the loss is noted."""
+    """The fields of one message that is being written. Pieces that come in another order are moved,
+    and the loss is noted."""
 
     def __init__(self, out: Outgoing[Quirks], position: int, *, joined: bool = False) -> None:
-        """`joined`: its texts are one anyway."""
+        """`joined`: the message's texts are one anyway, so joining them is no loss."""
         self._out = out
         self._position = position
         self._joined = joined
         self._values: dict[str, list[Any]] = {}
 
     def add(self, index: int, field: str, value: Any) -> None:
-        """More of a field: text to text, anything else to a list."""
+        """Adds to a field: a text to its text, anything else to its list."""
         if any(later in self._values for later in _ORDER[_ORDER.index(field) + 1 :]):
             self.lose(
                 index,
@@ -147,7 +151,7 @@ class Fields:
         self._values.setdefault(field, []).append(value)
 
     def add_line(self, index: int, text: str) -> None:
-        """A text that is a line of its own in the one that there is."""
+        """Adds a text as a line of its own."""
         before = self._values.get("content", ["\n"])[-1]
         self.add(index, "content", f"{text}\n" if before.endswith("\n") else f"\n{text}\n")
 
@@ -156,23 +160,25 @@ class Fields:
         self._out.lose(self._position, index, what, why, which)
 
     def dump(self, empty: Any) -> Json:
-        """All of them, in the API's order. `empty`: what stands for a text where there is none;
-        "absent": nothing does."""
-        fields = {
-            field: "".join(self._values[field]) if field in _TEXTS else self._values[field]
-            for field in ("content", "thinking", "images", "tool_calls")
-            if field in self._values
-        }
-        return fields if "content" in fields or empty == "absent" else {"content": empty, **fields}
+        """Returns all fields in the API's order. `empty`: the value of `content` if there is no text;
+        "absent" leaves the field out."""
+        fields: Json = {}
+        if "content" not in self._values and empty != "absent":
+            fields["content"] = empty
+        for field in ("content", "thinking", "images", "tool_calls"):
+            if field in self._values:
+                values = self._values[field]
+                fields[field] = "".join(values) if field in _TEXTS else values
+        return fields
 
     def __bool__(self) -> bool:
-        """Whether there are any."""
+        """True if there are any."""
         return bool(self._values)
 
 
 def dump_content(piece: Content, fields: Fields, index: int) -> None:
-    """A piece that is neither thinking, call nor result goes to its field; what the API has none
-    for is a loss, or a line of the text."""
+    """Adds a piece that is neither thinking, call nor result to its field. A piece without a field
+    becomes a line of the text, or is lost."""
     block = dump_block(piece)
     if block is not None:
         fields.add(index, *block)
@@ -180,8 +186,9 @@ def dump_content(piece: Content, fields: Fields, index: int) -> None:
             fields.lose(index, Lost.file_name, "the API knows no name of an image", piece.name)
     elif isinstance(piece, (DataPart, LinkPart, FilePart)):
         if read_media_text(piece) is None:
-            by_bytes = f"the API takes images only, not {piece.mime_type}"
-            why = by_bytes if isinstance(piece, DataPart) else "it takes images by their bytes only"
+            why = "it takes images by their bytes only"
+            if isinstance(piece, DataPart):
+                why = f"the API takes images only, not {piece.mime_type}"
             fields.lose(
                 index, name_part_type(piece), f"{why}; a text tells of it", media_label(piece)
             )

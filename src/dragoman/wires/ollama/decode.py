@@ -1,5 +1,10 @@
-"""A response → events: one state machine for lines and for a whole one, which is a single line that
-is done."""
+"""Reads a response. One state machine reads streamed lines and a whole response, which is a single
+line that is done.
+
+Nearly all lines of a stream add to the text or the thinking. `read_fast` reads those by struct types
+that decode nothing else. Every other line is decoded as JSON and goes through `take`. What the
+lines hold beside the message is collected: the last value of each field counts.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +37,8 @@ class _Message(msgspec.Struct, gc=False, forbid_unknown_fields=True):
 
 
 class _Line(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """The lines that nearly all of a stream consists of; all others are read as plain JSON."""
+    """A line that nearly all of a stream consists of. Other lines do not fit and are read as plain
+    JSON."""
 
     message: _Message
     model: str
@@ -45,7 +51,7 @@ _MESSAGE = ("role", "content", "thinking", "tool_calls", "images")
 
 
 class Decoder(MessageDecoder):
-    """Lines, or a whole response, which is a single line that is done → events."""
+    """Reads the lines of a response."""
 
     FRAMES = LineStream
 
@@ -56,18 +62,18 @@ class Decoder(MessageDecoder):
         super().__init__(origin, new_id)
         self._calls = 0
         self._numbers = count()
-        # the text or thinking that deltas go to
+        # The text or thinking that is open, and whether it is thinking.
         self._open: OpenPart | None = None
-        self._thinks = False  # it is thinking
+        self._thinks = False
         self._created = ""
-        # the fields of all lines, as they were last: counts, reason
         self._last: Json = {}
+        """The last value of each field of all lines, such as counts and the reason."""
         self._envelope: Json = {}
-        # further fields of the message
         self._own: Json = {}
+        """Further fields of the message."""
 
     def read_fast(self, payload: bytes) -> bool:
-        """More thinking, or more text."""
+        """Reads a line with more thinking or more text. False if it is another one."""
         try:
             line = _decode_line(payload)
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -80,7 +86,8 @@ class Decoder(MessageDecoder):
         return True
 
     def _add_text(self, text: str, *, thinks: bool) -> None:
-        """More thinking, or more text. One that follows the other is a part of its own."""
+        """Adds to the thinking or the text. One that follows the other becomes a part of its
+        own."""
         if not text:
             return
         if self._open is None or self._thinks is not thinks:
@@ -95,12 +102,12 @@ class Decoder(MessageDecoder):
             self._open = None
 
     def read_event(self, event: Json) -> None:
-        """Any line but the usual one, and the first."""
+        """Reads any line but the ordinary ones, and the first one."""
         if event.get("error"):
             raise error_of(event)
         if not {"message", "response", "done"} & event.keys():
             raise DecodeError("a line of the answer holds no message and is not done")
-        # or that of `/api/generate`
+        # A line of `/api/generate` holds the text itself, in `response`.
         message = event.get("message", {**event, "content": event.get("response")})
         if not isinstance(message, dict):
             raise DecodeError("the message of an answer is no JSON object")
@@ -120,6 +127,8 @@ class Decoder(MessageDecoder):
             self._finish()
 
     def _add(self, message: JsonMap) -> None:
+        """Adds a message: thinking, text, images and calls."""
+        # A line may hold both. The model thinks before it answers.
         for field, thinks in (("thinking", True), ("content", False)):
             text = message.get(field)
             if text is not None and not isinstance(text, str):
@@ -137,19 +146,23 @@ class Decoder(MessageDecoder):
             self._calls += 1
 
     def _fresh_id(self) -> str:
+        """Returns an id for a call that came without one."""
         return self._out.new_id() if self._out.new_id else f"call-{next(self._numbers)}"
 
     def _finish(self) -> None:
+        """Finishes the message with the counts and the reason of all lines."""
         self._over = True
         self._close()
-        why = self._last.get("done_reason")
-        reason = load_finish(why if isinstance(why, str) else None, bool(self._out.calls()))
-        envelope = {**self._envelope, **({"created_at": self._created} if self._created else {})}
-        if why is not None and why not in ("stop", "length"):
-            envelope["done_reason"] = why
-        self._out.finish(
-            reason, load_usage(self._last), native=OWN.note(self._own, response=envelope)
-        )
+        vendor_reason = self._last.get("done_reason")
+        word = vendor_reason if isinstance(vendor_reason, str) else None
+        reason = load_finish(word, bool(self._out.calls()))
+        envelope = {**self._envelope}
+        if self._created:
+            envelope["created_at"] = self._created
+        if vendor_reason is not None and vendor_reason not in ("stop", "length"):
+            envelope["done_reason"] = vendor_reason
+        native = OWN.note(self._own, response=envelope)
+        self._out.finish(reason, load_usage(self._last), native=native)
 
 
 decoder, load_response = Decoder.create, Decoder.load_response

@@ -1,5 +1,5 @@
-"""Ollama's `/api/embed` ⇄ `EmbeddingsRequest`, `BatchEmbeddingsResult`. Its older `/api/embeddings`
-is read too."""
+"""Reads and writes requests and responses of Ollama's `/api/embed`. Its older `/api/embeddings` is
+read too."""
 
 from __future__ import annotations
 
@@ -25,36 +25,36 @@ __all__ = ["dump_http", "dump_request", "dump_response", "load_request", "load_r
 
 
 def load_request(body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
-    """A body of `/api/embed` → the neutral request. `path` is not read.
+    """Reads a body of `/api/embed`. `path` is not read.
 
     Raises:
-        InvalidRequestError: its input is no text.
+        InvalidRequestError: its input is not text.
     """
     del path
     body = if_object(body)
-    return load_texts(
-        body, OWN, texts="prompt" if "prompt" in body else "input", dimensions="dimensions"
-    )
+    # The older endpoint has one text, in `prompt`.
+    field = "prompt" if "prompt" in body else "input"
+    return load_texts(body, OWN, texts=field, dimensions="dimensions")
 
 
 def dump_request(request: EmbeddingsRequest, *, quirks: Any = None) -> Json:
-    """The neutral request → a body of `/api/embed`. The API knows no purpose."""
+    """Writes a body of `/api/embed`. The API has no field for the purpose."""
     del quirks
     older = "prompt" in OWN.form(request.native) and len(request.texts) == 1
     return dump_texts(request, OWN, texts="prompt" if older else "input", dimensions="dimensions")
 
 
 def dump_http(request: EmbeddingsRequest, *, quirks: Any = None) -> HttpRequest:
-    """The neutral request → path, headers and body."""
+    """Writes path, headers and body of a request."""
     body = dump_request(request, quirks=quirks)
     return HttpRequest("/api/embeddings" if "prompt" in body else "/api/embed", body=body)
 
 
 def load_response(body: bytes | JsonMap) -> BatchEmbeddingsResult:
-    """A response → its vectors.
+    """Reads the vectors of a response.
 
     Raises:
-        ProviderError: an error stands in the place of the vectors; which subclass tells why.
+        ProviderError: the response is an error. The subclass says which.
         DecodeError: it holds no vectors.
     """
     answer = load_answer_object(body)
@@ -71,8 +71,7 @@ def load_response(body: bytes | JsonMap) -> BatchEmbeddingsResult:
 def dump_response(
     result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
 ) -> Json:
-    """Vectors → a response. `request` says of which model they are, where the result does not
-    know."""
+    """Writes vectors as a response. `request` names the model."""
     counts = read_extra_fields(dump_usage(result.usage), "eval_count")
     return {
         "model": request.model if request else "",

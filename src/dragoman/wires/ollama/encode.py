@@ -1,4 +1,8 @@
-"""Events → a response, streamed as lines or whole, as the official client reads it."""
+"""Writes events as a response, streamed as lines or whole, as the official client reads it.
+
+A line holds the fields of a message, and the last one is `done` and holds the counts. Requests of
+the older `/api/generate` get the text in `response`, without a message around it.
+"""
 
 from __future__ import annotations
 
@@ -41,30 +45,33 @@ from dragoman.wires.ollama.usage import dump_finish, dump_usage
 __all__ = ["Encoder", "dump_response", "encoder", "envelope", "ping", "stream_type"]
 
 stream_type = "application/x-ndjson"
-"""Of a stream's bytes."""
+"""Media type of a streamed response."""
 ping = b""
-"""A line without JSON is none: nothing keeps a stream open."""
+"""No bytes: a line without JSON is an error, so nothing keeps a stream open."""
 
 _NO_TIME = "1970-01-01T00:00:00Z"
 _TEXTS = ("content", "thinking")
-"""Fields whose values are joined by who reads the lines."""
+"""Fields whose values a client joins."""
 
 
 def _dump(message: Message, envelope: JsonMap) -> Json:
-    """A whole response."""
+    """Writes a whole response."""
     values: dict[str, list[Any]] = {}
-    for field, value in (item for piece in message.content for item in _fields(piece).items()):
-        values.setdefault(field, []).extend([value] if field in _TEXTS else value)
+    for piece in message.content:
+        for field, value in _dump_fields(piece).items():
+            values.setdefault(field, []).extend([value] if field in _TEXTS else value)
     for index, call in enumerate(values.get("tool_calls", ())):
         set_call_index(call, index)
-    fields = {
-        field: "".join(pieces) if field in _TEXTS else pieces for field, pieces in values.items()
-    }
+    fields: Json = {**values}
+    for field in _TEXTS:
+        if field in values:
+            fields[field] = "".join(values[field])
     response = OWN.response(message.native)
+    own_fields = OWN.fields(message.native)
     body = {
-        **_head(message.origin, envelope, response),
-        **_body(fields, OWN.fields(message.native), generates=_generates(envelope)),
-        **_tail(message.finish_reason, message.usage, response),
+        **_dump_head(message.origin, envelope, response),
+        **_dump_body(fields, own_fields, generates=_generates(envelope)),
+        **_dump_finish_fields(message.finish_reason, message.usage, response),
     }
     return merge_wire_fields(
         merge_wire_fields(body, read_extra_fields(response, "created_at")), _dump_timing(envelope)
@@ -72,40 +79,40 @@ def _dump(message: Message, envelope: JsonMap) -> Json:
 
 
 def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002, ARG001 the protocol's
-    """What `encoder` and `dump_response` take of a request. No response has an id. `timing`: an
-    `AnswerTimer`, where the caller measures."""
-    created = {"timing": None, "created_at": now.astimezone(UTC).isoformat().replace("+00:00", "Z")}
+    """Returns the arguments of `encoder` and `dump_response` for an answer to `request`. No response
+    has an id. `timing` may be set to an `AnswerTimer` if the caller measures."""
+    created_at = now.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    fields: Json = {"timing": None, "created_at": created_at}
     if request is None:
-        return created
-    return {
-        **created,
-        "model": request.model,
-        **({"path": GENERATE} if is_generate(request) else {}),
-    }
+        return fields
+    fields["model"] = request.model
+    if is_generate(request):
+        fields["path"] = GENERATE
+    return fields
 
 
 class Encoder(ResponseEncoder):
-    """Events of the model's messages → lines. Several messages become one. Texts that no other
-    piece separates are one text for who reads the lines."""
+    """Writes the events of the model's messages as lines. Several messages become one, and clients
+    join texts that no other piece separates."""
 
     def __init__(self, envelope: JsonMap) -> None:
-        """`envelope`: `model` and `created_at`, where the events' own are not to be told, and
-        `path`, that of the request: `/api/generate` is answered in the form of its own."""
+        """`envelope`: `model` and `created_at`, which replace the events' own, and the request's
+        `path`. A request of `/api/generate` is answered in its own form."""
         super().__init__(OWN, envelope)
         self._generates = _generates(envelope)
         self._head: Json = {}
-        # parts that are open → the field of their deltas
+        # Open parts → the field of their deltas.
         self._fields: dict[tuple[str, int], str] = {}
-        # those of which a delta was sent
+        # Open parts of which a delta was sent.
         self._sent: set[tuple[str, int]] = set()
-        # further fields of each message
+        # Message id → its further fields.
         self._own: dict[str, Json] = {}
         self._calls = 0
 
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:
         if first:
-            self._head = _head(self._state.origin, self._envelope, self._state.envelope)
-        return self._keep(event)
+            self._head = _dump_head(self._state.origin, self._envelope, self._state.envelope)
+        return self._keep_own_fields(event)
 
     def part_started(self, event: PartStarted) -> Objects:
         if isinstance(event.part, (TextPart, ThinkingPart)):
@@ -119,84 +126,86 @@ class Encoder(ResponseEncoder):
             return NO_OBJECTS
         self._sent.add(key)
         if self._generates:
-            return [self._line({field: event.delta})]
+            return [self._dump_line({field: event.delta})]
         message = {"role": "assistant", "content": "", field: event.delta}
         return [{**self._head, "message": message, "done": False}]
 
     def part_finished(self, event: PartFinished) -> Objects:
-        if (event.message_id, event.index) in self._sent or not (fields := _fields(event.part)):
+        if (event.message_id, event.index) in self._sent or not (
+            fields := _dump_fields(event.part)
+        ):
             return NO_OBJECTS
         for call in fields.get("tool_calls", ()):
             set_call_index(call, self._calls)
             self._calls += 1
-        return [self._line(fields)]
+        return [self._dump_line(fields)]
 
     def message_finished(self, event: MessageFinished) -> Objects:
-        return self._keep(event)
+        return self._keep_own_fields(event)
 
     def message_dropped(self, event: MessageDropped) -> Objects:
-        """A line's end stands between the texts of the message and those that follow, since no line
-        takes back."""
+        """See `ResponseEncoder`. No line takes back what was sent, so a line break keeps the next
+        message apart."""
         self._own.pop(event.message_id, None)
-        # No line takes back what was sent: a line's end keeps the next message apart from it.
         dropped = {key for key in self._sent if key[0] == event.message_id}
         self._sent -= dropped
         fields = sorted({self._fields[key] for key in dropped})
-        return [self._line(dict.fromkeys(fields, "\n"))] if fields else NO_OBJECTS
+        return [self._dump_line(dict.fromkeys(fields, "\n"))] if fields else NO_OBJECTS
 
     def error(self, error: DragomanError) -> Objects:
         return [dump_error(error).body]
 
     def end(self) -> Objects:
-        """The line that is done."""
+        """Returns the line that is done."""
         state = self._state
-        own_fields = {
-            name: value for fields in self._own.values() for name, value in fields.items()
-        }
+        own_fields: Json = {}
+        for fields in self._own.values():
+            own_fields |= fields
         line = {
             **self._head,
             **_dump_time(self._envelope, state.envelope),
-            **_body({}, own_fields, generates=self._generates),
-            **_tail(state.reason, state.usage, state.envelope),
+            **_dump_body({}, own_fields, generates=self._generates),
+            **_dump_finish_fields(state.reason, state.usage, state.envelope),
         }
-        return [
-            merge_wire_fields(
-                merge_wire_fields(line, read_extra_fields(state.envelope, "created_at")),
-                _dump_timing(self._envelope),
-            )
-        ]
+        line = merge_wire_fields(line, read_extra_fields(state.envelope, "created_at"))
+        return [merge_wire_fields(line, _dump_timing(self._envelope))]
 
     def frame(self, data: JsonMap) -> bytes:
         return frame_line(data)
 
-    def _keep(self, event: MessageStarted | MessageFinished) -> Objects:
-        """The message's further fields, for the last line."""
+    def _keep_own_fields(self, event: MessageStarted | MessageFinished) -> Objects:
+        """Keeps the message's further fields for the last line."""
         self._own.setdefault(event.message_id, {}).update(OWN.fields(event.native))
         return NO_OBJECTS
 
-    def _line(self, fields: JsonMap) -> Json:
-        return {**self._head, **_body(fields, {}, generates=self._generates), "done": False}
+    def _dump_line(self, fields: JsonMap) -> Json:
+        return {**self._head, **_dump_body(fields, {}, generates=self._generates), "done": False}
 
 
 _RESPONSES = ResponseFormat(Encoder, _dump, dump_error)
 encoder, dump_response = _RESPONSES.encoder, _RESPONSES.dump_response
 
 
-def _fields(piece: Content) -> Json:
-    """A piece → its fields of the message; none for what a response cannot hold. A call that is not
-    whole is none: its arguments are an object here, and a client would run it with an empty one."""
+def _dump_fields(piece: Content) -> Json:
+    """Returns the fields of the message for a piece. Empty for what a response cannot hold.
+
+    A call that is not complete is left out: its arguments are an object here, and a client would
+    run it with an empty one.
+    """
     if isinstance(piece, ToolCallPart):
-        is_shown = piece.run_by != "provider" and piece.state == "complete"
-        return {"tool_calls": [dump_call(piece, piece.id)]} if is_shown else {}
-    if (block := dump_block(piece)) is None:
+        if piece.run_by == "provider" or piece.state != "complete":
+            return {}
+        return {"tool_calls": [dump_call(piece, piece.id)]}
+    block = dump_block(piece)
+    if block is None:
         return {}
     field, value = block
     return {field: value if field in _TEXTS else [value]}
 
 
 def _dump_timing(envelope: JsonMap) -> dict[str, int]:
-    """What the last line says of time, in nanoseconds. A server that passes an answer on loads no
-    model: what it does before it asks stands in that place."""
+    """Returns the last line's times, in nanoseconds. A server that passes an answer on loads no
+    model, so `load_duration` says how long it worked before it asked."""
     timing: AnswerTimer | None = envelope.get("timing")
     if timing is None:
         return {}
@@ -209,33 +218,38 @@ def _dump_timing(envelope: JsonMap) -> dict[str, int]:
     }
 
 
-def _head(origin: Origin | None, envelope: JsonMap, response: JsonMap) -> Json:
+def _dump_head(origin: Origin | None, envelope: JsonMap, response: JsonMap) -> Json:
+    """Returns the fields with which every line begins."""
     model = envelope.get("model") or name_model(origin)
     return {"model": model, **_dump_time(envelope, response)}
 
 
 def _dump_time(envelope: JsonMap, response: JsonMap) -> Json:
+    """Returns the time of a line."""
     return {"created_at": envelope.get("created_at") or response.get("created_at") or _NO_TIME}
 
 
 def _generates(envelope: JsonMap) -> bool:
-    """Whether it answers a request of `/api/generate`."""
+    """True if the response answers a request of `/api/generate`."""
     return str(envelope.get("path", "")).endswith(GENERATE)
 
 
-def _body(fields: JsonMap, own_fields: JsonMap, *, generates: bool) -> Json:
-    """The fields of a message, as the request's endpoint has them."""
+def _dump_body(fields: JsonMap, own_fields: JsonMap, *, generates: bool) -> Json:
+    """Returns the fields of a message in the form of the request's endpoint."""
     if generates:
-        return merge_wire_fields(
-            {"response": fields.get("content", ""), **read_extra_fields(fields, "content")},
-            own_fields,
-        )
+        body = {"response": fields.get("content", ""), **read_extra_fields(fields, "content")}
+        return merge_wire_fields(body, own_fields)
     return {
         "message": merge_wire_fields({"role": "assistant", "content": "", **fields}, own_fields)
     }
 
 
-def _tail(reason: FinishReason | None, usage: Usage | None, response: JsonMap) -> Json:
-    """What the last line says of the whole."""
-    why = dump_finish(reason, response.get("done_reason"))
-    return {"done": True, **({} if why is None else {"done_reason": why}), **dump_usage(usage)}
+def _dump_finish_fields(
+    reason: FinishReason | None, usage: Usage | None, response: JsonMap
+) -> Json:
+    """Returns what the last line says of the whole response."""
+    fields: Json = {"done": True}
+    vendor_reason = dump_finish(reason, response.get("done_reason"))
+    if vendor_reason is not None:
+        fields["done_reason"] = vendor_reason
+    return fields | dump_usage(usage)

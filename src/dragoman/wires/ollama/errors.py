@@ -1,5 +1,5 @@
-"""Errors `{"error": "…"}`, as a body or as a line of a stream ⇄ our exceptions. The kind is told by
-the status and the words."""
+"""Reads errors `{"error": "…"}`, as a body or as a line of a stream, and writes them. The status
+and the words tell the kind."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _WORDS: Mapping[type[DragomanError], str] = {
     errors.RateLimitError: "too many requests",
     errors.OverloadedError: "server busy",
 }
-"""Class → the words by which the kind is known inside a stream."""
+"""Class → the words by which clients recognise the kind inside a stream."""
 
 
 _READER = ErrorReader(rules=_RULES)
@@ -36,7 +36,7 @@ load_error, error_of = _READER.load_error, _READER.load_inner_error
 
 
 def dump_error(error: DragomanError) -> ErrorResponse:
-    """An exception → status, headers and body."""
+    """Returns the error response for an exception: status, headers and body."""
     return error_response(
         error, error_status(error, _OWN_STATUSES), {"error": _READER.dump_words(error, _WORDS)}
     )

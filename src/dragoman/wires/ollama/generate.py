@@ -1,5 +1,5 @@
-"""Requests of `/api/generate`, the older endpoint: a prompt, its images and a system text in the
-place of messages."""
+"""Reads and writes requests of `/api/generate`, the older endpoint: it takes a prompt, images and a
+system text instead of messages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dragoman.codec.json_values import if_text
 from dragoman.json_bytes import Json, JsonMap
-from dragoman.message import Message, Role, TextPart
+from dragoman.message import Content, Message, Role, TextPart
 from dragoman.request import ModelRequest
 from dragoman.wires.ollama.content import dump_image, load_images
 from dragoman.wires.ollama.quirks import OWN
@@ -23,54 +23,62 @@ __all__ = [
 ]
 
 GENERATE = "/api/generate"
-"""The endpoint's path."""
+"""Path of the endpoint."""
 ENDPOINT = {"endpoint": "generate"}
-"""The wire form of a request of it."""
+"""Wire form of a request of this endpoint."""
 PROMPT = ("system", "prompt", "images")
-"""The fields that stand for a conversation."""
+"""Fields that stand for a conversation."""
 
 
 def is_prompt(body: JsonMap, path: str) -> bool:
-    """Whether it is a body of this endpoint."""
-    return "messages" not in body and (
-        if_text(path).endswith(GENERATE) or isinstance(body.get("prompt"), str)
-    )
+    """True if a body is one of this endpoint."""
+    if "messages" in body:
+        return False
+    return if_text(path).endswith(GENERATE) or isinstance(body.get("prompt"), str)
 
 
 def is_generate(request: ModelRequest) -> bool:
-    """Whether it was read from a body of this endpoint."""
+    """True if a request was read from a body of this endpoint."""
     return OWN.form(request.native).get("endpoint") == ENDPOINT["endpoint"]
 
 
 def load_prompt(fields_left: Json) -> list[Message]:
-    """Takes the system text, the prompt and its images out of a body → the conversation that they
-    are. An empty prompt, by which a model is loaded, is none."""
+    """Takes the system text, the prompt and its images out of a body, and returns the conversation
+    that they are. An empty prompt, which a client sends to load a model, is no message."""
     messages: list[Message] = []
     if if_text(fields_left.get("system")):
         messages.append(Message.system(fields_left.pop("system")))
-    images = load_images(fields_left)
-    if (prompt := if_text(fields_left.get("prompt"))) or images:
-        messages.append(Message.user(*images, *([prompt] if prompt else [])))
-        for field in (*(["prompt"] if prompt else []), *(["images"] if images else [])):
-            del fields_left[field]
+    content: list[Content | str] = [*load_images(fields_left)]
+    if content:
+        del fields_left["images"]
+    if prompt := if_text(fields_left.get("prompt")):
+        content.append(prompt)
+        del fields_left["prompt"]
+    if content:
+        messages.append(Message.user(*content))
     return messages
 
 
 def dump_prompt(messages: Sequence[Message]) -> Json | None:
-    """The inverse; `None` where the conversation is more than a prompt."""
-    system = [message for message in messages[:1] if message.role is Role.SYSTEM]
-    prompts = messages[len(system) :]
-    if len(prompts) > 1 or any(
-        message.native or message.role is Role.MODEL for message in messages
-    ):
+    """Writes a conversation as a prompt. None if it is more than one: a system text at most, then a
+    user message with a text and images."""
+    fields: Json = {}
+    if messages and messages[0].role is Role.SYSTEM:
+        system, *messages = messages
+        if system.native or system.content != (TextPart(system.text),):
+            return None
+        fields["system"] = system.text
+    if not messages:
+        return fields
+    prompt, *others = messages
+    if others or prompt.native or prompt.role is not Role.USER:
         return None
-    text = system[0].text if system else ""
-    if system and system[0].content != (TextPart(text),):
+    texts = [piece.text for piece in prompt.content if isinstance(piece, TextPart)]
+    images = [dump_image(piece) for piece in prompt.content if not isinstance(piece, TextPart)]
+    if None in images or len(texts) > 1:
         return None
-    fields: Json = {"system": text} if system else {}
-    content = prompts[0].content if prompts else ()
-    images = [dump_image(piece) for piece in content if not isinstance(piece, TextPart)]
-    texts = [piece.text for piece in content if isinstance(piece, TextPart)]
-    if None in images or len(texts) > 1 or (prompts and prompts[0].role is not Role.USER):
-        return None
-    return fields | ({"prompt": texts[0]} if texts else {}) | ({"images": images} if images else {})
+    if texts:
+        fields["prompt"] = texts[0]
+    if images:
+        fields["images"] = images
+    return fields

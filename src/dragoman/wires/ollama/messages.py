@@ -1,5 +1,9 @@
-"""The conversation: `messages` of `/api/chat` ⇄ our messages. Consecutive tool messages are one
-user message of results."""
+"""Reads and writes the conversation: `messages` of `/api/chat`.
+
+Consecutive tool messages become one user message of results. Results name their tool, and only
+newer servers read the id of a call, so a result without an id answers the first waiting call of its
+tool.
+"""
 
 from __future__ import annotations
 
@@ -61,23 +65,24 @@ layout = Layout(
     own=frozenset(["options", "keep_alive", "think"]),
     of_tools=frozenset(["function"]),
 )
-"""Where its messages stand."""
+"""Where the messages stand in the body of a request."""
 
+_RESULTS_FIRST = "this format has the results of tools before all else"
 _ANY = NameRule(letters=r"\s\S", most=1024)
-"""What it takes as ids of calls: any, but each once."""
+"""NameRule for ids of calls: any text, but each once."""
 _OWN = ("thinking", "tool_name")
 """Fields that no other format has beside a text as `content`."""
 _ALONE = frozenset(["images", "tool_calls", "thinking"])
 """Fields that may stand without a text."""
 _OTHERS = frozenset(["parts", "type", "toolCalls", "toolCallId"])
-"""Fields that it lacks and formats alike have."""
-_SENT = {role: name for name, role in SPEAKER_ROLES.items()}
+"""Fields that similar formats have, and this one lacks."""
+_ROLE_NAMES = {role: name for name, role in SPEAKER_ROLES.items()}
 
 
 def load_conversation(
     payload: Any, origin: Origin | None, problems: list[Problem] | None
 ) -> list[Message]:
-    """The list of messages → ours."""
+    """Reads the list of messages."""
     numbers = count()
     waiting = UnansweredCalls()
 
@@ -88,7 +93,7 @@ def load_conversation(
         nonlocal waiting
         if entry.get("role") == "tool":
             return load_result(entry, waiting, fresh_id)
-        message = _load(entry, origin, fresh_id)
+        message = _load_message(entry, origin, fresh_id)
         if calls := message.tool_calls:
             waiting = UnansweredCalls(calls)
         return message
@@ -100,39 +105,38 @@ def load_conversation(
 
 
 def votes(message: Any) -> int:
-    """How surely a JSON message is one of this format: 0 (it cannot be) to 3 (it is hardly anything
-    else)."""
+    """Returns how surely a message is of this format: 0 impossible, 1 possible, 2 likely, 3 almost
+    certain."""
     fields = if_object(message)
-    role = fields.get("role")
-    if not (isinstance(role, str) and role in (*SPEAKER_ROLES, "tool")) or fields.keys() & _OTHERS:
-        return 0
-    if not isinstance(fields.get("content"), str | None):
-        return 0
-    if not isinstance(fields.get("tool_call_id"), str | None):
-        return 0
-    if "content" not in fields and not fields.keys() & _ALONE:
+    if not _is_possible(fields):
         return 0
     calls = if_list(fields.get("tool_calls"))
     if not all(map(_is_usual_call, calls)):
         return 0
     if calls or load_images(fields) or any(if_text(fields.get(name)) for name in _OWN):
         return 3
-    return 2 if role == "tool" and "tool_call_id" not in fields else 1
+    return 2 if fields["role"] == "tool" and "tool_call_id" not in fields else 1
+
+
+def _is_possible(fields: JsonMap) -> bool:
+    """True if the fields of a message, apart from its calls, may be of this format."""
+    if if_text(fields.get("role")) not in (*SPEAKER_ROLES, "tool") or fields.keys() & _OTHERS:
+        return False
+    # In other formats the content may be a list of blocks.
+    for name in ("content", "tool_call_id"):
+        if not isinstance(fields.get(name), str | None):
+            return False
+    return "content" in fields or not fields.keys().isdisjoint(_ALONE)
 
 
 def _is_usual_call(call: Any) -> bool:
-    """Whether a call has its arguments as an object, as in no other format that has calls at this
-    place."""
+    """True if a call has its arguments as an object, as in no other format that has calls in this
+    field."""
     fields = if_object(call)
+    if fields.get("type", "function") != "function" or not isinstance(fields.get("id"), str | None):
+        return False
     function = if_object(fields.get("function"))
-    usual = fields.get("type", "function") == "function" and isinstance(
-        fields.get("id"), str | None
-    )
-    return (
-        usual
-        and bool(if_text(function.get("name")))
-        and isinstance(function.get("arguments"), dict)
-    )
+    return if_text(function.get("name")) != "" and isinstance(function.get("arguments"), dict)
 
 
 def prepare_conversation(
@@ -142,7 +146,7 @@ def prepare_conversation(
     losses: list[Loss] | None,
     tools: Sequence[ToolSpec] = (),  # noqa: ARG001 as for every wire: here their names stay as they are
 ) -> Outgoing[Quirks]:
-    """A conversation made ready for its dump."""
+    """Returns a conversation that is ready to be written."""
     messages, places = strip_all_marks(messages)
     ids = map_call_ids(messages, _ANY) if target else {}
     return prepare_outgoing(
@@ -158,12 +162,12 @@ def prepare_conversation(
 
 
 def dump_conversation(out: Outgoing[Quirks]) -> list[Json]:
-    """A conversation → the list of messages."""
+    """Writes the list of messages."""
     dumped: list[Json] = []
     calls: dict[str, ToolCallPart] = {}
     for position, message in enumerate(out.messages):
         if (text := read_sole_text(message)) is not None:
-            dumped.append({"role": _SENT[message.role], "content": text})
+            dumped.append({"role": _ROLE_NAMES[message.role], "content": text})
             continue
         results = [
             dump_result(piece, calls.get(piece.id), out, position, index)
@@ -173,7 +177,7 @@ def dump_conversation(out: Outgoing[Quirks]) -> list[Json]:
         calls.update({call.id: call for call in message.tool_calls})
         dumped += results
         if len(results) < len(message.content) or not results:
-            dumped.append(_dump(message, out, position))
+            dumped.append(_dump_message(message, out, position))
     return dumped
 
 
@@ -181,72 +185,67 @@ _CONVERSATIONS = ConversationFormat(load_conversation, prepare_conversation, dum
 load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump_messages
 
 
-def _load(entry: JsonMap, origin: Origin | None, fresh_id: Callable[[], str]) -> Message:
+def _load_message(entry: JsonMap, origin: Origin | None, fresh_id: Callable[[], str]) -> Message:
+    """Reads a message other than a tool message."""
     role = SPEAKER_ROLES.get(if_text(entry.get("role")))
     if role is None:
         raise HistoryError(
-            f"an Ollama chat has no role {entry.get('role')!r:.100}; it has system, user, assistant and tool"
+            f"an Ollama chat has no role {entry.get('role')!r:.100}; "
+            "it has system, user, assistant and tool"
         )
+    by_model = role is Role.MODEL
     form: Json = {}
-    content, read = load_content(entry, form, thinks=role is Role.MODEL)
+    content, read = load_content(entry, form, thinks=by_model)
     calls = if_list(entry.get("tool_calls"))
-    if role is Role.MODEL and calls and all(map(is_call, calls)):
+    if by_model and calls and all(map(is_call, calls)):
         content += [load_call(call, fresh_id) for call in calls]
         read.append("tool_calls")
     native = OWN.note(read_extra_fields(entry, "role", *read), form=form)
-    return Message(
-        role, tuple(content), origin=origin if role is Role.MODEL else None, native=native
-    )
+    return Message(role, tuple(content), origin=origin if by_model else None, native=native)
 
 
-def _dump(message: Message, out: Outgoing[Quirks], position: int) -> Json:
-    """A message without its results."""
+def _dump_message(message: Message, out: Outgoing[Quirks], position: int) -> Json:
+    """Writes a message without its results."""
     fields = Fields(out, position)
     for index, piece in enumerate(message.content):
         if _is_result(piece, message):
             if fields:
-                fields.lose(
-                    index, Lost.order, "this format has the results of tools before all else"
-                )
-        elif isinstance(piece, (ToolCallPart, ToolResultPart, ThinkingPart)):
-            if (why := _refusal_reason(piece, message, out, position)) is not None:
-                fields.lose(index, name_part_type(piece), why)
-            elif isinstance(piece, ThinkingPart):
-                fields.add(index, "thinking", piece.text)
-            elif isinstance(piece, ToolCallPart):
-                block = dump_call(piece, out.id(position, index, piece))
-                out.lose_unfinished(position, index, piece, block["function"].get("arguments"))
-                fields.add(index, "tool_calls", block)
-        else:
+                fields.lose(index, Lost.order, _RESULTS_FIRST)
+        elif not isinstance(piece, (ToolCallPart, ToolResultPart, ThinkingPart)):
             dump_content(piece, fields, index)
+        elif (why := _explain_unsendable(piece, message, out, position)) is not None:
+            fields.lose(index, name_part_type(piece), why)
+        elif isinstance(piece, ThinkingPart):
+            fields.add(index, "thinking", piece.text)
+        elif isinstance(piece, ToolCallPart):
+            block = dump_call(piece, out.id(position, index, piece))
+            out.lose_unfinished(position, index, piece, block["function"].get("arguments"))
+            fields.add(index, "tool_calls", block)
     empty = OWN.form(message.native).get("content", "")
-    return merge_wire_fields(
-        {"role": _SENT[message.role], **fields.dump(empty)}, OWN.fields(message.native)
-    )
+    entry = {"role": _ROLE_NAMES[message.role], **fields.dump(empty)}
+    return merge_wire_fields(entry, OWN.fields(message.native))
 
 
 def _is_result(piece: Content, message: Message) -> TypeGuard[ToolResultPart]:
-    """Whether it is a message of its own."""
-    return (
-        isinstance(piece, ToolResultPart)
-        and piece.run_by != "provider"
-        and message.role is not Role.MODEL
-    )
+    """True if a piece is written as a tool message."""
+    if message.role is Role.MODEL or not isinstance(piece, ToolResultPart):
+        return False
+    return piece.run_by != "provider"
 
 
-def _refusal_reason(
+def _explain_unsendable(
     piece: ToolCallPart | ToolResultPart | ThinkingPart,
     message: Message,
     out: Outgoing[Quirks],
     position: int,
 ) -> str | None:
-    """Why it cannot be sent; `None`: it can."""
-    of_model = message.role is Role.MODEL
+    """Returns why a piece cannot be sent, or None if it can."""
+    by_model = message.role is Role.MODEL
     if isinstance(piece, ThinkingPart):
-        readable = of_model and piece.text
-        return out.unreadable[position] or (
-            None if readable else "only a model's message has readable thinking here"
-        )
+        why = out.unreadable[position]
+        if not why and (not by_model or not piece.text):
+            return "only a model's message has readable thinking here"
+        return why
     if isinstance(piece, ToolResultPart) or piece.run_by == "provider":
         return "this format has no tools that the provider runs"
-    return None if of_model else "calls stand in the model's messages"
+    return None if by_model else "calls stand in the model's messages"

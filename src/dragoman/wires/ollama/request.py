@@ -1,4 +1,4 @@
-"""The body of `/api/chat`, or of the older `/api/generate` ⇄ `ModelRequest`."""
+"""Reads and writes the body of `/api/chat`, or of the older `/api/generate`."""
 
 from __future__ import annotations
 
@@ -44,35 +44,37 @@ routes: tuple[Route, ...] = (
     Route("GET", "/", "alive"),
     Route("HEAD", "/", "alive"),
 )
-"""The server's; two are the older forms of the ones before them."""
+"""Paths of the server. Two of them are older forms of the ones before them."""
 
 
 def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
-    """A body of `/api/chat` → the neutral request. A body of `/api/generate`, known by its path or
-    by having a prompt in the place of messages, is read into the same, and written again as what it
-    was."""
-    prompt = isinstance(body, dict) and is_prompt(body, received.path)
-    if not prompt and not isinstance(if_object(body).get("messages"), list):
+    """Reads a body of `/api/chat`.
+
+    A body of `/api/generate`, known by its path or by a prompt instead of messages, becomes the
+    same request, and is written as what it was.
+    """
+    has_prompt = isinstance(body, dict) and is_prompt(body, received.path)
+    if not has_prompt and not isinstance(if_object(body).get("messages"), list):
         raise HistoryError("an Ollama chat request needs the field messages, a list").at(
             field="messages"
         )
     fields_left = dict(body)
     form: Json = {}
     own_fields: Json = {}
-    messages = (
-        load_prompt(fields_left)
-        if prompt
-        else load_conversation(fields_left.pop("messages"), received.origin, received.problems)
-    )
-    if prompt:
+    if has_prompt:
+        messages = load_prompt(fields_left)
         form |= ENDPOINT
         own_fields |= {field: fields_left.pop(field) for field in PROMPT if field in fields_left}
+    else:
+        payload = fields_left.pop("messages")
+        messages = load_conversation(payload, received.origin, received.problems)
     model = fields_left.pop("model") if if_text(fields_left.get("model")) else ""
     settings = load_settings(fields_left, model, form, own_fields)
     tools: tuple[ToolSpec | ServerTool, ...] = ()
     if if_list(fields_left.get("tools")) and all(map(is_tool, fields_left["tools"])):
         tools = load_tools(fields_left.pop("tools"))
     schema = load_schema(fields_left, form)
+    # The API streams unless it is told not to.
     stream = fields_left.get("stream", True)
     if isinstance(stream, bool) and fields_left.pop("stream", None) is None:
         form["stream"] = "absent"
@@ -96,10 +98,10 @@ def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
 
 
 def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
-    """The neutral request → a request of `/api/chat`, or of `/api/generate` where it was one.
-    `options` have the last word, level by level.
+    """Writes a request of `/api/chat`, or of `/api/generate` if it was read from one. `options` are
+    written last; an object among them is merged.
 
-    An output schema goes along with tools too, though models then seldom call one.
+    An output schema is sent together with tools, although models then seldom call one.
     """
     request = sending.request
     form, own_fields = OWN.form(request.native), OWN.fields(request.native)
@@ -114,20 +116,21 @@ def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
     body |= dump_settings(request, form, out)
     body = merge_wire_fields(body, own_fields)
     for field, value in request.options.items():
-        nested = field == "options" and isinstance(value, Mapping)
-        body[field] = {**if_object(body.get(field)), **cast("JsonMap", value)} if nested else value
+        # `options` of the API holds its settings, so the caller's are added to those.
+        if field == "options" and isinstance(value, Mapping):
+            value = {**if_object(body.get(field)), **cast("JsonMap", value)}
+        body[field] = value
     return HttpRequest(GENERATE if "messages" not in body else _CHAT, body=body)
 
 
 def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> HttpRequest:  # noqa: ARG001 as of `Forward`
-    """A client's body as it is."""
-    return HttpRequest(
-        GENERATE if is_generate(request) else _CHAT, body={**body, "model": request.model}
-    )
+    """Passes a client's body on as it is."""
+    path = GENERATE if is_generate(request) else _CHAT
+    return HttpRequest(path, body={**body, "model": request.model})
 
 
 def _payload(sending: RequestDump[Quirks]) -> tuple[Outgoing[Quirks], Json]:
-    """The conversation, ready for its dump, and the fields of the body that hold it."""
+    """Returns the conversation, ready to be written, and the fields of the body that hold it."""
     request = sending.request
     if is_generate(request):
         out = prepare_conversation(request.messages, sending.target, sending.quirks, sending.losses)

@@ -1,5 +1,5 @@
-"""What a server of Ollama's API answers beside chats: lists of models, what one is, and that it is
-there."""
+"""Describes Ollama's API for a server: request bodies, further fields, lists of models, the
+version, and that the server is there."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ request_fields = RequestFields(
         text_or_number=("keep_alive",),
     ),
 )
-"""What is known of further fields of a request."""
+"""Facts about request fields that have no neutral counterpart."""
 
 _MESSAGE = object_schema(
     {"role": {"enum": ["system", "user", "assistant", "tool"]}, "content": TEXT}
@@ -72,7 +72,7 @@ bodies = {
     "/api/embeddings": object_schema({"model": TEXT, "prompt": TEXT}),
     "/api/show": object_schema({"model": TEXT}),
 }
-"""Path → JSON Schema of what clients send there."""
+"""Path → JSON Schema of the body that clients send there."""
 
 _DETAILS = {
     "format": "gguf",
@@ -83,27 +83,31 @@ _DETAILS = {
 }
 _CAPABILITIES = {"chat": ["completion", "tools"], "embeddings": ["embedding"]}
 _VERSION = "0.12.0"
-"""Of the API that is spoken."""
+"""Version of the API that is spoken."""
 
 
 def dump_idle(body: JsonMap, path: str, *, now: datetime) -> Json | None:
-    """The answer to a request for a model to be loaded, or unloaded: one without messages, or
-    without a prompt. `None`: it is another. Clients begin with one, the command line of Ollama
-    among them."""
+    """Answers a request that only loads or unloads a model: one without messages, or without a
+    prompt. None if it asks for more. Clients begin with one, such as Ollama's command line."""
     prompt = is_prompt(body, path)
     if body.get("prompt") or body.get("images") or (body.get("messages") != [] and not prompt):
         return None
-    empty_answer: Json = (
-        {"response": ""} if prompt else {"message": {"role": "assistant", "content": ""}}
-    )
-    unloaded = type(wait := body.get("keep_alive")) is not bool and wait in (0, "0", "0s", "0m")
-    created = now.astimezone(UTC).isoformat().replace("+00:00", "Z")
-    ended = {"done": True, "done_reason": "unload" if unloaded else "load"}
-    return {"model": if_text(body.get("model")), "created_at": created, **empty_answer, **ended}
+    wait = body.get("keep_alive")
+    # `False` equals 0 in Python, but is no time to wait.
+    unloads = not isinstance(wait, bool) and wait in (0, "0", "0s", "0m")
+    answer: Json = {
+        "model": if_text(body.get("model")),
+        "created_at": now.astimezone(UTC).isoformat().replace("+00:00", "Z"),
+    }
+    if prompt:
+        answer["response"] = ""
+    else:
+        answer["message"] = {"role": "assistant", "content": ""}
+    return {**answer, "done": True, "done_reason": "unload" if unloads else "load"}
 
 
 def dump_model(model: ModelInfo, *, now: datetime) -> Json:
-    """What a model is."""
+    """Writes what a model is."""
     return {
         "modelfile": "",
         "parameters": "",
@@ -120,7 +124,7 @@ def dump_model(model: ModelInfo, *, now: datetime) -> Json:
 
 
 def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> Json:
-    """The answer to a request for all models."""
+    """Writes the list of models."""
     return {
         "models": [
             {
@@ -137,5 +141,5 @@ def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> Json:
 
 
 def dump_version() -> Json:
-    """The answer to a request for the server's version."""
+    """Writes the server's version."""
     return {"version": _VERSION}

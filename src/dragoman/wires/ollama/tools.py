@@ -1,8 +1,8 @@
-"""Tools: of a request ⇄ `ToolSpec` (the API has functions only; what else a request held is kept as
-it is), `tool_calls` ⇄ `ToolCallPart`, messages of the role `tool` ⇄ `ToolResultPart`.
+"""Reads and writes tools, calls and results.
 
-Arguments are an object. Results name their tool; newer servers also read the id of the call. Older
-ones give no ids, and then none go back.
+The API has functions only; other tools of a request are kept as they are. Arguments are an object.
+Results name their tool, and newer servers also read the id of the call. Older servers give no ids,
+and then none go back.
 """
 
 from __future__ import annotations
@@ -47,31 +47,31 @@ __all__ = [
 
 
 def is_tool(tool: Any) -> bool:
-    """Whether it can be read as one of `tools`."""
+    """True if an object can be read as one of `tools`."""
     fields = if_object(tool)
-    return (
-        if_text(fields.get("type", "function")) not in ("function", "")
-        or functions.read_function_name(fields) != ""
-    )
+    tool_type = if_text(fields.get("type", "function"))
+    if tool_type not in ("function", ""):
+        return True
+    return functions.read_function_name(fields) != ""
 
 
 def load_tools(tools: Sequence[Any]) -> tuple[ToolSpec | ServerTool, ...]:
-    """`tools`, each of which `is_tool`."""
+    """Reads `tools`, each of which `is_tool`."""
     return tuple([_load_tool(tool) for tool in tools])
 
 
 def dump_tools(tools: Sequence[ToolSpec | ServerTool], out: Outgoing[Quirks]) -> list[Json]:
-    """The inverse, without tools that no server of this API would run."""
+    """Writes `tools`, without those that no server of this API would run."""
     return [dumped for tool in tools if (dumped := _dump_tool(tool, out)) is not None]
 
 
 def is_call(entry: Any) -> bool:
-    """Whether it is a call that can be read as one."""
+    """True if an object can be read as a call."""
     return functions.read_function_name(if_object(entry)) != ""
 
 
 def load_call(call: JsonMap, fresh_id: Callable[[], str]) -> ToolCallPart:
-    """One of a message's `tool_calls` → the call. Without an id it gets a fresh one and is marked
+    """Reads one of a message's `tool_calls`. Without an id it gets a fresh one and the note
     `"id": None`."""
     function = if_object(call.get("function"))
     call_id, arguments = if_text(call.get("id")), function.get("arguments")
@@ -80,12 +80,16 @@ def load_call(call: JsonMap, fresh_id: Callable[[], str]) -> ToolCallPart:
     if isinstance(arguments, dict):
         part = replace(part, arguments=if_object(arguments))
     else:
-        text = text_or_json(arguments)
-        part = parse_call(part, text)
-        form |= {"arguments": arguments} if "arguments" in function else {"without": "arguments"}
-    if not call_id and "id" in call:
-        form["id"] = call["id"]
-    call_fields = {**({} if call_id else {"id": None}), **read_extra_fields(call, "id", "function")}
+        part = parse_call(part, text_or_json(arguments))
+        if "arguments" in function:
+            form["arguments"] = arguments
+        else:
+            form["without"] = "arguments"
+    call_fields = read_extra_fields(call, "id", "function")
+    if not call_id:
+        call_fields = {"id": None, **call_fields}
+        if "id" in call:
+            form["id"] = call["id"]
     own_fields = functions.collect_own_fields(
         call_fields, read_extra_fields(function, "name", "arguments")
     )
@@ -93,37 +97,39 @@ def load_call(call: JsonMap, fresh_id: Callable[[], str]) -> ToolCallPart:
 
 
 def dump_call(call: ToolCallPart, call_id: str) -> Json:
-    """The inverse, under that id. Cut and invalid arguments are sent as none, unless a loaded
-    conversation held them."""
+    """Writes one of a message's `tool_calls`, under that id. Cut and invalid arguments are left out,
+    unless a loaded conversation held them."""
     form = OWN.form(call.native)
     function: Json = {"name": call.name, "arguments": call.arguments}
-    exact = {"name": call.name, **({"arguments": form["arguments"]} if "arguments" in form else {})}
-    # As it was loaded, but only while its arguments are still those.
-    if {"arguments", "without"} & form.keys() and load_call(
-        {"function": exact}, str
-    ).arguments == call.arguments:
-        function = exact
-    named = {"id": call_id}
+    if "arguments" in form or "without" in form:
+        loaded: Json = {"name": call.name}
+        if "arguments" in form:
+            loaded["arguments"] = form["arguments"]
+        # The loaded form counts only while it says the same.
+        if load_call({"function": loaded}, str).arguments == call.arguments:
+            function = loaded
+    block: Json = {"id": call_id}
     if "id" in form:
-        named = {"id": form["id"]}
+        block = {"id": form["id"]}
     elif _is_unnamed(call.native):
-        named = {}
+        block = {}
     return merge_wire_fields(
-        {**named, "function": function}, read_extra_fields(OWN.fields(call.native), "id")
+        {**block, "function": function}, read_extra_fields(OWN.fields(call.native), "id")
     )
 
 
 def set_call_index(call: Json, index: int) -> None:
-    """Gives a call of an answer its place in it (`function.index`), as servers do that give ids.
-    One that says another keeps it."""
+    """Writes a call's index into it (`function.index`), as servers do that give ids. A call that
+    has another index keeps it."""
     if "id" in call:
         call["function"] = {"index": index, **call["function"]}
 
 
 def drop_call_index(call: JsonMap, index: int) -> JsonMap:
-    """The inverse: a call without its place, where it is just that."""
+    """Returns a call without its index, if the index is its place among the calls."""
     function = if_object(call.get("function"))
-    if not call.get("id") or type(function.get("index")) is not int or function["index"] != index:
+    noted_index = function.get("index")
+    if not call.get("id") or type(noted_index) is not int or noted_index != index:
         return call
     return {**call, "function": read_extra_fields(function, "index")}
 
@@ -142,8 +148,8 @@ class UnansweredCalls:
             self._by_name.setdefault(call.name, deque()).append(index)
 
     def take(self, call_id: str, name: str) -> ToolCallPart | None:
-        """The first that still waits of those with the id, where one is given, else the name, else
-        of all."""
+        """Returns the first call that still waits: of those with the id if one is given, else of
+        those with the name, else of all."""
         indexes = self._all
         if call_id:
             indexes = self._by_id.get(call_id)
@@ -159,34 +165,29 @@ class UnansweredCalls:
 def load_result(
     entry: JsonMap, waiting: UnansweredCalls, fresh_id: Callable[[], str]
 ) -> ToolResultPart:
-    """A tool message → the result. Without an id it answers the first of the calls `waiting` that
-    has its tool's name.
+    """Reads a tool message. Without an id it answers the first of the `waiting` calls that has its
+    tool's name.
 
     Raises:
-        HistoryError: its content is no text.
+        HistoryError: its content is not a text.
     """
     name, call_id = if_text(entry.get("tool_name")), if_text(entry.get("tool_call_id"))
     call = waiting.take(call_id, name)
     form: Json = {} if name else {"tool_name": entry.get("tool_name", "absent")}
     text, images = load_text(entry, form), load_images(entry)
-    read = (
-        "role",
-        "content",
-        "tool_name",
-        *(["tool_call_id"] if call_id else []),
-        *(["images"] if images else []),
-    )
+    read = ["role", "content", "tool_name"]
     result: Any = text
     if images:
         result = (*images, TextPart(text)) if text else (*images,)
-    return ToolResultPart(
-        call_id or (call.id if call else fresh_id()),
-        name or (call.name if call else ""),
-        result,
-        native=OWN.note(
-            {**({} if call_id else {"id": None}), **read_extra_fields(entry, *read)}, form=form
-        ),
-    )
+        read.append("images")
+    if call_id:
+        fields = read_extra_fields(entry, "tool_call_id", *read)
+    else:
+        fields = {"id": None, **read_extra_fields(entry, *read)}
+        call_id = call.id if call else fresh_id()
+    if not name and call:
+        name = call.name
+    return ToolResultPart(call_id, name, result, native=OWN.note(fields, form=form))
 
 
 def dump_result(
@@ -196,8 +197,8 @@ def dump_result(
     position: int,
     index: int,
 ) -> Json:
-    """A result → its tool message. `call`: the one that it answers; where that had no id, none is
-    written."""
+    """Writes the tool message of a result. `call`: the call that it answers. If that had no id,
+    none is written."""
     form = OWN.form(part.native)
     body: Json = {"role": "tool", **_dump_content(part, out, position, index)}
     if "tool_name" not in form and part.name:
@@ -229,7 +230,8 @@ def _dump_tool(tool: ToolSpec | ServerTool, out: Outgoing[Quirks]) -> Json | Non
 
 
 def _dump_content(part: ToolResultPart, out: Outgoing[Quirks], position: int, index: int) -> Json:
-    """Text as it is, images in a field of their own, anything else as JSON."""
+    """Writes the content of a result: text as it is, images in their own field, anything else as
+    JSON."""
     empty = OWN.form(part.native).get("content", "")
     if part.result is None and empty != "":
         return {} if empty == "absent" else {"content": None}
@@ -242,5 +244,5 @@ def _dump_content(part: ToolResultPart, out: Outgoing[Quirks], position: int, in
 
 
 def _is_unnamed(native: Native) -> bool:
-    """Whether a call or result came without an id."""
+    """True if a call or result came without an id."""
     return OWN.fields(native).get("id", "") is None

@@ -1,9 +1,10 @@
-"""A response of Chat Completions → events: the ordinary chunk, and what a candidate has beyond the
+"""Reads a response of Chat Completions: the ordinary chunk, and what a candidate has beyond the
 family's.
 
 An ordinary chunk is more text, more thinking, or more of a call's arguments, and nothing else. Nine
-of ten are of this kind, so it is read by types of its own, which decode only what is used. A chunk
-in which anything else stands does not fit them, and is read as the whole JSON object that it is.
+of ten chunks are ordinary, so they have struct types of their own, which decode only what is used.
+Any other chunk does not fit these types. It is decoded as a whole JSON object and takes the
+family's way.
 """
 
 from __future__ import annotations
@@ -33,24 +34,24 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import DataPart, ToolCallPart
 from dragoman.wires.chat.content import load_block
 from dragoman.wires.chat.decode import Decoder as ChatDecoder
-from dragoman.wires.chat.decode_parts import ChatCandidate as ChatCandidate
+from dragoman.wires.chat.decode_parts import ChatCandidate
 from dragoman.wires.chat.record import DialectRecord
 from dragoman.wires.openai_chat.messages import FIELDS, note_field
 from dragoman.wires.openai_chat.quirks import OWN
 from dragoman.wires.openai_chat.tools import load_executed_tool
 
-__all__ = ["ChatCandidate", "Decoder"]
+__all__ = ["Decoder"]
 
 
 class _Arguments(msgspec.Struct, gc=False):
-    """More of a call's arguments."""
+    """More arguments of a call."""
 
     arguments: str
     name: None = None
 
 
 class _Piece(msgspec.Struct, gc=False):
-    """More of a call that has begun."""
+    """A piece of a call that has begun."""
 
     index: int
     function: _Arguments
@@ -60,7 +61,7 @@ class _Piece(msgspec.Struct, gc=False):
 
 
 class _Delta(msgspec.Struct, gc=False):
-    """What an ordinary chunk adds. `None`-typed fields are those that must say nothing."""
+    """What an ordinary chunk adds. A field of type None must be absent or null."""
 
     content: str | None = None
     reasoning_content: str | None = None
@@ -85,7 +86,7 @@ class _Choice(msgspec.Struct, gc=False):
     logprobs: None = None
     error: None = None
     content_filter_results: dict[str, dict[str, bool | str]] | None = None
-    """Azure: in every chunk."""
+    """Azure sends it in every chunk."""
 
 
 class _Ordinary(msgspec.Struct, gc=False):
@@ -127,7 +128,7 @@ class Candidate(ChatCandidate):
         self._audio: OpenPart | None = None
 
     def note_filter(self, results: JsonMap) -> None:
-        """What the vendor's filter says of the answer; the last word counts."""
+        """Notes what the vendor's filter says of the answer. The last word counts."""
         self.response["content_filter_results"] = results
 
     def add_vendor_fields(self, message: Json) -> None:
@@ -138,37 +139,36 @@ class Candidate(ChatCandidate):
             self.refused = True
             self.add_text("refusal", refusal, OpenText(native=OWN.note({}, {"field": "refusal"})))
         if not _SHOWN.isdisjoint(message):
-            self._show(message)
+            self._add_images(message)
+            self._add_audio(message)
         self._execute(as_list(message.get("executed_tools"), "executed tools"))
         if drop_empty(function_call := as_object(message.get("function_call"), "function call")):
             self.end()
+            # The older form of a call has no index. This one keeps its pieces together.
             entry = {"index": "function_call", "function": function_call}
             self.calls.add(entry, form={"field": "function_call"})
         if extra := message.get("extra_content"):
             self.fields["extra_content"] = extra
         if annotations := as_list(message.get("annotations"), "annotations"):
-            merge_pieces(
-                self.fields,
-                {
-                    "annotations": [
-                        read_extra_fields(as_object(annotation, "annotation"), "index")
-                        for annotation in annotations
-                    ]
-                },
-            )
+            entries = [
+                read_extra_fields(as_object(entry, "annotation"), "index") for entry in annotations
+            ]
+            merge_pieces(self.fields, {"annotations": entries})
 
-    def _show(self, message: Json) -> None:
-        """Images and spoken audio."""
-        for image in as_list(message.get("images"), "images"):
+    def _add_images(self, message: Json) -> None:
+        """Adds images, each of which comes whole."""
+        for entry in as_list(message.get("images"), "images"):
             self.end()
-            self.emitter.add_whole_part(
-                note_field(
-                    "images",
-                    load_block(self.chat, read_extra_fields(as_object(image, "image"), "index")),
-                )
-            )
+            block = read_extra_fields(as_object(entry, "image"), "index")
+            self.emitter.add_whole_part(note_field("images", load_block(self.chat, block)))
+
+    def _add_audio(self, message: Json) -> None:
+        """Adds spoken audio, whose data and transcript come in pieces."""
         audio = drop_empty(as_object(message.get("audio"), "audio"))
-        if not audio or (self._audio is None and not ({"id", "data", "transcript"} & audio.keys())):
+        if not audio:
+            return
+        # A chunk with the expiry alone ends audio that has begun. It begins none.
+        if self._audio is None and audio.keys().isdisjoint({"id", "data", "transcript"}):
             return
         try:
             data = b64decode(as_text(audio.pop("data", None)), validate=True)
@@ -179,6 +179,7 @@ class Candidate(ChatCandidate):
             part = DataPart(b"", "audio/pcm", native=OWN.note({}, {"field": "audio"}))
             self._audio = self.emitter.ensure_part("audio", part)
         if data and not self._audio.deltas and isinstance(self._audio.part, DataPart):
+            # The first bytes show the container, which the response does not name.
             self._audio.part = replace(self._audio.part, mime_type=audio_type(data) or "audio/pcm")
         self.emitter.add(self._audio, data)
         audio_fields = OWN.open_fields(self._audio.native)
@@ -186,7 +187,8 @@ class Candidate(ChatCandidate):
         audio_fields.update(drop_empty(audio))
 
     def _execute(self, entries: list[Any]) -> None:
-        """Tools that the vendor ran itself: first the call, then, with it or later, its result."""
+        """Adds tools that the vendor ran: first the call, then its result, in the same chunk or a later
+        one."""
         for value in entries:
             entry = as_object(value, "executed tool")
             call, result = load_executed_tool(entry, iter(self._fresh_id, None))
@@ -196,9 +198,8 @@ class Candidate(ChatCandidate):
                 self._executed[index] = call
                 self.emitter.add_whole_part(call)
             if result is not None:
-                self.emitter.add_whole_part(
-                    replace(result, id=self._executed[index].id, name=self._executed[index].name)
-                )
+                begun_call = self._executed[index]
+                self.emitter.add_whole_part(replace(result, id=begun_call.id, name=begun_call.name))
 
 
 class Decoder(ChatDecoder):
@@ -208,7 +209,7 @@ class Decoder(ChatDecoder):
     READ: ClassVar[frozenset[str]] = ChatDecoder.READ | {"obfuscation", "prompt", "x_groq"}
 
     def read_fast(self, payload: bytes) -> bool:
-        """More of a text, of thinking, or of a call's arguments, and nothing else."""
+        """Reads an ordinary chunk. False if it is another one."""
         try:
             choice = _ordinary(payload).choices[0]
         except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -224,7 +225,7 @@ class Decoder(ChatDecoder):
             # Beside a text, or while one is open, a piece of a call takes the longer way, which
             # ends the text.
             alone = not text and not thought and candidate.open_part is None
-            return alone and candidate.calls.more(piece.index, piece.function.arguments)
+            return alone and candidate.calls.add_arguments(piece.index, piece.function.arguments)
         if text and not thought:
             if candidate.open_key != "text":
                 candidate.add_text("text", text)
@@ -239,7 +240,7 @@ class Decoder(ChatDecoder):
         return False
 
     def note(self, chunk: Json) -> None:
-        """See the family's; Groq has its usage elsewhere."""
+        """See the family's. Groq has its usage in another field."""
         if "x_groq" not in chunk:
             super().note(chunk)
             return

@@ -1,5 +1,9 @@
-"""Chat Completions as a format of the Chat family: the family's tables with what its many vendors
-have beside, and the operations that it has in a way of its own."""
+"""Chat Completions as a format of the Chat family.
+
+The tables start from the family's and add what the many vendors of this API have beside it: further
+ways to write a setting, further paths of token counts, further finish reasons. `OpenAIChat`
+overrides the operations that differ. Which ways a single vendor takes is in its `Quirks`.
+"""
 
 from __future__ import annotations
 
@@ -30,11 +34,12 @@ __all__ = ["WIRE", "OpenAIChat"]
 # settings
 
 
-def _nothing(_: Any, __: object = None) -> None:
+def _return_none(_: Any, __: object = None) -> None:
     return None
 
 
-_NOT_AT_ALL = SettingWriter("", _nothing, _nothing)
+_UNSUPPORTED = SettingWriter("", _return_none, _return_none)
+"""Writes nothing: the vendor has no such setting."""
 
 
 def _reasoning(setting: Effort | int) -> Json:
@@ -50,14 +55,15 @@ def _thinking(setting: Effort | int) -> Json:
 
 
 def _cache(field: str, values: JsonMap) -> SettingWriter:
-    """`values`: cache → what the field says of it."""
-    return SettingWriter(
-        field,
-        lambda value: next(
-            (cache for cache, field_value in values.items() if field_value == value), None
-        ),
-        lambda cache, _: values.get(cache),
-    )
+    """Returns a writer for cache settings. `values`: setting → the value of the field."""
+
+    def load(value: Any) -> str | None:
+        for cache, field_value in values.items():
+            if field_value == value:
+                return cache
+        return None
+
+    return SettingWriter(field, load, lambda cache, _: values.get(cache))
 
 
 WAYS = {
@@ -68,10 +74,10 @@ WAYS = {
         reasoning("reasoning", _reasoning),
         reasoning("thinking", _thinking),
         reasoning("enable_thinking", lambda setting: setting != "off"),
-        _NOT_AT_ALL,
+        _UNSUPPORTED,
     ),
     "cache": (
-        _NOT_AT_ALL,
+        _UNSUPPORTED,
         _cache("prompt_cache_retention", {"long": "24h"}),
         _cache(
             "cache_control",
@@ -83,7 +89,7 @@ WAYS = {
         SettingWriter("function_call", tools.load_function_choice, tools.dump_function_choice),
     ),
 }
-"""Setting → the ways to write it; which of them a vendor takes is in its quirks."""
+"""Setting → the ways to write it. A vendor's quirks say which of them it takes."""
 
 # tokens, and the reason to stop
 
@@ -112,52 +118,53 @@ WORDS = {
     FinishReason.refusal: ("content_filter", "stop", "length", "tool_calls"),
     FinishReason.unspecified: _ANY,
 }
+"""Neutral finish reason → the words for it. The API has none for a refusal, so any word may
+accompany one."""
 
 
 def load_usage(chat: DialectRecord, fields: JsonMap) -> tuple[Usage | None, Json]:
-    """What a vendor says of tokens → the neutral counts, and the rest.
+    """Reads token counts. Returns the neutral counts, and what else the vendor says.
 
-    Some count thinking, or the cache, beside the tokens of answer and prompt instead of within
-    them; where the total shows it, they are counted in.
+    Some vendors count thinking, or the cache, beside the tokens of answer and prompt instead of
+    within them. If the total shows that, they are counted in.
     """
-    counts, unread_fields = chat_usage.load_usage(chat, fields)
+    counts, fields_left = chat_usage.load_usage(chat, fields)
     if counts is None or counts.input_tokens is None or counts.output_tokens is None:
-        return counts, unread_fields
+        return counts, fields_left
     prompt, answer, total = counts.input_tokens, counts.output_tokens, counts.total_tokens
-    cached, thought = (
-        (counts.cache_read_tokens or 0) + (counts.cache_write_tokens or 0),
-        counts.reasoning_tokens,
-    )
+    cached = (counts.cache_read_tokens or 0) + (counts.cache_write_tokens or 0)
+    thought = counts.reasoning_tokens
     if total is None:
         total = prompt + answer
     elif thought and total == prompt + answer + thought:
         answer += thought
     elif cached and total == prompt + cached + answer:
         prompt += cached
-    return replace(
-        counts, input_tokens=prompt, output_tokens=answer, total_tokens=total
-    ), unread_fields
+    counts = replace(counts, input_tokens=prompt, output_tokens=answer, total_tokens=total)
+    return counts, fields_left
 
 
 # errors
 
-# Groq's flex tier has no room
 RULES = ErrorRules(statuses={498: OverloadedError})
+"""Statuses with a meaning of their own: Groq answers 498 when its flex tier is at capacity."""
 
 
 def error_of(chat: DialectRecord, chunk: JsonMap) -> DragomanError | None:
-    """An error in the place of an answer, or of a choice; some vendors have a shape of their own,
-    with a status of success."""
+    """Returns the error that a chunk, or one of its choices, holds instead of an answer, or None."""
     if chunk.get("error"):
         return make_error(chat, chunk)
     for choice in as_list(chunk.get("choices"), "choices"):
         if isinstance(choice, dict) and (error := cast("Json", choice).get("error")):
             return make_error(chat, {**chunk, "error": error})
-    return make_error(chat, chunk) if "base_resp" in chunk and read_vendor_status(chunk) else None
+    # MiniMax reports errors in `base_resp`, with a status of success.
+    if "base_resp" in chunk and read_vendor_status(chunk):
+        return make_error(chat, chunk)
+    return None
 
 
 def error_info(payload: Any) -> ErrorInfo:
-    """An error's JSON → what it says."""
+    """Reads the JSON of an error. Some vendors put the request's id beside it."""
     info = error_rules.read_error_info(payload)
     outer = next(iter(if_objects(payload)), if_object(payload))
     return replace(info, request_id=info.request_id or if_text(outer.get("id")) or None)

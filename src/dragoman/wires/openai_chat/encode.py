@@ -1,7 +1,7 @@
-"""Events → a response of Chat Completions: what it has beyond the family's.
+"""Writes a response of Chat Completions: what it has beyond the family's.
 
-What the provider ran itself stands in `executed_tools`, images in `images`: fields that vendors use
-and official clients pass over.
+Tools that the provider ran stand in `executed_tools` and images in `images`: fields that vendors
+use and official clients ignore.
 """
 
 from __future__ import annotations
@@ -14,18 +14,17 @@ from dragoman.json_bytes import JsonMap
 from dragoman.message import Content, DataPart, LinkPart, TextPart, ToolCallPart, ToolResultPart
 from dragoman.wires.chat.content import dump_block
 from dragoman.wires.chat.encode import Encoder as ChatEncoder
-from dragoman.wires.chat.encode_parts import ChatParts as ChatParts
-from dragoman.wires.chat.encode_parts import Delta, SentPart
+from dragoman.wires.chat.encode_parts import ChatParts, Delta, SentPart
 from dragoman.wires.chat.record import DialectRecord
 from dragoman.wires.openai_chat.messages import FIELDS
 from dragoman.wires.openai_chat.quirks import OWN
 from dragoman.wires.openai_chat.tools import dump_executed_tool
 
-__all__ = ["Encoder", "ChatParts"]
+__all__ = ["Encoder"]
 
 
 class Parts(ChatParts):
-    """Sends the parts of one answer."""
+    """Writes the parts of one answer."""
 
     FIELDS: ClassVar[frozenset[str]] = ChatParts.FIELDS | frozenset(FIELDS)
 
@@ -37,9 +36,10 @@ class Parts(ChatParts):
         return "refusal" if OWN.form(part.native).get("field") == "refusal" else "content"
 
     def begin_call(self, opened: SentPart, part: ToolCallPart) -> list[Delta]:
-        """See the family's; a custom call is sent whole."""
+        """See the family's. A custom call is sent whole."""
         if _is_function_call(part):
             return [{"function_call": {"name": part.name, "arguments": ""}}]
+        # Called for a custom call too, since it takes the next index.
         deltas = super().begin_call(opened, part)
         return [] if _is_custom(part) else deltas
 
@@ -52,49 +52,45 @@ class Parts(ChatParts):
         if _is_custom(part):
             body = {"name": part.name, "input": part.arguments.get("input", "")}
             call_fields = read_extra_fields(OWN.fields(part.native), "id")
-            return [
-                self.call(opened, {"id": part.id, "type": "custom", "custom": body, **call_fields})
-            ]
+            call = {"id": part.id, "type": "custom", "custom": body, **call_fields}
+            return [self.dump_call_piece(opened, call)]
         if not _is_function_call(part):
             return super().end_call(opened, part)
-        renamed = isinstance(opened.part, ToolCallPart) and opened.part.name != part.name
-        return [{"function_call": {"name": part.name}}] if renamed else []
+        has_new_name = isinstance(opened.part, ToolCallPart) and opened.part.name != part.name
+        return [{"function_call": {"name": part.name}}] if has_new_name else []
 
-    def whole(self, part: Content) -> list[Delta]:
-        """A tool that the provider ran (its call, later its result), an image, spoken audio."""
+    def dump_whole_part(self, part: Content) -> list[Delta]:
+        """Returns the deltas for a tool that the provider ran (its call, later its result), an image or
+        spoken audio."""
         if isinstance(part, ToolCallPart):
-            number = self.number("executed_tools")
-            self._executed[part.id] = (number, part)
-            return [{"executed_tools": [dump_executed_tool(part, None, number)]}]
-        if (
-            isinstance(part, ToolResultPart)
-            and part.run_by == "provider"
-            and part.id in self._executed
-        ):
-            number, call = self._executed[part.id]
-            return [
-                {
-                    "executed_tools": [
-                        read_extra_fields(dump_executed_tool(call, part, number), "arguments")
-                    ]
-                }
-            ]
+            index = self.next_index("executed_tools")
+            self._executed[part.id] = (index, part)
+            return [{"executed_tools": [dump_executed_tool(part, None, index)]}]
+        if isinstance(part, ToolResultPart):
+            return self._dump_executed_result(part)
         if isinstance(part, DataPart) and part.mime_type.startswith("audio/"):
-            audio = {
-                "id": "",
-                "data": b64encode(part.data).decode(),
-                "expires_at": 0,
-                "transcript": "",
-            }
+            data = b64encode(part.data).decode()
+            audio = {"id": "", "data": data, "expires_at": 0, "transcript": ""}
             return [{"audio": {**audio, **OWN.fields(part.native)}}]
-        block = (
-            dump_block(self.chat, part) if isinstance(part, (DataPart, LinkPart)) else None
-        ) or {}
-        return (
-            [{"images": [{"index": self.number("images"), **block}]}]
-            if block.get("type") == "image_url"
-            else []
-        )
+        if not isinstance(part, (DataPart, LinkPart)):
+            return []
+        block = dump_block(self.chat, part)
+        if block is None or block.get("type") != "image_url":
+            return []
+        return [{"images": [{"index": self.next_index("images"), **block}]}]
+
+    def _dump_executed_result(self, part: ToolResultPart) -> list[Delta]:
+        """Returns the delta for the result of a tool that the provider ran, if its call was sent."""
+        if part.run_by != "provider" or part.id not in self._executed:
+            return []
+        index, call = self._executed[part.id]
+        return [
+            {
+                "executed_tools": [
+                    read_extra_fields(dump_executed_tool(call, part, index), "arguments")
+                ]
+            }
+        ]
 
 
 class Encoder(ChatEncoder):
@@ -114,5 +110,5 @@ def _is_custom(part: ToolCallPart) -> bool:
 
 
 def _is_function_call(part: ToolCallPart) -> bool:
-    """Whether it came as the older `function_call`, of which a message has one."""
+    """True if a call came as the older `function_call`, of which a message has one."""
     return OWN.form(part.native).get("field") == "function_call"

@@ -1,5 +1,9 @@
-"""Messages of Chat Completions, where they are more than the family's: further fields of the
-model's message."""
+"""Reads and writes messages of Chat Completions where they hold more than the family's.
+
+Models' messages have further fields (`FIELDS`): refusals, images, audio, tools that the vendor ran,
+and the older `function_call`. A piece remembers the field that it came in as the wire form `field`.
+`fit` turns a vendor's quirks into the fields of an `OutgoingChat`.
+"""
 
 from __future__ import annotations
 
@@ -66,21 +70,24 @@ LAYOUT = Layout(
     ),
     of_tools=frozenset(["function"]),
 )
-"""Where its messages stand."""
+"""Where the messages stand in the body of a request."""
 
 ROLES = {"system": Role.SYSTEM, "developer": Role.SYSTEM, "user": Role.USER}
 _OLDER_ROLES = {"system": Role.SYSTEM, "user": Role.USER}
-_SHORTEST = 40
-"""How long an id may be for every vendor that is known."""
+_SAFE_ID_LENGTH = 40
+"""Length of an id, in characters, that every known vendor takes."""
 
 
 def note_field(field: str, part: Content) -> Content:
-    """A part that stands in a field of its own, beside the message's content."""
+    """Returns a part with the note that it stands in a field of its own, beside the message's
+    content."""
     return replace(part, native=OWN.with_form(part.native, field=field))
 
 
 def _refusal(_: DialectRecord, value: Any, __: Iterator[str]) -> list[Content]:
-    return [note_field("refusal", TextPart(value))] if isinstance(value, str) and value else []
+    if not isinstance(value, str) or not value:
+        return []
+    return [note_field("refusal", TextPart(value))]
 
 
 def _images(chat: DialectRecord, value: Any, _: Iterator[str]) -> list[Content]:
@@ -89,9 +96,10 @@ def _images(chat: DialectRecord, value: Any, _: Iterator[str]) -> list[Content]:
 
 def _audio(_: DialectRecord, value: Any, __: Iterator[str]) -> list[Content]:
     audio_id = if_text(if_object(value).get("id"))
-    return (
-        [note_field("audio", FilePart(audio_id))] if value == {"id": audio_id} and audio_id else []
-    )
+    # A request refers to audio of an earlier answer by its id alone.
+    if not audio_id or value != {"id": audio_id}:
+        return []
+    return [note_field("audio", FilePart(audio_id))]
 
 
 FIELDS = {
@@ -114,67 +122,61 @@ EVIDENCE = {
         ("developer", "image_url", "file", "audio", "annotations", "reasoning_content"), 2
     ),
 }
-"""What tells this format: roles, types of blocks, fields of the model's message."""
+"""Roles, types of blocks and fields of the model's message that tell this format from others."""
 
 
 def call_votes(call_id: str) -> int:
-    """How surely an id of a call is of this format."""
+    """Returns how surely an id of a call belongs to this format."""
     return 3 if call_id.startswith("call_") else 2
 
 
 def dump_piece(out: OutgoingChat, position: int, index: int, piece: Content) -> tuple[str, Any]:
-    """A piece of the model's message → the field of the message that holds it, and what it adds to
-    that."""
+    """Returns the field of the message that holds a piece of the model's, and the value that it
+    adds there."""
     content = out.messages[position].content
-    field = OWN.form(piece.native).get("field") if out.returns_to_origin(position) else None
-    # stands with its call
     if isinstance(piece, ToolResultPart):
-        if not any(
-            isinstance(other_piece, ToolCallPart) and other_piece.id == piece.id
-            for other_piece in content
-        ):
-            out.lose(
-                position, index, Lost.tool_result, "it stands with its call, which is not there"
-            )
-        return "executed_tools", None
+        return "executed_tools", _dump_executed_result(out, position, index, piece)
     if isinstance(piece, ToolCallPart) and piece.run_by == "provider":
-        results = {
-            other_piece.id: other_piece
-            for other_piece in content
-            if isinstance(other_piece, ToolResultPart)
-        }
-        before = [
-            other_piece
-            for other_piece in content[:index]
-            if isinstance(other_piece, ToolCallPart) and other_piece.run_by == "provider"
-        ]
-        return "executed_tools", dump_executed_tool(piece, results.get(piece.id), len(before))
+        return "executed_tools", _dump_executed_call(content, index, piece)
+    field = OWN.form(piece.native).get("field") if out.returns_to_origin(position) else None
     if field == "refusal" and isinstance(piece, TextPart):
         return "refusal", piece.text
     if field == "audio":
-        return "audio", {
-            "id": piece.id if isinstance(piece, FilePart) else OWN.fields(piece.native).get("id")
-        }
-    into, value = messages.dump_piece(out, position, index, piece)
+        if isinstance(piece, FilePart):
+            return "audio", {"id": piece.id}
+        return "audio", {"id": OWN.fields(piece.native).get("id")}
+    family_field, value = messages.dump_piece(out, position, index, piece)
     if field == "function_call" and isinstance(piece, ToolCallPart) and "function" in value:
         return "function_call", value["function"]
-    if (
-        into == "content"
-        and value is not None
-        and out.target is None
-        and _is_after_provider_tool(content, index)
-    ):
-        out.lose(
-            position,
-            index,
-            Lost.order,
-            "this format has all text before the tools that the vendor ran",
-        )
-    return "images" if field == "images" else into, value
+    is_text = family_field == "content" and value is not None
+    if is_text and out.target is None and _is_after_provider_tool(content, index):
+        why = "this format has all text before the tools that the vendor ran"
+        out.lose(position, index, Lost.order, why)
+    return "images" if field == "images" else family_field, value
+
+
+def _dump_executed_call(content: Sequence[Content], index: int, call: ToolCallPart) -> Json:
+    """Writes a tool that the vendor ran, together with its result."""
+    results = {piece.id: piece for piece in content if isinstance(piece, ToolResultPart)}
+    earlier_calls = [
+        piece
+        for piece in content[:index]
+        if isinstance(piece, ToolCallPart) and piece.run_by == "provider"
+    ]
+    return dump_executed_tool(call, results.get(call.id), len(earlier_calls))
+
+
+def _dump_executed_result(
+    out: OutgoingChat, position: int, index: int, result: ToolResultPart
+) -> None:
+    """Writes nothing, since a result stands with its call. Notes a result without one as lost."""
+    content = out.messages[position].content
+    if not any(isinstance(piece, ToolCallPart) and piece.id == result.id for piece in content):
+        out.lose(position, index, Lost.tool_result, "it stands with its call, which is not there")
 
 
 def _is_after_provider_tool(content: Sequence[Content], index: int) -> bool:
-    """Whether a tool that the vendor ran stands between a piece and the text before it."""
+    """True if a tool that the vendor ran stands between a piece and the text before it."""
     for earlier in range(index - 1, -1, -1):
         if isinstance(content[earlier], (TextPart, DataPart, LinkPart, FilePart)):
             return False
@@ -184,32 +186,34 @@ def _is_after_provider_tool(content: Sequence[Content], index: int) -> bool:
 
 
 def explain_unsendable(out: OutgoingChat, position: int, piece: Content) -> str | None:
-    """Why a piece of a model's message cannot be sent; `None`: it can."""
+    """Returns why a piece of a model's message cannot be sent, or None if it can."""
     reason = out.unreadable[position]
-    homeless = isinstance(piece, ThinkingPart) and NAME not in (piece.native or ())
-    if homeless and out.quirks.thinking is None and out.target is not None:
-        return reason or "the vendor takes no thinking back"
+    if isinstance(piece, ThinkingPart):
+        has_field = NAME in (piece.native or ()) or out.quirks.thinking is not None
+        if not has_field and out.target is not None:
+            return reason or "the vendor takes no thinking back"
     if isinstance(piece, (ToolCallPart, ToolResultPart)) and piece.run_by == "provider":
-        taken = out.target is None or out.quirks.executed_tools
-        return reason or (None if taken else "the vendor takes no record of tools that it ran")
+        if reason is None and out.target is not None and not out.quirks.executed_tools:
+            return "the vendor takes no record of tools that it ran"
+        return reason
     return messages.explain_unsendable(out, position, piece)
 
 
 def dump_noted_block(out: OutgoingChat, position: int, index: int, piece: Content) -> Json | None:
-    """A piece → the block under which it is sent; what that does not hold is noted.
+    """Returns the content block that is sent for a piece, or None. Notes what the block leaves out.
 
-    A target would take a link to something else for a broken image, and refuse the conversation.
+    A link to something other than an image becomes a text. A target would take it for a broken
+    image and refuse the conversation.
     """
     block = dump_block(out.chat, piece, out.blocks)
     if block is None:
         return None
     if out.target and isinstance(piece, LinkPart) and block["type"] == "image_url":
-        is_image = (piece.mime_type or guess_media_type(piece.url) or "image/*").startswith(
-            "image/"
-        )
-        block = block if is_image else {"type": "text", "text": describe_as_text(piece)}
-    if (what := find_loss(piece, block)) is not None:
-        out.lose(position, index, *what)
+        mime_type = piece.mime_type or guess_media_type(piece.url) or "image/*"
+        if not mime_type.startswith("image/"):
+            block = {"type": "text", "text": describe_as_text(piece)}
+    if (loss := find_loss(piece, block)) is not None:
+        out.lose(position, index, *loss)
     return block
 
 
@@ -220,26 +224,9 @@ def fit(
     quirks: Quirks,
     tools: Sequence[ToolSpec],
 ) -> Json:
-    """The fields of an `Outgoing` by which a conversation fits the vendor. `tools`: those of the
-    request."""
-    ids: dict[tuple[int, int], str] = {}
-    names: dict[str, str] = {}
-    limit = quirks.max_id_length
-    if (target is not None or limit is not None) and (
-        named := find_named_pieces(conversation, tools)
-    ):
-        given_by_vendor = set[int]()
-        if limit is None and target is not None:
-            # What the vendor gave itself goes back as it is, whatever it looks like.
-            given_by_vendor = {
-                id(piece)
-                for message in conversation
-                if message.origin is not None and message.origin.provider == target.provider
-                for piece in message.content
-            }
-        rule = NameRule(most=limit or _SHORTEST)
-        ids = map_call_ids(conversation, rule, as_is=lambda piece: id(piece) in given_by_vendor)
-        names = fit_names([piece.name for piece in named])
+    """Returns the fields of an `OutgoingChat` by which a conversation fits the vendor. `tools`: the
+    request's."""
+    ids, names = _fit_names(conversation, target, quirks, tools)
     return {
         "ids": ids,
         "names": names,
@@ -255,3 +242,31 @@ def fit(
             "cache": quirks.cache or "",
         },
     }
+
+
+def _fit_names(
+    conversation: Sequence[Message],
+    target: Origin | None,
+    quirks: Quirks,
+    tools: Sequence[ToolSpec],
+) -> tuple[dict[tuple[int, int], str], dict[str, str]]:
+    """Returns the ids and names that the vendor takes for those of a conversation. Without a target
+    and a limit all stay as they are."""
+    limit = quirks.max_id_length
+    if target is None and limit is None:
+        return {}, {}
+    named_pieces = find_named_pieces(conversation, tools)
+    if not named_pieces:
+        return {}, {}
+    vendor_pieces = set[int]()
+    if limit is None and target is not None:
+        # An id that the vendor gave goes back as it is, whatever it looks like.
+        vendor_pieces = {
+            id(piece)
+            for message in conversation
+            if message.origin is not None and message.origin.provider == target.provider
+            for piece in message.content
+        }
+    rule = NameRule(most=limit or _SAFE_ID_LENGTH)
+    ids = map_call_ids(conversation, rule, as_is=lambda piece: id(piece) in vendor_pieces)
+    return ids, fit_names([piece.name for piece in named_pieces])

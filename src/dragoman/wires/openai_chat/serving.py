@@ -1,4 +1,5 @@
-"""Where clients of OpenAI's Chat Completions keep a server's token."""
+"""Describes Chat Completions for a server: request bodies, further fields, and where clients keep a
+token of the server."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ import msgspec
 from dragoman.codec.body_schema import CHAT_BODY, EMBEDDINGS_BODY, declare_types
 from dragoman.codec.json_values import if_object, if_text, read_extra_fields
 from dragoman.codec.serving import RequestFields, SealForm, forward_to
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Content, ThinkingPart, ToolCallPart
 from dragoman.wires.chat.serving import OPENAI_MINOR
 from dragoman.wires.openai_chat.quirks import NAME, OWN, Quirks
@@ -31,11 +33,11 @@ _MINOR = [
     "store",
 ]
 forward = forward_to("/chat/completions")
-"""How a client's body goes to a provider of the same API."""
+"""Passes a client's body to a provider of the same API."""
 
 
 def _restores(quirks: Quirks | None) -> bool:
-    """Whether a vendor takes thinking and signatures back, which the API's libraries do not
+    """True if a vendor takes thinking and signatures back, which the API's client libraries do not
     carry."""
     return (quirks or Quirks()).thinking is not None
 
@@ -71,49 +73,53 @@ request_fields = RequestFields(
         text=("reasoning_effort", "user"),
     ),
 )
-"""What is known of further fields of a request."""
+"""Facts about request fields that have no neutral counterpart."""
 
 bodies = {"/v1/chat/completions": CHAT_BODY, "/v1/embeddings": EMBEDDINGS_BODY}
-"""Path → JSON Schema of what clients send there."""
+"""Path → JSON Schema of the body that clients send there."""
 
 
 def dump_seal(token: str) -> ThinkingPart:
-    """The piece in which a client keeps a server's token: encrypted reasoning, in the field that
-    OpenRouter gave a message."""
+    """Returns the piece in which a client keeps a server's token: encrypted reasoning, in the field
+    that OpenRouter added to messages."""
     return ThinkingPart(native=OWN.note({"type": "reasoning.encrypted", "data": token}))
 
 
 def load_seal(piece: Content) -> str | None:
-    """The token that such a piece may hold."""
-    return (
-        if_text(OWN.fields(piece.native).get("data")) or None
-        if isinstance(piece, ThinkingPart)
-        else None
-    )
+    """Returns the token that a piece may hold, or None."""
+    if not isinstance(piece, ThinkingPart):
+        return None
+    return if_text(OWN.fields(piece.native).get("data")) or None
 
 
 def dump_call_seal(token: str, call: ToolCallPart) -> ToolCallPart:
-    """A call with a server's token, where Google's endpoint of this format keeps its signatures."""
+    """Returns a call with a server's token in the field where Google's endpoint of this format
+    keeps its signatures."""
     fields = {**OWN.fields(call.native), "extra_content": {"google": {"thought_signature": token}}}
     return msgspec.structs.replace(call, native={**(call.native or {}), NAME: fields})
 
 
 def load_call_seal(call: ToolCallPart) -> tuple[str, ToolCallPart] | None:
-    """What may be such a token, and the call without it."""
+    """Returns the token that a call may hold, and the call without it. None if it holds none."""
     fields = OWN.fields(call.native)
     extra = if_object(fields.get("extra_content"))
     google = if_object(extra.get("google"))
     token = if_text(google.get("thought_signature"))
     if not token:
         return None
-    google = read_extra_fields(google, "thought_signature")
-    extra = {**read_extra_fields(extra, "google"), **({"google": google} if google else {})}
-    fields = {
-        **read_extra_fields(fields, "extra_content"),
-        **({"extra_content": extra} if extra else {}),
-    }
-    native = {**read_extra_fields(call.native or {}, NAME), **({NAME: fields} if fields else {})}
+    # Objects that held nothing else go too, so that the call is what it was before `dump_call_seal`.
+    extra = _replace_field(extra, "google", read_extra_fields(google, "thought_signature"))
+    fields = _replace_field(fields, "extra_content", extra)
+    native = _replace_field(call.native or {}, NAME, fields)
     return token, msgspec.structs.replace(call, native=native or None)
+
+
+def _replace_field(fields: JsonMap, name: str, value: JsonMap) -> Json:
+    """Returns an object with another value of a field, or without the field if the value is
+    empty."""
+    if not value:
+        return read_extra_fields(fields, name)
+    return {**read_extra_fields(fields, name), name: value}
 
 
 seal = SealForm(dump_seal, load_seal, dump_call_seal, load_call_seal)

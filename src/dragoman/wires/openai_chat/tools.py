@@ -1,5 +1,5 @@
-"""Tools of Chat Completions, where they are more than the family's: the older functions, and what
-the vendor ran."""
+"""Reads and writes tools of Chat Completions where they are more than the family's: the older
+functions, and tools that the vendor ran."""
 
 from __future__ import annotations
 
@@ -37,8 +37,11 @@ __all__ = [
 ]
 
 
+_CHOICES = ("auto", "none", "required")
+
+
 def load_tools(chat: DialectRecord, body: Json, form: Json) -> tuple[ToolSpec | ServerTool, ...]:
-    """Takes the tools out of `body`, or the older `functions`."""
+    """Takes the tools, or the older `functions`, out of `body`."""
     if loaded := tools.load_tools(chat, body, form):
         return loaded
     functions = if_objects(body.get("functions"))
@@ -50,36 +53,34 @@ def load_tools(chat: DialectRecord, body: Json, form: Json) -> tuple[ToolSpec | 
 
 
 def dump_tools(out: OutgoingChat, specs: Sequence[ToolSpec | ServerTool], form: JsonMap) -> Json:
-    """Tools → `tools`, or the older `functions`."""
+    """Returns the field of the body that holds the tools: `tools`, or the older `functions`."""
     if form.get("tools") != "functions":
         return tools.dump_tools(out, specs, form)
-    return {
-        "functions": [
-            dump_function(OWN, tool, out.name(tool.name))
-            for tool in specs
-            if isinstance(tool, ToolSpec)
-        ]
-    }
+    # The older form has no tools that the provider runs.
+    functions = [spec for spec in specs if isinstance(spec, ToolSpec)]
+    return {"functions": [dump_function(OWN, spec, out.name(spec.name)) for spec in functions]}
 
 
 def load_function_choice(value: Any) -> str | None:
-    """The older `function_call` of a request → the choice of a tool, where it is a plain one."""
-    name = if_text(if_object(value).get("name"))
-    choices = ("auto", "none", "required")
+    """Reads the older `function_call` of a request as the choice of a tool, or returns None if it is
+    no plain one."""
     if isinstance(value, str):
-        return value if value in choices else None
-    return name if name and name not in choices and value == {"name": name} else None
+        return value if value in _CHOICES else None
+    name = if_text(if_object(value).get("name"))
+    if not name or name in _CHOICES:
+        return None
+    return name if value == {"name": name} else None
 
 
-def dump_function_choice(choice: str, name: Callable[[str], str]) -> Any:
-    """The inverse of `load_function_choice`."""
-    return choice if choice in ("auto", "none", "required") else {"name": name(choice)}
+def dump_function_choice(choice: str, name: Callable[[str], str]) -> str | Json:
+    """Writes the choice of a tool as the older `function_call`."""
+    return choice if choice in _CHOICES else {"name": name(choice)}
 
 
 def load_function_call(
     chat: DialectRecord, value: Any, fresh_ids: Iterator[str]
 ) -> list[ToolCallPart]:
-    """The older `function_call` of a message → the call."""
+    """Reads the older `function_call` of a message."""
     if not if_object(value).get("name"):
         return []
     call = tools.load_call(chat, {"type": "function", "function": value}, fresh_ids)
@@ -89,20 +90,19 @@ def load_function_call(
 def load_executed_tools(
     _: DialectRecord, value: Any, fresh_ids: Iterator[str]
 ) -> list[ToolCallPart | ToolResultPart]:
-    """Tools that the vendor ran (Groq's `executed_tools`) → their calls and, where they are known,
-    their results."""
-    return [
-        part
-        for entry in if_objects(value)
-        for part in load_executed_tool(entry, fresh_ids)
-        if part is not None
-    ]
+    """Reads tools that the vendor ran (Groq's `executed_tools`): their calls and, if known, their
+    results."""
+    parts: list[ToolCallPart | ToolResultPart] = []
+    for entry in if_objects(value):
+        call, result = load_executed_tool(entry, fresh_ids)
+        parts += [call] if result is None else [call, result]
+    return parts
 
 
 def load_executed_tool(
     entry: JsonMap, fresh_ids: Iterator[str]
 ) -> tuple[ToolCallPart, ToolResultPart | None]:
-    """One of them."""
+    """Reads one tool that the vendor ran."""
     call_id = next(fresh_ids)
     name, output = str(entry.get("type") or ""), entry.get("output")
     call = tools.set_arguments(
@@ -115,7 +115,7 @@ def load_executed_tool(
 
 
 def dump_executed_tool(call: ToolCallPart, result: ToolResultPart | None, index: int) -> Json:
-    """The inverse of `load_executed_tool`."""
+    """Writes a tool that the vendor ran, with its result if there is one."""
     arguments = arguments_json(call) if call.state == "complete" else call.raw or ""
     entry = merge_wire_fields(
         {"index": index, "type": call.name, "arguments": arguments}, OWN.fields(call.native)

@@ -30,19 +30,23 @@ _LONGEST = 400
 def _stage(run: JsonMap) -> str:
     state, pending = run.get("state", "completed"), run.get("pending", ())
     if state == "completed" and pending:
-        return "signing_in" if all(each["reason"] == "auth" for each in pending) else "waiting"
+        return (
+            "signing_in"
+            if all(interrupt["reason"] == "auth" for interrupt in pending)
+            else "waiting"
+        )
     return "working" if state == "in_progress" else state
 
 
 def upgrade() -> None:
     """Makes the columns, and fills them for the tasks that are there."""
-    for name, kind in {
+    for name, column_type in {
         "task": sa.String,
         "thread": sa.String,
         "stage": sa.String,
         "updated_at": sa.BigInteger,
     }.items():
-        op.add_column("dragoman_answers", sa.Column(name, kind))
+        op.add_column("dragoman_answers", sa.Column(name, column_type))
     _fill(op.get_bind())
     of_tasks = sa.text("task IS NOT NULL")
     for name, columns in _INDEXES.items():

@@ -15,7 +15,7 @@ from dragoman import json_bytes
 from dragoman.codec.serving import Route
 from dragoman.wires.wire import Wire
 
-__all__ = ["MethodPath", "absent", "places"]
+__all__ = ["MethodPath", "answer_missing", "method_paths"]
 
 
 class MethodPath(NamedTuple):
@@ -30,7 +30,9 @@ class MethodPath(NamedTuple):
     names none, else the first."""
 
 
-def places(served: Iterable[Wire], is_offered: Callable[[Wire, str], bool]) -> list[MethodPath]:
+def method_paths(
+    served: Iterable[Wire], is_offered: Callable[[Wire, str], bool]
+) -> list[MethodPath]:
     """Returns the places of these wires' routes whose purpose is offered. At the root the first
     wire that has a path has it."""
     entries = [
@@ -43,7 +45,7 @@ def places(served: Iterable[Wire], is_offered: Callable[[Wire, str], bool]) -> l
     return list(_group(entries))
 
 
-def _sureness(entry: tuple[str, str, Wire, Route]) -> tuple[bool, int, int, str, str]:
+def _sort_key(entry: tuple[str, str, Wire, Route]) -> tuple[bool, int, int, str, str]:
     """Returns the sort key of a place: fixed paths before patterns, long ones before what may be
     their beginning, and a name at the end, which may hold slashes, last."""
     method, path, _, _ = entry
@@ -51,12 +53,12 @@ def _sureness(entry: tuple[str, str, Wire, Route]) -> tuple[bool, int, int, str,
 
 
 def _group(entries: Iterable[tuple[str, str, Wire, Route]]) -> Iterator[MethodPath]:
-    ordered = sorted(entries, key=_sureness)
+    ordered = sorted(entries, key=_sort_key)
     for (path, method), same in groupby(ordered, key=lambda entry: (entry[1], entry[0])):
         yield MethodPath(method, path, tuple([(wire, route) for _, _, wire, route in same]))
 
 
-async def absent(request: Request, error: Exception) -> Response:
+async def answer_missing(request: Request, error: Exception) -> Response:
     """Returns an error in the form that most APIs have, for a path or a method that is not
     there."""
     status = error.status_code if isinstance(error, HTTPException) else 404

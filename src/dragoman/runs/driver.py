@@ -1,0 +1,370 @@
+"""Drives a run into its log.
+
+`RunDriver` runs two tasks. One reads the events of a source (`RunSource` for a run of an agent) into
+a queue; the other stores what has collected in the queue, as many events at a time as there are.
+Readers learn of events only once they are stored.
+
+`end_run` ends a run that cannot end by itself, for example because its process is gone. It first
+closes the messages, steps and nested runs that are still open (`closing_events`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import aclosing, suppress
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from dragoman.errors import DragomanError, LogFullError, RunLogError
+from dragoman.event import (
+    Event,
+    MessageDropped,
+    MessageFinished,
+    MessageStarted,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+    RunError,
+    RunFinished,
+    RunStarted,
+    StepFinished,
+    StepStarted,
+    event_to_json,
+)
+from dragoman.fold import MessageBuilder
+from dragoman.logs import logger
+from dragoman.message import FinishReason
+from dragoman.result import ChatResult
+from dragoman.runs.batch import weigh_events
+from dragoman.runs.log import Lease, RunLog
+from dragoman.runs.tail import RunTail
+
+if TYPE_CHECKING:
+    from dragoman.run import Run
+
+__all__ = [
+    "EndCallback",
+    "EventSource",
+    "FinalEvent",
+    "PutEvents",
+    "RunDriver",
+    "RunSource",
+    "StoreCallback",
+    "closing_events",
+    "end_run",
+]
+
+_LOG = logger("runs")
+_MOST_EVENTS = 4096
+"""Events that may wait in the queue before the run has to wait for the log."""
+_MOST_BYTES = 1024 * 1024
+"""Bytes that these events may have together."""
+
+PutEvents = Callable[[Sequence[Event]], Awaitable[None]]
+"""Takes events on their way to the log."""
+FinalEvent = RunFinished | RunError
+"""The event that ends a run."""
+EndCallback = Callable[[ChatResult[str], FinalEvent], Awaitable[None]]
+"""Called with the result of a run and its final event, however it ended."""
+StoreCallback = Callable[[Sequence[Event]], None]
+"""Called with events of a run once they are stored."""
+
+
+class EventSource(Protocol):
+    """Where the events of a run come from."""
+
+    @property
+    def id(self) -> str:
+        """Id of the run."""
+        ...
+
+    def cancel(self, driver: RunDriver) -> None:
+        """Stops the run, which then ends with outcome `cancelled`."""
+        ...
+
+    async def read(self, put: PutEvents) -> None:
+        """Gives all events to `put`. The last one ends the run."""
+        ...
+
+    async def handle_end(self, last: FinalEvent) -> None:
+        """Called when the end of the run is stored, before readers in this process learn of it."""
+        ...
+
+
+class RunSource:
+    """The events of an agent's run."""
+
+    def __init__(self, run: Run[Any], on_end: EndCallback | None) -> None:
+        self._run, self._on_end = run, on_end
+
+    @property
+    def id(self) -> str:
+        """See `EventSource`."""
+        return self._run.id
+
+    def cancel(self, driver: RunDriver) -> None:  # noqa: ARG002 - the run itself sends its end
+        """See `EventSource`."""
+        self._run.cancel()
+
+    async def read(self, put: PutEvents) -> None:
+        """See `EventSource`."""
+        async with self._run as run, aclosing(run.steps(chunks=False)) as steps:
+            async for step in steps:
+                await put(step.events)
+
+    async def handle_end(self, last: FinalEvent) -> None:
+        """See `EventSource`."""
+        if self._on_end is not None:
+            await self._on_end(self._run.so_far(), last)
+
+
+class RunDriver:
+    """Drives a run to its end. If the log refuses an event, the driver gives the run up: another
+    process has taken it over, or will end it."""
+
+    def __init__(
+        self,
+        log: RunLog,
+        source: EventSource,
+        lease: Lease,
+        tail: RunTail,
+        on_stored: StoreCallback | None = None,
+    ) -> None:
+        self._log, self._source, self._lease, self._tail = log, source, lease, tail
+        self._on_stored = on_stored
+        self._queue = _EventQueue()
+        self._final_event: FinalEvent | None = None
+
+    def cancel(self) -> None:
+        """Stops the run, which then ends with outcome `cancelled`."""
+        # A run that waits for slow readers would not notice the cancellation.
+        self._tail.stop_pacing()
+        self._source.cancel(self)
+
+    def end_with(self, last: FinalEvent) -> None:
+        """Ends the run at once with this event. Events that already wait are stored before it."""
+        self._final_event = self._final_event or last
+        self._tail.stop_pacing()
+        self._queue.close()
+
+    async def run(self) -> None:
+        """Drives the run until it is over or given up."""
+        try:
+            await self._run()
+        except RunLogError as error:
+            _LOG.warning("run %s is left: %s", self._lease.run_id, error.message)
+        finally:
+            self._tail.close()
+
+    async def _run(self) -> None:
+        """Stores events until the run ends, and ends it if its own end does not come."""
+        log, lease, tail, queue = self._log, self._lease, self._tail, self._queue
+        reader = asyncio.create_task(self._read_source(), name=f"dragoman-run-{lease.run_id}")
+        failure: Exception | None = None
+        try:
+            while failure is None and not tail.is_over and (events := await queue.take()):
+                try:
+                    await log.append(lease.run_id, tail.end, events, lease=lease)
+                except LogFullError as error:
+                    failure, events = error, []
+                except RunLogError:
+                    raise
+                except Exception as error:  # noqa: BLE001
+                    # A value of the user's may raise anything when it is encoded. The events before
+                    # it are stored, then the run ends with this error.
+                    failure, events = error, _select_storable(events)
+                    await log.append(lease.run_id, tail.end, events, lease=lease)
+                # Publish after storing: a reader must never see an event that the log could lose.
+                await self._publish(events)
+                await tail.wait_for_readers()
+        finally:
+            await _cancel_and_wait(reader)
+        if not tail.is_over:
+            await self._publish(await end_run(log, lease, self._choose_final_event(failure)))
+
+    def _choose_final_event(self, failure: Exception | None) -> FinalEvent:
+        """Returns the event that ends a run whose own end did not come. `failure`: the exception
+        with which storing failed."""
+        cause = failure or self._queue.failure
+        if cause is None and self._final_event is not None:
+            return self._final_event
+        if cause is None:
+            cause = RuntimeError("it ended without an end")
+        _LOG.warning("run %s cannot go on: %s", self._lease.run_id, cause)
+        return RunError(_as_dragoman_error(cause), self._lease.run_id)
+
+    async def _publish(self, events: Sequence[Event]) -> None:
+        """Passes stored events to the callbacks, then to the readers in this process."""
+        last = events[-1] if events else None
+        is_over = False
+        if self._on_stored is not None:
+            self._on_stored(events)
+        if isinstance(last, RunFinished | RunError) and last.run_id == self._lease.run_id:
+            is_over = True
+            try:
+                await self._source.handle_end(last)
+            except Exception:  # noqa: BLE001 - the run is over, even if its result cannot be kept
+                _LOG.exception("what run %s gave could not be kept", self._source.id)
+        self._tail.extend(events)
+        self._tail.is_over = is_over
+
+    async def _read_source(self) -> None:
+        """Reads the source into the queue, and closes the queue at its end."""
+        queue = self._queue
+        try:
+            await self._source.read(queue.put)
+        except Exception as error:  # noqa: BLE001 - the log has to record whatever it was
+            queue.failure = error
+        finally:
+            queue.close()
+
+
+async def _cancel_and_wait(task: asyncio.Task[None]) -> None:
+    """Cancels a task and waits for its end, even if the caller is cancelled meanwhile."""
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        task.cancel()
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+
+
+class _EventQueue:
+    """Events on their way from the run to the log."""
+
+    def __init__(self) -> None:
+        self.failure: Exception | None = None
+        """The exception with which reading the source failed."""
+        self._events: list[Event] = []
+        self._bytes = 0
+        self._closed = False
+        self._filled = asyncio.Event()
+        self._room = asyncio.Event()
+
+    async def put(self, events: Sequence[Event]) -> None:
+        """Adds events. Waits if the queue is full."""
+        if self._closed:
+            # The run is to stop: it treats a cancelled reader as its own cancellation.
+            raise asyncio.CancelledError
+        if not events:
+            # `take` returns an empty list only at the end.
+            return
+        self._events += events
+        self._bytes += weigh_events(events)
+        self._filled.set()
+        if len(self._events) > _MOST_EVENTS or self._bytes > _MOST_BYTES:
+            self._room.clear()
+            await self._room.wait()
+
+    async def take(self) -> list[Event]:
+        """Waits for events and returns all that there are. Returns `[]` at the end."""
+        await self._filled.wait()
+        events, self._events, self._bytes = self._events, [], 0
+        if not self._closed:
+            self._filled.clear()
+        self._room.set()
+        return events
+
+    def close(self) -> None:
+        """Ends the queue. Events that are in it can still be taken."""
+        self._closed = True
+        self._filled.set()
+
+
+def _select_storable(events: Sequence[Event]) -> list[Event]:
+    """Returns the events before the first one that JSON cannot hold."""
+    storable: list[Event] = []
+    with suppress(Exception):
+        for event in events:
+            event_to_json(event)
+            storable.append(event)
+    return storable
+
+
+def _as_dragoman_error(failure: Exception) -> DragomanError:
+    """Returns the exception, wrapped if it is not one of dragoman's."""
+    if isinstance(failure, DragomanError):
+        return failure
+    wrapped = DragomanError(
+        f"{type(failure).__name__} ended the run, since its log must hold all of it: {failure}"
+    )
+    wrapped.__cause__ = failure
+    return wrapped
+
+
+_replace = msgspec.structs.replace
+
+
+class _OpenItems:
+    """The messages, steps and runs that are open after some events."""
+
+    def __init__(self) -> None:
+        self.messages: dict[str, MessageBuilder] = {}
+        """Open messages by their ids."""
+        self.steps: dict[tuple[str, str | None], None] = {}
+        """Open steps: name, and id of the run."""
+        self.runs: dict[str, None] = {}
+        """Ids of open runs, the outermost first."""
+
+    def feed(self, event: Event) -> None:
+        """Takes the next event."""
+        if isinstance(event, (PartDelta, PartStarted, PartFinished)):
+            if (builder := self.messages.get(event.message_id)) is not None:
+                builder.add(event)
+        elif isinstance(event, MessageStarted):
+            self.messages[event.message_id] = MessageBuilder(event)
+        elif isinstance(event, (MessageFinished, MessageDropped)):
+            self.messages.pop(event.message_id, None)
+        elif isinstance(event, StepStarted):
+            self.steps[event.name, event.run_id] = None
+        elif isinstance(event, StepFinished):
+            self.steps.pop((event.name, event.run_id), None)
+        elif isinstance(event, RunStarted):
+            self.runs[event.run_id] = None
+        elif isinstance(event, (RunFinished, RunError)) and event.run_id is not None:
+            self.runs.pop(event.run_id, None)
+
+
+def closing_events(events: Iterable[Event], last: RunFinished | RunError) -> list[Event]:
+    """Returns the events that end a run after these events.
+
+    Open parts are closed as cut, a message without content is dropped, and open steps and nested
+    runs end from the inside out. `last` is the event that ends the run: an error, or outcome
+    `cancelled`.
+    """
+    if isinstance(last, RunError):
+        reason, finish_reason = last.error.message, FinishReason.error
+    else:
+        reason, finish_reason = last.outcome, FinishReason.cancelled
+    open_items = _OpenItems()
+    for event in events:
+        open_items.feed(event)
+    closing: list[Event] = []
+    for message_id, builder in open_items.messages.items():
+        closing += builder.cut()
+        if builder.content():
+            closing.append(MessageFinished(message_id, finish_reason))
+        else:
+            closing.append(MessageDropped(message_id, reason))
+    closing += [StepFinished(name, run_id=run_id) for name, run_id in reversed(open_items.steps)]
+    nested_ids = [run_id for run_id in reversed(open_items.runs) if run_id != last.run_id]
+    return [*closing, *[_replace(last, run_id=nested_id) for nested_id in nested_ids], last]
+
+
+async def end_run(log: RunLog, lease: Lease, last: RunFinished | RunError) -> list[Event]:
+    """Ends the run of a lease after the events that its log has. Returns the events that end it.
+
+    Raises:
+        RunLogError: see `RunLog.append`.
+    """
+    events: list[Event] = []
+    while page := await log.read(lease.run_id, len(events)):
+        events += page
+    closing = closing_events(events, last)
+    await log.append(lease.run_id, len(events), closing, lease=lease)
+    return closing
