@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from dragoman import formats, wires
+from dragoman import formats, profiles, wires
 from dragoman.codec.replay import find_unreadable
 from dragoman.errors import SettingsError
 from dragoman.formats import dragoman
@@ -14,6 +14,7 @@ from dragoman.formats.registry import Format
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
 from dragoman.model.strings import ModelString, resolve_model
+from dragoman.profiles.attach import attach_profile, needs_profile
 from dragoman.providers import REGISTRY, Provider
 from dragoman.providers.address import find_written_url, join_url
 from dragoman.repair import Source, trace_repair
@@ -101,7 +102,10 @@ def _model(provider: Provider, string: ModelString) -> Target:
 
     def dump(messages: Sequence[Message], losses: list[Loss]) -> Any:
         request = ModelRequest(model or "", tuple(messages))
-        return wire.dump_request(request, target=origin, quirks=provider.quirks, losses=losses)
+        quirks = provider.quirks
+        if needs_profile(request, wire.name):
+            quirks = attach_profile(quirks, wire, profiles.REGISTRY.find(provider, model or ""))
+        return wire.dump_request(request, target=origin, quirks=quirks, losses=losses)
 
     reads = getattr(provider.quirks, "reads", ())
     return Target(
@@ -147,6 +151,9 @@ def _quirks(wire: str, origin: Origin | None) -> Any:
         provider = REGISTRY.get(origin.provider)
     except SettingsError:  # it is nobody's that is known, which is no fault
         return None
-    if provider.wire == wire:
+    if provider.wire != wire:
+        return None
+    if origin.model is None:
         return provider.quirks
-    return None
+    profile = profiles.REGISTRY.find(provider, origin.model)
+    return attach_profile(provider.quirks, wires.get(wire), profile)
