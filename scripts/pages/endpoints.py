@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dragoman.serve.http.places import method_paths
-
 from dragoman import wires
 from dragoman.codec.serving import PURPOSES
 from dragoman.serve.endpoint import is_offered
+from dragoman.serve.http.method_paths import method_paths
 
 __all__ = ["markdown"]
 

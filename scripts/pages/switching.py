@@ -164,8 +164,8 @@ other = Agent("openai-compatible:qwen", base_url="http://localhost:8000/v1")
 chat = Chat(other, history=history)  # or other.send(prompt, history=history)
 ```
 
-What the other provider cannot hold is left out, moved, or replaced by a text that names it. A wire reports each such part and the reason
-beforehand:
+dragoman leaves out what the other provider cannot hold, moves it, or replaces it with a text that names it. A wire reports each loss and its
+reason before you send:
 
 ```python
 from dragoman import Origin, ThinkingPart, wires
@@ -200,8 +200,8 @@ def markdown() -> str:
             "`make pages` generates this page from what the wires report, and a test compares them. Other tests check the wires: everything missing is",
             "reported, and everything reported is missing.",
             "",
-            "The names are those of wires, each with its own provider. Signed content comes back in its place when the conversation returns to the provider",
-            "that signed it, as long as nothing before it was changed. Only the provider that holds a file knows it by its id.",
+            "The names are those of wires, each with its own provider. Signed content is sent again, in its place, when the conversation returns to the",
+            "provider that signed it and nothing before it has changed. A file id means something only to the provider that holds the file.",
             "",
             "Fields of a single format (an image's `detail`, a speaker's `name`, citations) stay in `native`. They are there when the conversation returns,",
             "are sent to no other provider, and are not counted here; `plan` lists them as minor. A tool name that the target refuses is adapted, and calls",
@@ -238,7 +238,7 @@ def _reasons(wire: str) -> Iterator[str]:
     for kind, probe in PROBES.items():
         if losses := lost(probe, other, wire):
             yield f"- {kind}: {'; '.join(dict.fromkeys(loss.why for loss in losses))}"
-    yield "- thinking and tools that another provider ran: they are of another provider"
+    yield "- thinking and tools that another provider ran: the target reads only its own"
 
 
 def _provider(wire: str) -> Provider:

@@ -125,7 +125,8 @@ class Agent(Generic[Deps]):
         if unknown:
             raise unknown_arguments_error("Agent()", unknown, _arguments_of(type(self).__init__))
         log_from_environment()
-        hooks = (hooks,) if isinstance(hooks, Hooks) else hooks
+        if isinstance(hooks, Hooks):
+            hooks = (hooks,)
         tools, middleware, server_tools, hooks = read_sequences(
             () if tools is None else tools, middleware, server_tools, hooks
         )
@@ -402,7 +403,10 @@ class Agent(Generic[Deps]):
             self.portal.close()
 
     def __repr__(self) -> str:
-        tools = f", {len(self.tools)} tools" if self.tools else ""
+        if self.tools:
+            tools = f", {len(self.tools)} tools"
+        else:
+            tools = ""
         return f"<Agent {self.provider_name}:{self.chat_model_name}{tools}>"
 
     async def __aenter__(self) -> Self:

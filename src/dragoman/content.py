@@ -230,6 +230,7 @@ def guess_mime_type(name: str, data: bytes) -> str:
     `application/octet-stream`: neither tells."""
     if named := mimetypes.guess_type(name)[0]:
         return named
+    # RIFF is a container; the name of its format stands behind the length.
     if data[:4] == b"RIFF":
         return {b"WEBP": "image/webp", b"WAVE": "audio/wav"}.get(
             data[8:12], "application/octet-stream"

@@ -110,7 +110,10 @@ class DragomanError(Exception):
         self.result = result
 
     def __str__(self) -> str:
-        status = f"HTTP {self.status}" if self.status else None
+        if self.status:
+            status = f"HTTP {self.status}"
+        else:
+            status = None
         if self.request_id:
             request = f"request {self.request_id}"
         else:

@@ -198,6 +198,8 @@ def unfold(messages: Iterable[Message]) -> list[Event]:
     taken = {message.id for message in messages}
     events: list[Event] = []
     for position, message in enumerate(messages):
+        # Events name their message, so one without an id gets one that no other has; `anonymous`
+        # lets `fold` take it off again.
         message_id = message.id
         if message_id is None:
             message_id = f"#{position}"

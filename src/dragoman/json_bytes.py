@@ -215,7 +215,9 @@ def check_value_depth(value: object, most: int = MOST_DEPTH) -> None:
     Raises:
         ValueError: it does.
     """
-    level: list[Any] = [value] if value.__class__ in _NESTING else []
+    level: list[Any] = []
+    if value.__class__ in _NESTING:
+        level = [value]
     for _ in range(most):
         if not level:
             return
@@ -254,6 +256,7 @@ class JsonEnd:
         return self.reached
 
     def _feed(self, piece: str) -> None:
+        # The piece before may have ended in a backslash: then the first character is escaped.
         start, self._escaped = int(self._escaped and piece != ""), self._escaped and piece == ""
         for match in _MARKS.finditer(piece, start):
             mark = match[0]

@@ -146,9 +146,12 @@ class ChatResult(msgspec.Struct, Generic[T], frozen=True, omit_defaults=True):
         ]
         if self.usage is not None and self.usage.total_tokens is not None:
             fields.append(f"{self.usage.total_tokens} tokens")
-        fields += [f"{len(self.messages)} messages"] if self.messages else []
-        fields += [f"waits for {len(self.pending)}"] if self.pending else []
-        fields += [f"{len(self.losses)} losses"] if self.losses else []
+        if self.messages:
+            fields += [f"{len(self.messages)} messages"]
+        if self.pending:
+            fields += [f"waits for {len(self.pending)}"]
+        if self.losses:
+            fields += [f"{len(self.losses)} losses"]
         return f"ChatResult({', '.join(fields)})"
 
     @property

@@ -63,6 +63,7 @@ def parse_limit_reset(headers: Mapping[str, str]) -> float | None:
     for name, value in headers.items():
         if len(name) > _READ or len(value) > _READ or not (match := _RESET.search(name)):
             continue
+        # A limit counts if the header beside it says that nothing of it remains.
         remaining = headers.get(name.replace("reset", "remaining"))
         alone = remaining is None and not any(match.groups())
         if (alone or (remaining is not None and _number(remaining) == 0)) and (
@@ -99,6 +100,7 @@ def _unit(unit: str) -> str:
 def _until(value: str, headers: Mapping[str, str]) -> float | None:
     """Returns seconds from the answer until what a header says."""
     number = _number(value)
+    # Below 1e8 (three years) it is a duration, above 1e11 a time since 1970 in milliseconds.
     if number is not None and number < 1e8:
         if number > 0:
             return number

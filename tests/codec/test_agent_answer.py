@@ -87,7 +87,7 @@ def test_an_agent_hears_its_own_messages_again_as_it_told_them(
     [one] = fold(answer(run(*messages)))
     heard = agent_turns([Message.user("Hi"), one, Message.user("More")], OWN, ORIGIN)
     assert heard.messages[1:-1] == tuple(messages)
-    assert (heard.known, heard.thread_id, heard.waits, heard.resume) == (
+    assert (heard.known_messages, heard.thread_id, heard.waits, heard.resume) == (
         len(messages) + 1,
         "t",
         None,

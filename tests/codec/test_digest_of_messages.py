@@ -71,7 +71,7 @@ def test_the_chains_do_not_share_what_they_know() -> None:
 @pytest.mark.slow
 def test_nothing_is_kept_of_small_messages_and_of_those_that_are_gone(chain: Chain) -> None:
     gc.collect()
-    known = digest._known  # pyright: ignore[reportPrivateUsage]
+    known = digest._large_messages  # pyright: ignore[reportPrivateUsage]
     before, small, large = (
         len(known),
         [Message.user(f"{n}") for n in range(100)],

@@ -145,9 +145,9 @@ def test_a_fault_without_words_says_what_there_is() -> None:
         build_error(ErrorInfo(codes="X")).message == f"the provider failed. {ADVICE[ProviderError]}"
     )
     reason = {"error": {"message": "Param bad.", "param": "a b"}}
-    assert read_error_info(reason).words == "Param bad.: a b"
-    assert read_error_info({"error": {"message": "is a b", "param": "a b"}}).words == "is a b"
-    assert read_error_info({"error": {"message": "bad", "param": "a"}}).words == "bad"
+    assert read_error_info(reason).text == "Param bad.: a b"
+    assert read_error_info({"error": {"message": "is a b", "param": "a b"}}).text == "is a b"
+    assert read_error_info({"error": {"message": "bad", "param": "a"}}).text == "bad"
 
 
 def test_a_fault_is_the_providers_only_from_500_on() -> None:
@@ -243,7 +243,7 @@ def test_only_the_beginning_of_long_words_tells_the_kind_and_is_shown() -> None:
 
 def test_what_a_wire_says_in_a_way_of_its_own_goes_before() -> None:
     rules = ErrorRules(
-        words=compile_patterns((ContextLengthError, "SO LONG")),
+        patterns=compile_patterns((ContextLengthError, "SO LONG")),
         statuses={401: ContentRefusedError, 418: OverloadedError},
         advice={ContextLengthError: "Own advice."},
     )
@@ -268,10 +268,10 @@ def test_what_a_wire_says_in_a_way_of_its_own_goes_before() -> None:
 def test_without_a_status_the_words_tell_whose_fault_it_is(
     words: str, kind: type[ProviderError]
 ) -> None:
-    error = build_error(ErrorInfo(words=words))
+    error = build_error(ErrorInfo(text=words))
     assert (type(error), error.status, error.message) == (kind, None, f"{words}. {ADVICE[kind]}")
-    assert type(build_error(ErrorInfo(words="bad request"), status=500)) is ProviderError
-    assert type(build_error(ErrorInfo(words="timed out"), status=424)) is ProviderTimeoutError
+    assert type(build_error(ErrorInfo(text="bad request"), status=500)) is ProviderError
+    assert type(build_error(ErrorInfo(text="timed out"), status=424)) is ProviderTimeoutError
 
 
 @pytest.mark.parametrize(
@@ -291,15 +291,15 @@ def test_a_404_is_of_the_model_or_of_something_else(words: str, kind: type[Provi
 
 
 def test_the_first_wait_that_is_told_counts() -> None:
-    told = ErrorInfo(words="try again in 3s", retry_after=1.0, headers={"x-ratelimit-reset": "4"})
+    told = ErrorInfo(text="try again in 3s", retry_after=1.0, headers={"x-ratelimit-reset": "4"})
     assert build_error(told, status=429, headers={"retry-after": "2"}).retry_after == 1.0  # type: ignore[attr-defined]
     after = [
         (
-            ErrorInfo(words="try again in 3s", headers={"x-ratelimit-reset": "4"}),
+            ErrorInfo(text="try again in 3s", headers={"x-ratelimit-reset": "4"}),
             {"retry-after": "2"},
             2.0,
         ),
-        (ErrorInfo(words="try again in 3s", headers={"x-ratelimit-reset": "4"}), {}, 3.0),
+        (ErrorInfo(text="try again in 3s", headers={"x-ratelimit-reset": "4"}), {}, 3.0),
         (ErrorInfo(headers={"x-ratelimit-reset": "4"}), {"x-ratelimit-reset": "5"}, 4.0),
         (ErrorInfo(retry_after=0.0), {"retry-after": "2"}, 0.0),
         (ErrorInfo(), {"x-ratelimit-reset": "5"}, 5.0),
@@ -309,7 +309,7 @@ def test_the_first_wait_that_is_told_counts() -> None:
         assert isinstance(error, RateLimitError)
         assert error.retry_after == wait
     busy = build_error(
-        ErrorInfo(words="try again in 3s"), status=503, headers={"x-ratelimit-reset": "5"}
+        ErrorInfo(text="try again in 3s"), status=503, headers={"x-ratelimit-reset": "5"}
     )
     assert isinstance(busy, OverloadedError)
     assert busy.retry_after == 3.0

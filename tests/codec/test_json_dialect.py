@@ -214,7 +214,7 @@ def test_a_reference_to_elsewhere_has_no_form(reference: str) -> None:
     assert (
         fit_schema(
             {"type": "object", "properties": {"a": {"$ref": reference}}},
-            JsonDialect(kept=frozenset()),
+            JsonDialect(keywords=frozenset()),
         )
         is None
     )
@@ -234,9 +234,9 @@ def test_a_schema_that_was_loaded_goes_back_as_it_was(wire: str) -> None:
     assert wires.get(wire).dump_request(wires.get(wire).load_request(body)) == body
 
 
-ANY = JsonDialect(kept=frozenset({"title", "description", "const"}))
-SHUT = JsonDialect(kept=frozenset({"title", "description"}), closed=True, recursive=False)
-CUT = JsonDialect(kept=frozenset(), cut_recursion=True)
+ANY = JsonDialect(keywords=frozenset({"title", "description", "const"}))
+SHUT = JsonDialect(keywords=frozenset({"title", "description"}), closed=True, recursive=False)
+CUT = JsonDialect(keywords=frozenset(), cut_recursion=True)
 
 
 @pytest.mark.parametrize(
@@ -348,7 +348,7 @@ def test_recursion_by_way_of_another_definition_and_of_the_whole() -> None:
 
 
 def only(*kept: str, **flags: Any) -> JsonDialect:
-    return JsonDialect(kept=frozenset(kept), **flags)
+    return JsonDialect(keywords=frozenset(kept), **flags)
 
 
 ALL = {

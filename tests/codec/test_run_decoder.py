@@ -21,8 +21,8 @@ class Decoder(RunDecoder[DecodedPart]):
             raise DecodeError("an object says something")
         return next(iter(event)), event
 
-    def admit(self, kind: str, fields: Fields) -> bool:
-        return kind != "late"
+    def admit(self, object_type: str, fields: Fields) -> bool:
+        return object_type != "late"
 
     def run_id(self) -> str | None:
         return "r"
@@ -31,8 +31,8 @@ class Decoder(RunDecoder[DecodedPart]):
         for part in self.open.values():
             self.finish_part(part, part.build_part(cut=True))
 
-    def read_unknown(self, kind: str, fields: Fields) -> None:
-        self._events.append(Custom(kind))
+    def read_unknown(self, object_type: str, fields: Fields) -> None:
+        self._events.append(Custom(object_type))
 
     def _start(self, fields: Fields) -> None:
         self.start_part("key", DecodedPart(fields["start"], 0, OpenText()))

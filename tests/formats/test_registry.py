@@ -22,7 +22,7 @@ CODE = """
 from dragoman import Message
 from dragoman.codec.layout import Layout
 name = "{name}"
-layout = Layout(fields=("log", "messages"), beside=("title",), own=frozenset(["title"]))
+layout = Layout(fields=("log", "messages"), beside=("title",), distinctive=frozenset(["title"]))
 
 def votes(message):
     return 2 if isinstance(message, dict) and "said" in message else 0
@@ -125,7 +125,7 @@ def test_what_is_ambiguous_takes_the_format_of_its_neighbours() -> None:
 
 def test_fields_beside_the_messages_are_declared_by_the_format() -> None:
     formats.register(
-        voting("a", {"x": 1}, layout=Layout(fields=("talk",), own=frozenset(["tone"])))
+        voting("a", {"x": 1}, layout=Layout(fields=("talk",), distinctive=frozenset(["tone"])))
     )
     formats.register(
         voting("b", {"x": 1}, layout=Layout(fields=("talk",), of_tools=frozenset(["shape"])))

@@ -265,7 +265,7 @@ def test_own_fields_are_lost_where_what_stood_before_has_changed() -> None:
     text = TextPart(
         "A.", {"anthropic": {"citations": [{"type": "char_location", "cited_text": "A"}]}}
     )
-    origin = Origin("anthropic", prefix="2:anthropic:00")
+    origin = Origin("anthropic", prefix="2:anthropic:00", binds="messages")
     talk = [Message.user("?"), Message.model(text).replace(origin=origin), Message.user("So?")]
     assert [(loss.which, loss.why) for loss in plan(talk, "anthropic").losses] == [
         ("citations", "what stood before it has changed")
@@ -337,7 +337,7 @@ def test_a_signature_of_what_is_sent_is_a_loss() -> None:
     ]
     assert where(plan(talk, "mistral").losses) == [(1, 0, "signature")]
     assert plan(talk, "google").losses == ()
-    changed = talk[1].replace(origin=Origin("google", prefix="2:google:00"))
+    changed = talk[1].replace(origin=Origin("google", prefix="2:google:00", binds="messages"))
     assert where(plan([talk[0], changed, talk[2]], "google").losses) == [(1, 0, "signature")]
 
 

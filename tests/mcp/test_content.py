@@ -222,7 +222,7 @@ def test_an_answer_goes_to_the_very_question_that_was_read():
 
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "file:///etc/passwd", "app://x", ""])
 def test_nobody_is_sent_to_what_is_no_web_page(url: str):
-    with pytest.raises(ToolError, match="no web page"):
+    with pytest.raises(ToolError, match="not a web page"):
         answers().take_answer(types.ElicitRequestURLParams(message="", url=url))
 
 

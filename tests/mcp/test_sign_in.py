@@ -111,7 +111,7 @@ async def test_who_does_not_agree_is_not_asked_for_that_again(url: str, protocol
     address = await server.sign_in()
     assert address is not None
     state = address.partition("state=")[2].partition("&")[0]
-    with pytest.raises(ToolError, match="nobody has signed in: access_denied"):
+    with pytest.raises(ToolError, match="the sign-in failed: access_denied"):
         await server.sign_in(f"{BACK}?error=access_denied&state={state}")
     assert await server.sign_in() != address
 

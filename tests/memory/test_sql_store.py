@@ -21,7 +21,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from dragoman.errors import HistoryError, StoreError
 from dragoman.memory import Memory, MessageQuery
-from dragoman.memory.sql_reading import selection
+from dragoman.memory.sql_reading import make_selection
 from dragoman.memory.sql_store import SqlStore
 from dragoman.memory.sql_tables import MIGRATIONS, metadata
 from dragoman.message import DataPart, Message, ToolResultPart
@@ -181,7 +181,7 @@ def plan(connection: Connection, query: MessageQuery) -> str:
     """How the database finds messages; in Postgres with what it read then."""
     is_sqlite = connection.dialect.name == "sqlite"
     dialect = sqlite.dialect() if is_sqlite else postgresql.dialect()
-    statement, values = selection(connection, query)
+    statement, values = make_selection(connection, query)
     sql = statement.params(values).compile(dialect=dialect, compile_kwargs={"literal_binds": True})
     if is_sqlite:
         return "\n".join(row[3] for row in connection.execute(text(f"EXPLAIN QUERY PLAN {sql}")))

@@ -21,7 +21,7 @@ from dragoman.errors import (
     SettingsError,
 )
 from dragoman.model.access import Access, encoding_error, read_all
-from dragoman.providers.auth import Auth, AuthResponse, Flow, Grant, form, load_grant
+from dragoman.providers.auth import Auth, AuthResponse, Flow, Grant, load_grant, make_form
 from dragoman.providers.provider import Provider
 from dragoman.request import HttpRequest
 from dragoman.transport import Exchange, Player
@@ -274,7 +274,7 @@ def test_half_a_character_is_shown_where_it_stands() -> None:
 
 
 def test_a_form_is_a_secret() -> None:
-    assert form("http://t", {"a": "b c", "d": "é"}) == HttpRequest(
+    assert make_form("http://t", {"a": "b c", "d": "é"}) == HttpRequest(
         "http://t",
         {"content-type": "application/x-www-form-urlencoded"},
         b"a=b+c&d=%C3%A9",

@@ -318,7 +318,7 @@ async def test_texts_that_are_none_are_refused_before_anything_is_sent() -> None
         await embedder.embed_documents(["a", ""])
     with pytest.raises(InvalidRequestError, match="takes a list"):
         await embedder.embed_documents("a text")
-    with pytest.raises(InvalidRequestError, match=r"texts\[0\] is no text but of type int"):
+    with pytest.raises(InvalidRequestError, match=r"texts\[0\] must be a string, not int"):
         await embedder.embed_documents([1])
     for how in ({"batch_size": 0}, {"max_concurrency": 0}):
         with pytest.raises(InvalidRequestError, match="must be above 0"):

@@ -60,7 +60,7 @@ class Net:
         self, url: str, policy: AddressPolicy, *, max_bytes: int, seconds: float
     ) -> DataPart:
         name = url.partition("?")[0].rpartition("/")[2].partition(".")[0]
-        policy.place(url)
+        policy.check_url(url)
         self.asked.append(name)
         self.most.append(max_bytes)
         left = self.answers.get(name, [PNG])

@@ -134,5 +134,5 @@ def test_each_model_that_was_recorded_with_a_schema_has_the_capability() -> None
         if exchange.status != 200 or not (body.get("output_format") or config.get("format")):
             continue
         names.append(body["model"])
-        assert Capability.typed_output_with_tools in PROVIDER.of_model(body["model"]).capabilities
+        assert Capability.typed_output_with_tools in PROVIDER.for_model(body["model"]).capabilities
     assert len(names) >= 39

@@ -49,8 +49,8 @@ def test_a_model_is_started_once_whoever_asks() -> None:
     with ThreadPoolExecutor(8) as threads:
         urls = set(threads.map(servers.start, [Path("a.gguf")] * 16))
     assert urls == {"http://127.0.0.1:5000"} == set(running)
-    assert servers.running(Path("a.gguf")) == "http://127.0.0.1:5000"
-    assert servers.running(Path("b.gguf")) is None
+    assert servers.find_url(Path("a.gguf")) == "http://127.0.0.1:5000"
+    assert servers.find_url(Path("b.gguf")) is None
     assert servers.start(Path("b.gguf")) != servers.start(Path("a.gguf"))
     servers.close()
 
@@ -60,7 +60,7 @@ def test_close_stops_them_and_the_next_use_starts_again() -> None:
     servers.start(Path("a.gguf"))
     servers.close()
     assert running == []
-    assert servers.running(Path("a.gguf")) is None
+    assert servers.find_url(Path("a.gguf")) is None
     servers.close()
     servers.start(Path("a.gguf"))
     assert len(running) == 1
@@ -87,10 +87,10 @@ def test_it_is_reached_on_loopback_only_and_says_nothing() -> None:
 def test_vectors_come_from_a_server_of_their_own_for_the_same_file() -> None:
     servers = EmbeddedServers()
     chats = servers.start(Path("a.gguf"))
-    assert servers.running(Path("a.gguf"), embeddings=True) is None
+    assert servers.find_url(Path("a.gguf"), embeddings=True) is None
     embeds = servers.start(Path("a.gguf"), embeddings=True)
     assert embeds != chats
-    assert servers.running(Path("a.gguf")) == chats
+    assert servers.find_url(Path("a.gguf")) == chats
     params = servers._servers[Path("a.gguf"), True].params
     assert params.embedding
     assert (
@@ -107,7 +107,7 @@ def test_what_cannot_be_loaded_says_so_and_leaves_nothing() -> None:
     ) as caught:
         servers.start(Path("broken.gguf"))
     assert isinstance(caught.value.__cause__, RuntimeError)
-    assert servers.running(Path("broken.gguf")) is None
+    assert servers.find_url(Path("broken.gguf")) is None
     assert running == []
 
 
@@ -130,11 +130,11 @@ def test_a_fork_has_servers_of_its_own() -> None:
     child = os.fork()
     if not child:
         own = (
-            servers.running(Path("a.gguf")) is None
+            servers.find_url(Path("a.gguf")) is None
             and len(running) == 1
             and bool(servers.start(Path("a.gguf")))
         )
         os._exit(0 if own else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-    assert servers.running(Path("a.gguf")) is not None
+    assert servers.find_url(Path("a.gguf")) is not None
     servers.close()

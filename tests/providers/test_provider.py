@@ -8,14 +8,15 @@ from decimal import Decimal
 
 import pytest
 
-from dragoman import Message, Usage, providers
+from dragoman import Agent, Message, Usage, providers
 from dragoman.cost import call_cost
+from dragoman.errors import SettingsError
 from dragoman.message import Origin
 from dragoman.model.tokens import estimate_tokens
 from dragoman.providers.provider import Calls, Provider, TokenRates
 from dragoman.providers.registry import REGISTRY
 from dragoman.providers.table import capability_table
-from dragoman.telemetry.attributes import provider_name, target
+from dragoman.telemetry.attributes import provider_name, target_attributes
 
 NOW = datetime(2026, 11, 1, tzinfo=UTC)
 TALK = [Message.user("How many people live in Rome?"), Message.model("Nearly three million.")]
@@ -37,7 +38,7 @@ def acme(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(REGISTRY, "_own", dict(REGISTRY._own))
     providers.register(ACME)
     yield
-    target.cache_clear()
+    target_attributes.cache_clear()
 
 
 def cost(provider: str, endpoint: str | None = None, model: str = "gpt-4o") -> Decimal | None:
@@ -72,7 +73,7 @@ def test_cost_takes_from_the_record_what_is_free(
 
 def test_telemetry_takes_the_name_from_the_record() -> None:
     assert provider_name(ACME.name) == "acme.ai"
-    assert target(Origin(ACME.name, None, "m"))["gen_ai.provider.name"] == "acme.ai"
+    assert target_attributes(Origin(ACME.name, None, "m"))["gen_ai.provider.name"] == "acme.ai"
     assert provider_name("nobody-knows-it") == "nobody-knows-it"
     assert provider_name("groq") == "groq"
 
@@ -92,3 +93,13 @@ def test_the_table_of_capabilities_takes_calls_from_the_record() -> None:
 def test_a_record_is_found_by_its_exact_name_alone() -> None:
     assert REGISTRY.find(ACME.name) is ACME
     assert REGISTRY.find("claude") is None
+
+
+def test_a_record_that_only_an_agent_was_given_has_its_prices() -> None:
+    values = {name: getattr(ACME, name) for name in ACME.__struct_fields__}
+    record = Provider(**{**values, "name": "acme-unregistered"})
+    assert cost(record.name) is None
+    Agent(record, api_key="none")
+    assert cost(record.name) == cost("openai")
+    with pytest.raises(SettingsError, match="no provider is named"):
+        providers.get(record.name)

@@ -47,7 +47,7 @@ from dragoman.request import HttpRequest, ModelRequest, ServerTool, Settings
 from dragoman.telemetry import content, telemetry
 from dragoman.tools import ToolExecutor
 from dragoman.transport import Exchange, Player, Retry
-from dragoman.transport.retry import RETRIED
+from dragoman.transport.retry import ON_RETRY
 from support.answers import MODELS, agent_of, answer
 from support.conventions import CONTENT, METRICS, PROVIDERS, SAMPLING, SPANS, check_attributes
 from support.mcp import ERAS
@@ -333,7 +333,7 @@ def test_every_piece_of_content_has_a_form() -> None:
         ),
         Message.user(ToolResultPart("c1", "look", [DataPart(b"\x01", "text/csv")])),
     ]
-    user, model, tools = json.loads(content.json_text(content.dump_conversation(messages)))
+    user, model, tools = json.loads(content.dump_json(content.dump_conversation(messages)))
     assert [part["type"] for part in user["parts"]] == ["text", "blob", "uri", "file"]
     assert user["parts"][1] == {
         "type": "blob",
@@ -363,7 +363,7 @@ def test_every_piece_of_content_has_a_form() -> None:
             }
         ],
     }
-    assert content.tool_definitions([ServerTool("web_search")]) == [
+    assert content.dump_tools([ServerTool("web_search")]) == [
         {"type": "builtin", "name": "web_search"}
     ]
 
@@ -416,7 +416,7 @@ async def test_a_tool_that_fails_is_an_error_of_its_span_alone() -> None:
 
 
 def test_half_a_character_is_escaped() -> None:
-    assert json.loads(content.json_text({"text": "\ud83d", "data": b"\x00"})) == {
+    assert json.loads(content.dump_json({"text": "\ud83d", "data": b"\x00"})) == {
         "text": "\ud83d",
         "data": "AA==",
     }
@@ -624,10 +624,10 @@ def test_a_request_whose_task_is_destroyed_leaves_other_contexts_alone() -> None
         elsewhere.run(watch.begin(start).send, None)
     sending = watch.send(stuck, HttpRequest("http://127.0.0.1/v1"))
     elsewhere.run(sending.send, None)
-    token = RETRIED.set(mine := lambda *_: None)  # type: ignore[arg-type]
+    token = ON_RETRY.set(mine := lambda *_: None)  # type: ignore[arg-type]
     sending.close()
-    assert RETRIED.get() is mine
-    RETRIED.reset(token)
+    assert ON_RETRY.get() is mine
+    ON_RETRY.reset(token)
 
 
 async def test_retries_and_losses_are_events() -> None:

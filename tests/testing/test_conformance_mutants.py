@@ -448,7 +448,10 @@ WIRES: dict[str, tuple[Any, str]] = {
         Broken("openai_chat", encoder=lambda **how: Merging(REAL.encoder(**how))),
         "the calls that were streamed interleaved",
     ),
-    "cut_streams_keep_what_came": (reads(no_errors), "told as whole though it was cut"),
+    "cut_streams_keep_what_came": (
+        reads(no_errors),
+        "the complete answer of a stream that was cut",
+    ),
     "errors_in_streams_are_events": (
         reads(
             lambda event: (
@@ -795,7 +798,7 @@ PROVIDERS: dict[str, tuple[tuple[Broken, dict[str, Any], Patch | None], str]] = 
     ),
     "usage_is_reported_once": (
         speaks(reads(finished(usage=None))),
-        "how often the usage is told must be 1 and is 0",
+        "how often the usage is reported must be 1 and is 0",
     ),
     "stops_at_the_limit": (
         speaks(reads(to_stop)),
@@ -913,7 +916,7 @@ PROVIDERS: dict[str, tuple[tuple[Broken, dict[str, Any], Patch | None], str]] = 
     "embeddings_errors_have_their_class": (speaks(refuses(one_class)), "ProviderError was raised"),
     "providers_without_embeddings_say_so": (
         has(capabilities=frozenset({Capability.chat, Capability.tools}), patch=mute),
-        "names nobody",
+        "names no provider",
     ),
     "wrong_keys_are_refused": (speaks(refuses(one_class)), "a wrong key is ProviderError"),
     "unknown_models_are_refused": (speaks(refuses(one_class)), "an unknown model is ProviderError"),

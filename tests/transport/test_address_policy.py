@@ -33,7 +33,7 @@ def test_nothing_is_allowed_until_it_is_said() -> None:
         "https://localhost/",
     ):
         with pytest.raises(InvalidRequestError, match="allowed here"):
-            AddressPolicy().place(url)
+            AddressPolicy().check_url(url)
 
 
 @pytest.mark.parametrize(
@@ -63,10 +63,10 @@ def test_nothing_is_allowed_until_it_is_said() -> None:
 )
 def test_hosts(allow: str, url: str, is_allowed: bool) -> None:
     if is_allowed:
-        assert policy(allow).place(url).scheme == "https"
+        assert policy(allow).check_url(url).scheme == "https"
     else:
         with pytest.raises(InvalidRequestError, match="allowed here"):
-            policy(allow).place(url)
+            policy(allow).check_url(url)
 
 
 WRITTEN_ODDLY = [
@@ -88,7 +88,7 @@ WRITTEN_ODDLY = [
 @pytest.mark.parametrize("url", WRITTEN_ODDLY, ids=range(len(WRITTEN_ODDLY)))
 def test_what_two_readers_could_understand_differently_is_refused(url: str) -> None:
     with pytest.raises(InvalidRequestError) as caught:
-        policy("*", "example.org", "localhost", "127.0.0.1", "::1").place(url)
+        policy("*", "example.org", "localhost", "127.0.0.1", "::1").check_url(url)
     assert "secret" not in caught.value.message
 
 
@@ -106,18 +106,18 @@ def test_what_two_readers_could_understand_differently_is_refused(url: str) -> N
 )
 def test_other_schemes_are_refused(url: str) -> None:
     with pytest.raises(InvalidRequestError):
-        policy("example.org").place(url)
+        policy("example.org").check_url(url)
 
 
 def test_ports() -> None:
-    assert policy("example.org").place("https://example.org:443/").port == 443
-    assert policy("example.org", schemes=["http"]).place("http://example.org/").port == 80
-    assert policy("example.org", ports=[8443]).place("https://example.org:8443/").port == 8443
+    assert policy("example.org").check_url("https://example.org:443/").port == 443
+    assert policy("example.org", schemes=["http"]).check_url("http://example.org/").port == 80
+    assert policy("example.org", ports=[8443]).check_url("https://example.org:8443/").port == 8443
     for url in ("https://example.org:80/", "https://example.org:22/", "https://example.org:8443/"):
         with pytest.raises(InvalidRequestError, match="port"):
-            policy("example.org").place(url)
+            policy("example.org").check_url(url)
     with pytest.raises(InvalidRequestError, match="port"):
-        policy("example.org", ports=[]).place("https://example.org/")
+        policy("example.org", ports=[]).check_url("https://example.org/")
 
 
 @given(st.text(alphabet=st.sampled_from("ahx.017:/@#?[]%\\-_ \t"), max_size=24))
@@ -153,12 +153,12 @@ async def test_addresses_of_a_name(
     allow: list[str], how: Any, at: list[str], is_allowed: bool
 ) -> None:
     asked = policy(*allow, at=at, **how)
-    place = asked.place("https://example.org/")
+    place = asked.check_url("https://example.org/")
     if is_allowed:
-        assert list(await asked.addresses(place)) == at
+        assert list(await asked.find_addresses(place)) == at
     else:
         with pytest.raises(InvalidRequestError) as caught:
-            await asked.addresses(place)
+            await asked.find_addresses(place)
         assert not any(each in str(caught.value) for each in at)
 
 
@@ -173,7 +173,7 @@ async def test_that_a_name_is_private_or_unknown_cannot_be_told_apart() -> None:
         policy("*", at=[]),
     ):
         with pytest.raises(InvalidRequestError) as caught:
-            await asked.addresses(asked.place("https://db.corp/"))
+            await asked.find_addresses(asked.check_url("https://db.corp/"))
         words.append(caught.value.message)
     assert len(set(words)) == 1
 
@@ -213,6 +213,6 @@ def test_arguments_of_another_type(allow: Any, how: Any) -> None:
 @given(st.text(max_size=60), st.sampled_from(["", "https://", "https://["]))
 def test_whatever_is_written_is_read_or_refused(text: str, head: str) -> None:
     try:
-        policy("*").place(head + text)
+        policy("*").check_url(head + text)
     except DragomanError as error:
         assert isinstance(error, InvalidRequestError)

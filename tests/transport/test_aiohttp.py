@@ -23,7 +23,7 @@ from dragoman.errors import (
 )
 from dragoman.request import HttpRequest
 from dragoman.transport import AiohttpTransport, Response, Timeouts
-from dragoman.transport.answer import AiohttpResponse
+from dragoman.transport.aiohttp_response import AiohttpResponse
 from dragoman.transport.base import ConnectionLostError
 from support.socket_server import Do, Server, answer, serving, serving_elsewhere
 
@@ -479,10 +479,10 @@ async def test_the_time_that_nothing_comes_counts_from_the_last_byte() -> None:
         reading = asyncio.ensure_future(response.read())
         await asyncio.sleep(0)
         for _ in range(4):  # the first sees the byte, each further one stands for two seconds
-            response.look()
+            response.check_progress()
         await asyncio.sleep(0.01)
         assert not reading.done()
-        response.look()
+        response.check_progress()
         with pytest.raises(ProviderTimeoutError, match="for 8 s"):
             await reading
         await transport.close()

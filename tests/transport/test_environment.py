@@ -16,7 +16,7 @@ import pytest
 from dragoman.errors import ProviderConnectionError, SettingsError
 from dragoman.request import HttpRequest
 from dragoman.transport import AiohttpTransport
-from dragoman.transport.environment import proxies, proxy_for
+from dragoman.transport.environment import find_proxies, find_proxy
 from support.socket_server import Do, answer, proxying, serving
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("error")]
@@ -108,7 +108,7 @@ async def test_tls_goes_through_a_tunnel_that_sees_no_key(
 def test_no_proxy_is_heeded(environment: pytest.MonkeyPatch, url: str, through: bool):
     environment.setenv("ALL_PROXY", "http://proxy.test:3128")
     environment.setenv("NO_PROXY", "example.org, provider.test")
-    assert proxy_for(url, proxies()) == ("http://proxy.test:3128" if through else None)
+    assert find_proxy(url, find_proxies()) == ("http://proxy.test:3128" if through else None)
 
 
 async def test_this_machine_is_never_reached_through_a_proxy(environment: pytest.MonkeyPatch):

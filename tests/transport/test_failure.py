@@ -24,16 +24,16 @@ from dragoman.errors import (
 from dragoman.request import HttpRequest
 from dragoman.transport import Exchange, Player, Recorder, Timeouts
 from dragoman.transport.base import Bounds, ConnectionLostError
-from dragoman.transport.environment import certificates, proxies, proxy_for
+from dragoman.transport.environment import find_proxies, find_proxy, load_certificates
 from dragoman.transport.exchange import load_exchange, request_body
 from dragoman.transport.failure import host_and_port, translate_error
 from dragoman.transport.redaction import (
+    find_secrets,
     hide_secrets,
     is_secret,
     public_body,
     public_url,
     redact,
-    secrets,
 )
 
 pytestmark = pytest.mark.anyio
@@ -101,7 +101,7 @@ def test_what_is_waited_for_and_taken_where_nothing_is_said() -> None:
 def test_names_that_are_secret(name: str) -> None:
     assert is_secret(name)
     assert public_url(f"http://h/?a=1&{name}=x&b") == "http://h/?a=1&b"
-    assert secrets("http://h", {name: "12345678 short 123456789"}) == {"12345678", "123456789"}
+    assert find_secrets("http://h", {name: "12345678 short 123456789"}) == {"12345678", "123456789"}
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,8 @@ def test_fields_of_a_body_that_are_secret(name: str) -> None:
     body = {"a": [{name: "12345678"}], name: {"b": "c"}, "x": 1}
     assert public_body(body) == {"a": [{name: "***"}], name: {"b": "c"}, "x": 1}
     assert public_body({name: 3}) == {name: 3}
-    assert secrets("", body=body) == {"12345678"}
-    assert secrets("", body=[[{name: "1234567"}], {name: ["12345678"]}]) == set()
+    assert find_secrets("", body=body) == {"12345678"}
+    assert find_secrets("", body=[[{name: "1234567"}], {name: ["12345678"]}]) == set()
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_fields_of_a_body_that_are_not(name: str) -> None:
 )  # fmt: skip
 def test_what_a_url_shows_and_holds(url: str, public: str, held: set[str]) -> None:
     assert public_url(url) == public
-    assert secrets(url) == held
+    assert find_secrets(url) == held
 
 
 def test_longer_secrets_are_hidden_first_and_nothing_where_there_are_none() -> None:
@@ -192,7 +192,7 @@ BODY = bytes(range(10))
     ],
 )
 def test_how_a_body_arrives(how: dict[str, Any], sizes: list[int]) -> None:
-    pieces = Exchange(body=BODY, **how).pieces()
+    pieces = Exchange(body=BODY, **how).split_body()
     assert [len(piece) for piece in pieces] == sizes
     assert b"".join(pieces) == BODY[: how.get("cut_after")]
 
@@ -403,36 +403,39 @@ def test_which_proxy_a_request_goes_through(
 ) -> None:
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
-    assert proxy_for(url, PROXIES) == proxy
-    assert proxy_for(url, {}) is None
-    assert proxy_for("http://h", {"https": "p:2"}) is None
+    assert find_proxy(url, PROXIES) == proxy
+    assert find_proxy(url, {}) is None
+    assert find_proxy("http://h", {"https": "p:2"}) is None
     monkeypatch.setenv("NO_PROXY", "h.test")
-    assert proxy_for("http://me:pw@h.test/x", {"http": "p:1", "no": "h.test"}) is None
+    assert find_proxy("http://me:pw@h.test/x", {"http": "p:1", "no": "h.test"}) is None
     for scheme in ("http", "https"):
         with pytest.raises(SettingsError) as caught:
-            proxy_for(f"{scheme}://x", {"all": "socks5://p"})
+            find_proxy(f"{scheme}://x", {"all": "socks5://p"})
         assert caught.value.message == (
             "proxies that speak socks5 cannot be used: "
             f"name an HTTP proxy in {scheme.upper()}_PROXY, or the host in NO_PROXY"
         )
-    assert proxy_for("http://x", {"http": "https://p"}) == "https://p"
+    assert find_proxy("http://x", {"http": "https://p"}) == "https://p"
     monkeypatch.setenv("HTTP_PROXY", "http://env:1")
-    assert proxies()["http"] == "http://env:1"
+    assert find_proxies()["http"] == "http://env:1"
 
 
 def test_certificates_that_cannot_be_read_are_a_setting(tmp_path: Path) -> None:
-    assert certificates({}) is None
-    assert certificates({"SSL_CERT_FILE": "", "SSL_CERT_DIR": "", "REQUESTS_CA_BUNDLE": ""}) is None
+    assert load_certificates({}) is None
+    assert (
+        load_certificates({"SSL_CERT_FILE": "", "SSL_CERT_DIR": "", "REQUESTS_CA_BUNDLE": ""})
+        is None
+    )
     for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"):
         with pytest.raises(SettingsError) as caught:
-            certificates({name: f"{tmp_path}/none.pem"})
+            load_certificates({name: f"{tmp_path}/none.pem"})
         assert caught.value.message == (
             f"no certificates could be read from {tmp_path}/none.pem (No such file or directory): "
             "mend SSL_CERT_FILE, SSL_CERT_DIR or REQUESTS_CA_BUNDLE"
         )
-    folder = certificates({"REQUESTS_CA_BUNDLE": str(tmp_path)})
+    folder = load_certificates({"REQUESTS_CA_BUNDLE": str(tmp_path)})
     assert folder is not None
-    own = certificates(
+    own = load_certificates(
         {"SSL_CERT_DIR": str(tmp_path), "REQUESTS_CA_BUNDLE": f"{tmp_path}/none.pem"}
     )
     assert own is not None

@@ -23,7 +23,7 @@ from dragoman.errors import (
     StreamCutError,
 )
 from dragoman.transport import AddressPolicy, fetch, post
-from dragoman.transport.checked import open_response
+from dragoman.transport.checked_connection import open_response
 from dragoman.transport.fetching import read_limited
 from dragoman.transport.hosts import UrlTarget
 from support.socket_server import Do, Server, answer, serving
@@ -133,7 +133,7 @@ async def test_a_connection_is_refused_at_the_last_moment(monkeypatch: pytest.Mo
         async def addresses(place: Any) -> Sequence[str]:
             return ["127.0.0.1"]
 
-        monkeypatch.setattr(tricked, "addresses", addresses)
+        monkeypatch.setattr(tricked, "find_addresses", addresses)
         monkeypatch.setattr(tricked, "_networks", ())
         with pytest.raises(DragomanError):
             await fetch(at(server), tricked)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.transport.hosts import is_private, is_public, judge_address
+from dragoman.transport.hosts import is_private, is_public, unwrap_address
 
 REFUSED = [
     "0.0.0.0",
@@ -123,7 +123,7 @@ def test_no_form_of_ipv6_hides_an_address_of_ipv4(v4: int, form: str) -> None:
 
 @given(st.integers(0, 2**32 - 1))
 def test_what_a_gateway_translates_is_what_it_leads_to(v4: int) -> None:
-    assert judge_address(IPv6Address(0x0064FF9B << 96 | v4)) == IPv4Address(v4)
+    assert unwrap_address(IPv6Address(0x0064FF9B << 96 | v4)) == IPv4Address(v4)
     assert is_public(IPv6Address(0x0064FF9B << 96 | v4)) == is_public(IPv4Address(v4))
 
 
@@ -131,7 +131,7 @@ def test_what_a_gateway_translates_is_what_it_leads_to(v4: int) -> None:
 def test_what_the_standard_library_calls_private_is_not_public(
     address: IPv4Address | IPv6Address,
 ) -> None:
-    if is_public(address) and judge_address(address) == address:
+    if is_public(address) and unwrap_address(address) == address:
         assert not (
             address.is_private
             or address.is_loopback

@@ -96,15 +96,15 @@ def test_what_fits():
     st.binary(max_size=60), st.one_of(st.none(), st.integers(1, 70), st.lists(st.integers(-5, 70)))
 )
 def test_any_chunking_is_the_same_body_without_empty_chunks(body: bytes, chunks: Any):
-    got = Exchange(body=body, chunks=chunks).pieces()
+    got = Exchange(body=body, chunks=chunks).split_body()
     assert b"".join(got) == body
     assert b"" not in got
 
 
 def test_chunks_are_where_they_are_asked_for():
-    assert Exchange(body=b"abcdefg", chunks=3).pieces() == [b"abc", b"def", b"g"]
-    assert Exchange(body=b"abcdefg", chunks=[5, 1]).pieces() == [b"a", b"bcde", b"fg"]
-    assert Exchange(body=b"abcdefg", chunks=3, cut_after=4).pieces() == [b"abc", b"d"]
+    assert Exchange(body=b"abcdefg", chunks=3).split_body() == [b"abc", b"def", b"g"]
+    assert Exchange(body=b"abcdefg", chunks=[5, 1]).split_body() == [b"a", b"bcde", b"fg"]
+    assert Exchange(body=b"abcdefg", chunks=3, cut_after=4).split_body() == [b"abc", b"d"]
 
 
 async def test_cut_and_closed_answers():

@@ -21,6 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
+    """Runs a command line and reports errors."""
     import sys
 
     from typer import TyperException

@@ -43,6 +43,7 @@ Returns the answers, or none to leave the run pending."""
 def make_asker(screen: Screen, interrupts: Interrupts) -> Ask:
     """Returns a function that asks at the terminal, or answers nothing if there is no terminal.
     Ctrl-C or Ctrl-D leaves all questions of a round pending."""
+    # Questions go to standard error first, so that a piped answer stays clean.
     out = next((stream for stream in (sys.stderr, sys.stdout) if stream.isatty()), None)
     if out is None or sys.stdin is None or not sys.stdin.isatty():
         return _answer_nothing
@@ -56,6 +57,7 @@ def make_asker(screen: Screen, interrupts: Interrupts) -> Ask:
         from dragoman.cli.editor import Editor, LineGivenUp
 
         screen.finish()
+        # Answers are not prompts, which one may want to recall later.
         editor = Editor(interrupts, keeps=False, suffix=".json")
         try:
             return await ask_all(pending, Terminal(editor.read, say, check))
@@ -123,6 +125,7 @@ async def _show_run(
     assert task is not None
     try:
         async with run:
+            # The first Ctrl-C keeps what was said. The second one ends a run that does not react.
             with interrupts.to(run.cancel, task.cancel):
                 async with aclosing(run.steps()) as steps:
                     async for step in steps:
@@ -130,6 +133,7 @@ async def _show_run(
                             show(chunk)
                 return await run.result()
     finally:
+        # Also after an error: what was shown is a part of the conversation.
         messages = run.so_far().messages
         if goes_on or any(message.role is Role.MODEL for message in messages):
             history += messages

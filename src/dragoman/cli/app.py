@@ -63,6 +63,7 @@ app.add_typer(_threads, name="threads")
 
 
 def _version(wanted: bool) -> None:
+    """Prints the version and ends the command."""
     if wanted:
         from importlib.metadata import PackageNotFoundError, version
 

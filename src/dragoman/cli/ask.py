@@ -155,6 +155,7 @@ async def _read_arguments(interrupt: Interrupt, terminal: Terminal) -> Resume:
         text = _visible_json(interrupt.call.arguments)
 
     async def arguments() -> Sequence[Resume]:
+        # The next line starts with what was typed, to be corrected.
         nonlocal text
         text = await terminal.read("arguments> ", text)
         return [interrupt.approve(_decode(text, Json))]
@@ -172,6 +173,7 @@ async def _ask_question(interrupt: Interrupt, terminal: Terminal) -> Resume:
         if schema is None or schema.get("type") == "string":
             return [interrupt.answer(text)]
         try:
+            # Both meanings: `5` is a number for one schema and a text for another.
             return [interrupt.answer(_decode(text)), interrupt.answer(text)]
         except ValueError:
             return [interrupt.answer(text)]

@@ -35,6 +35,7 @@ def providers(json: _Json = False) -> None:
     from dragoman.providers.table import capability_table
 
     rows = capability_table(REGISTRY.providers())
+    # A broken plug-in must not hide the other providers.
     for error in REGISTRY.broken():
         echo(f"warning: {error}", err=True)
     if json:

@@ -162,6 +162,7 @@ def chat(
     schema = _load_schema(output_schema) if output_schema is not None else None
     if thread is not None and again:
         raise typer.BadParameter("give --thread or --continue, not both", param_hint="--continue")
+    # Only a model on the command line changes the model of a conversation.
     source = context.get_parameter_source("model")
     if (thread is not None or again) and (source is None or source.name != "COMMANDLINE"):
         model, base_url = _find_model_of_thread(store, thread, model, base_url)
@@ -195,6 +196,7 @@ def chat(
     # A missing key is reported before anything is read or typed.
     find_key(providers.get(agent.provider_name))
     content = parse_prompt(prompt, read_piped())
+    # Standard input is None in a Windows process without a console.
     converses = not content and sys.stdin is not None and sys.stdin.isatty()
     if not content and not converses:
         raise typer.BadParameter(
@@ -248,6 +250,7 @@ def _find_model_of_thread(
             f"note: {model} answers, as before in this conversation; -m asks another model",
             err=True,
         )
+    # A provider such as openai-compatible has no URL of its own: the stored one is used.
     needs_url = provider.base_url is None and base_url is None and not provider.by_url
     return model, origin.endpoint if needs_url else base_url
 
@@ -259,9 +262,9 @@ def _load_early(model: str) -> None:
 
     string = parse_model_string(model)
     if string.provider == "local":
-        from dragoman.providers.local import load_early
+        from dragoman.providers.local import preload_model
 
-        load_early(string.chat)
+        preload_model(string.chat)
 
 
 async def _answer_once(
@@ -285,6 +288,7 @@ async def _answer_once(
     from dragoman.cli.screen import find_cost, format_usage, show_notes, show_pending
     from dragoman.message import FinishReason
 
+    # Incomplete JSON is of no use to a program that reads the output.
     whole = json or schema is not None
     async with agent, open_thread(agent, thread) as begun:
         with Interrupts() as interrupts:

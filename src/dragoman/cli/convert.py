@@ -134,6 +134,7 @@ def convert(
     from dragoman.cli.convert_chunks import Job
     from dragoman.cli.convert_input import sum_sizes
 
+    # Without this the command would wait for input without a word.
     if not files and sys.stdin.isatty():
         raise typer.BadParameter("give files, or pipe conversations in", param_hint="FILE")
     paths = files or ["-"]
@@ -226,6 +227,7 @@ def _convert_all(
             quiet=quiet,
         )
         return 0
+    # Starts after the conversations that the note counts as done.
     read = read_chunks(paths, out.note.behind, most=most)
     try:
         with (
@@ -237,6 +239,7 @@ def _convert_all(
                 out.add(chunk, outcome)
                 show(chunk.size, out.note.summary)
                 if outcome.error is not None:
+                    # After `add`: the conversations before it are written.
                     raise HistoryError(f"{outcome.error}; --errors skip or collect goes on")
             out.finish()
     except KeyboardInterrupt:

@@ -59,13 +59,13 @@ class Job(msgspec.Struct, frozen=True):
     """What to do if a part of a conversation cannot be read: stop, leave the conversation out, or
     write the rest of it."""
     place: Place = "auto"
-    """Whether lists of messages are written alone or in a body."""
+    """Write lists of messages alone (`list`), in a body (`body`), or as in the input (`auto`)."""
     keep: tuple[str, ...] = ()
     """Fields of a body to copy."""
     reports: bool = False
-    """Whether losses and problems are reported one by one."""
+    """True to report losses and problems one by one."""
     packs: bool = False
-    """Whether the output is compressed with gzip."""
+    """True to compress the output with gzip."""
 
 
 class Summary(msgspec.Struct, frozen=True):
@@ -193,6 +193,7 @@ def _losses_to_json(conversion: Converted, job: Job) -> list[Json]:
             "minor": loss.is_minor,
         }
         for loss in conversion.losses
+        # Losses without a position are fields of the body.
         if loss.message is not None or loss.part is not None or loss.which not in job.keep
     ]
 
@@ -239,6 +240,7 @@ def convert_chunks(
     Raises:
         DragomanError: a process was killed.
     """
+    # Starting processes takes longer than one chunk.
     first = list(islice(chunks, 2))
     if jobs == 1 or len(first) < 2:
         yield from ((chunk, convert_chunk(job, chunk)) for chunk in chain(first, chunks))
@@ -257,6 +259,7 @@ def _share_chunks(
     numbered = enumerate(chunks)
     turn, more = 0, True
     while more or busy or done:
+        # Ready chunks count too: a slow first chunk must not let them fill the memory.
         while more and idle and len(busy) + len(done) < most:
             entry = next(numbered, None)
             if entry is None:
@@ -296,6 +299,7 @@ def _receive(connection: Connection) -> ConvertedChunk:
 @contextmanager
 def _start_processes(job: Job, jobs: int) -> Generator[list[Connection]]:
     """Starts processes, yields a pipe to each, and ends them with the block."""
+    # Forked processes would share locks and threads of this one.
     context = get_context("spawn")
     pipes = [context.Pipe() for _ in range(jobs)]
     # The processes inherit this: Ctrl-C is for the command alone.
@@ -310,6 +314,7 @@ def _start_processes(job: Job, jobs: int) -> Generator[list[Connection]]:
     finally:
         signal.signal(signal.SIGINT, before)
     for _, theirs in pipes:
+        # Only the process may hold its end, or the pipe would never end.
         theirs.close()
     try:
         yield [connection for connection, _ in pipes]
@@ -317,6 +322,7 @@ def _start_processes(job: Job, jobs: int) -> Generator[list[Connection]]:
         for connection, _ in pipes:
             connection.close()
         for process in processes:
+            # A process may be in the middle of a chunk that nobody needs any more.
             process.terminate()
             process.join()
 
@@ -330,7 +336,7 @@ def _run_process(job: Job, connection: Connection) -> None:
             return
         try:
             result: ConvertedChunk | Exception = convert_chunk(job, chunk)
-        except Exception as error:  # noqa: BLE001 a fault of a plug-in, say, which whoever waits must hear of
+        except Exception as error:  # noqa: BLE001 - a plug-in may raise anything, and the command waits for a result
             result = DragomanError(
                 f"a conversation of {chunk.name} could not be converted: {type(error).__name__}: {error}"
             )

@@ -65,6 +65,7 @@ def read_chunks(
         if index >= behind[0]:
             with _open(file) as (data, raw):
                 done = behind[1] if index == behind[0] else 0
+                # Numbers count all conversations, also those that a resumed run skips.
                 for lines in _group_lines(
                     (number, line)
                     for number, line in _read_conversations(data, file, most)
@@ -134,12 +135,14 @@ def _read_conversations(file: BinaryIO, name: str, most: int) -> Iterator[tuple[
         if line.lstrip()[:1] != b"[":
             raise bound.error(f"line {number}")
         yield from _read_elements(blocks, bound)
+    # A first line that is JSON alone means a file of lines, whatever its name.
     elif line.strip().replace(b" ", b"") in _BEGINNINGS or (
         _is_document(name) and not _is_json(line)
     ):
         yield from _read_elements(blocks, bound)
     else:
         lines = _read_lines(file, number, bound)
+        # A single line may be a list of conversations.
         second = next(lines, None)
         if second is None:
             yield from _read_elements(iter([line]), bound)
@@ -224,6 +227,7 @@ def _is_conversation(element: bytes) -> bool:
     except ValueError:
         # Whoever reads it says why.
         return False
+    # A message is an object too, but has no field with a conversation.
     return isinstance(value, list) or bool(field_of(value))
 
 
@@ -260,6 +264,7 @@ def _split_elements(blocks: Iterable[bytes], bound: _SizeLimit) -> Iterator[byte
             sign = match[0]
             if sign == b'"':
                 in_string = not in_string
+            # A backslash at the end of a block escapes the first byte of the next one.
             elif sign[:1] == b"\\":
                 escapes_next = len(sign) == 1
             elif in_string:
@@ -274,6 +279,8 @@ def _split_elements(blocks: Iterable[bytes], bound: _SizeLimit) -> Iterator[byte
                 depth -= 1
                 if depth == 0:
                     last = _join_pieces([*piece, block[start : match.start()]], number, bound)
+                    # Text after the list makes the document invalid. It becomes an element that no
+                    # JSON parser accepts.
                     behind = block[match.end() :].strip() or next(
                         (more.strip() for more in blocks if more.strip()), b""
                     )

@@ -86,6 +86,7 @@ class ConvertOutput:
         )
 
     def __enter__(self) -> Self:
+        # Closes what is open already if a later file cannot be opened.
         with self._files as files:
             if self._note_path is not None:
                 # Before the output, so that an output without a note is a whole one.
@@ -122,6 +123,7 @@ class ConvertOutput:
             self.note.summary + done.summary,
         )
         self._behind += 1
+        # Waiting for the disk after each chunk would take most of the time.
         if self._behind == NOTED:
             self._save_progress()
 
@@ -178,6 +180,7 @@ class ConvertOutput:
             file.write(msgspec.json.encode(self.note))
             file.flush()
             os.fsync(file.fileno())
+        # Renaming is atomic, so there is always a complete note.
         new.replace(self._note_path)
 
     @staticmethod
@@ -186,6 +189,7 @@ class ConvertOutput:
         if path == "-":
             return sys.stdout.buffer
         file = files.enter_context(Path(path).open("r+b" if size else "wb"))  # noqa: SIM115 it is in a with block
+        # Drops what an interrupted run wrote after its last note.
         file.truncate(size)
         file.seek(size)
         return file

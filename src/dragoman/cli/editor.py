@@ -49,6 +49,7 @@ class Editor:
             enable_suspend=True,
             enable_open_in_editor=True,
             tempfile_suffix=suffix,
+            # If the answer is piped, the line is edited on standard error.
             output=None if sys.stdout.isatty() else create_output(always_prefer_tty=True),
         )
 
@@ -81,6 +82,7 @@ class _History(FileHistory):
         super().__init__(file)
         with suppress(OSError):
             file.parent.mkdir(parents=True, exist_ok=True)
+            # Prompts may be private. The mode holds only for a new file.
             file.touch(mode=0o600)
 
     def load_history_strings(self) -> Iterator[str]:

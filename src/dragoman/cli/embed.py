@@ -95,6 +95,7 @@ def create(
     {model, created, chunk_size, chunk_overlap, documents: [{file, chunks: [{text, vector, offset}]}]}
     """
     if chunk_overlap is None:
+        # A default of 100 would not be below a small chunk size.
         chunk_overlap = min(100, chunk_size // 5)
     if chunk_overlap >= chunk_size:
         raise typer.BadParameter(
@@ -130,6 +131,7 @@ def create(
             if all(vector is None for vector in vectors):
                 raise
             failed = error
+    # Vectors are in the order of all chunks of all files.
     remaining_vectors = iter(vectors)
     embedded_files = [
         (file, [(chunk, next(remaining_vectors)) for chunk in cut]) for file, cut in documents
@@ -155,6 +157,7 @@ def create(
     _print_result(embedded, usage, verbose)
     if failed is not None:
         lacking = [file for file, cut in embedded_files if any(vector is None for _, vector in cut)]
+        # Raised after the output, so that the vectors so far are not lost.
         failed.message += f"; {vectors.count(None)} of {len(vectors)} chunks have no vector, in {', '.join(lacking)}"
         raise failed
 
@@ -210,6 +213,7 @@ def search(
         for chunk in document.chunks
     )
     try:
+        # Keeps only `limit` results in memory.
         nearest = nlargest(limit, scored, key=lambda entry: entry[0])
     except InvalidRequestError as error:
         raise typer.BadParameter(str(error), param_hint="--model") from error

@@ -62,6 +62,7 @@ class _Conversation:
         failed stays in the history as far as it was shown. If the model said nothing, neither it
         nor the prompt stays."""
         parts = parse_prompt(line)
+        # Only the first answer of a local model waits for its load.
         if self.model not in self.warm:
             self.warm.add(self.model)
             self.screen.warm_up(self.model)
@@ -139,6 +140,7 @@ async def _run_conversation(
                 except LineGivenUp:
                     continue
                 except asyncio.CancelledError:
+                    # Ctrl-C cancelled only this prompt, not the conversation.
                     task.uncancel()
                 except (DragomanError, typer.BadParameter) as error:
                     report(error)
@@ -165,6 +167,7 @@ def _run_command(talk: _Conversation, name: str, argument: str) -> None:
 
 
 def _print_help(_talk: _Conversation, _: str) -> None:
+    """Prints the commands and keys."""
     for name, (what, _run) in COMMANDS.items():
         echo(f"{name:<8} {what}")
     echo(
@@ -176,6 +179,7 @@ def _print_help(_talk: _Conversation, _: str) -> None:
 
 
 def _start_anew(talk: _Conversation, _: str) -> None:
+    """Starts a new conversation, under a new name if it is stored."""
     talk.history.clear()
     talk.thread_id = new_id()
     note = "" if talk.agent.memory is None else f", and is kept as {talk.thread_id}"
@@ -183,6 +187,7 @@ def _start_anew(talk: _Conversation, _: str) -> None:
 
 
 def _switch_model(talk: _Conversation, name: str) -> None:
+    """Switches the model, and prints the current one."""
     if name:
         talk.model = _resolve_model(name, parse_model_string(talk.model).provider)
     echo(talk.model)
@@ -199,6 +204,7 @@ def _resolve_model(name: str, current: str) -> str:
         string = parse_model_string(name)
         provider = providers.get(string.provider)
     except SettingsError:
+        # Not a model string: a name of the current provider, which may have colons and slashes.
         return str(ModelString(current, name))
     find_key(provider)
     return str(ModelString(string.provider, string.chat or provider.chat_model))

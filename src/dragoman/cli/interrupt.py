@@ -28,6 +28,7 @@ class Interrupts:
         try:
             self._loop.add_signal_handler(signal.SIGINT, self._on_interrupt)
         except NotImplementedError:  # Windows
+            # The loop of Windows takes no signal handlers, so one of the process wakes it.
             signal.signal(signal.SIGINT, self._on_signal)
         return self
 

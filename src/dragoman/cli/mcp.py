@@ -96,6 +96,7 @@ def mcp(
         raise typer.BadParameter("--tools and --both exclude each other", param_hint="--both")
     if directory is not None:
         os.chdir(directory)
+    # A module that prints would break the protocol on standard output.
     with redirect_stdout(sys.stderr):
         served = _load_target(target)
         server = _make_server(served, name, description, tools=tools, both=both)
@@ -159,6 +160,7 @@ def _make_server(
 
 
 async def _serve_stdio(served: Any, server: Server[Any]) -> None:
+    """Serves one client on standard input and output, until SIGTERM."""
     import asyncio
 
     from dragoman.mcp import serve_stdio
@@ -174,6 +176,7 @@ async def _serve_stdio(served: Any, server: Server[Any]) -> None:
 async def _serve_http(
     served: Any, server: Server[Any], host: str, port: int, token: str | None
 ) -> None:
+    """Serves clients over HTTP, and prints the entry for a client's configuration."""
     from dragoman.mcp import serve_http
 
     def ready(url: str) -> None:
@@ -201,6 +204,7 @@ def _format_configuration(name: str) -> str:
     """Returns the entry with which a client starts this very command."""
     arguments = [argument for argument in sys.argv[1:] if argument]
     if not any(argument in ("-C", "--directory") for argument in arguments):
+        # Clients start the command in a directory of their own.
         arguments += ["--directory", os.getcwd()]  # noqa: PTH109
     return _format_entry(name, {"command": sys.executable, "args": ["-m", "dragoman", *arguments]})
 

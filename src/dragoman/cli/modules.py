@@ -41,6 +41,7 @@ def load_value(target: str, option: str, whole: Callable[[str, JsonMap], Any]) -
 
 
 def _explain_missing_name(module: str, name: str, values: JsonMap) -> str:
+    """Returns the error for a name that a module lacks, with the agents that it has."""
     from dragoman.agent import Agent
 
     hint = "it has no agent"
@@ -57,6 +58,7 @@ def load_module(module: str, option: str) -> JsonMap:
         BadParameter: the module does not exist, or its import fails.
     """
     if (folder := os.getcwd()) not in sys.path:  # noqa: PTH109 - as the import system has it
+        # At the end, so that a file here does not hide an installed module.
         sys.path.append(folder)
     try:
         return vars(import_module(module))

@@ -62,6 +62,7 @@ def parse_prompt(prompt: str, after: str = "") -> list[Content]:
             return literal
         quoted = mention["whole"] or mention["path"]
         path, trailing = (quoted, "") if quoted else _split_punctuation(mention["word"])
+        # The shell expands `~` only at the start of a word, not after an `@`.
         part = _load_attachment(Path(path).expanduser())
         files.append(part)
         return Path(path).name + trailing

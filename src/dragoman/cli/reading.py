@@ -150,6 +150,7 @@ def _summarize_events(events: list[Event]) -> Json:
     messages = fold(events)
     ends = [event for event in events if isinstance(event, MessageFinished)]
     summary: Json = {
+        # As stored messages, which `Message.from_json` reads.
         "messages": [msgspec.Raw(message.to_json()) for message in messages],
         "usage": next((end.usage for end in reversed(ends) if end.usage is not None), None),
         "finish_reason": messages[-1].finish_reason if messages else None,

@@ -86,9 +86,11 @@ class Screen:
             self._write(chunk.thinking, self._thinks_on)
         if progress := chunk.custom.get(PROGRESS):
             self._show_progress(progress)
+        # Before it is shown: after a retraction it is the text that still counts.
         self._text = chunk.joined(self._text)
         if chunk.retracted:
             self._mark_void()
+        # Empty output would end the display of thinking.
         elif chunk.output:
             self._switch_mode(thinking=False)
             self._write(chunk.output, self._out)

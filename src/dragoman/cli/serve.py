@@ -170,8 +170,10 @@ def serve(
         raise SettingsError(f"a server needs {error.name}: {extra_hint('serve')}") from error
     with _show_logs(calls=log):
         auth = _read_keys(keys or [], key_file)
+        # Without keys the server itself allows only the names of this machine.
         if (host_names := list(hosts or ())) == [] and auth is not None:
             host_names = _list_host_names(host)
+        # Modules may print while they are imported; standard output is for the greeting.
         with redirect_stdout(sys.stderr):
             app = _make_app(
                 _load_targets(targets or [], model),
@@ -358,6 +360,7 @@ def _check_keys(agent: Agent[Any]) -> None:
         AuthenticationError: no model has a key.
     """
     errors = list(agent.check_keys().values())
+    # None is a model with a key: a fallback may answer.
     if errors and errors[0] is not None and None not in errors:
         raise errors[0]
 

@@ -130,6 +130,7 @@ def report(error: Exception) -> None:
     if (unknown := _NO_COMMAND.match(text)) is not None:
         text = f'{text.rstrip(".")}; did you mean dragoman chat "{unknown[1]}"?'
     context = getattr(error, "ctx", None)
+    # typer raises the help as an error if a group has no command.
     if context is not None and text == context.get_help():
         echo(text, err=True)
         return

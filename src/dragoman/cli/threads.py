@@ -123,6 +123,7 @@ def open_memory(url: str | None) -> Memory:
     if url is None:
         file = find_store_file()
         try:
+            # Conversations are private.
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise SettingsError(
@@ -228,6 +229,7 @@ def delete(
             "cannot ask for confirmation without a terminal; give --yes", param_hint="NAME"
         )
 
+    # Nothing is deleted if one name is wrong: it may be a typing error.
     async def find_missing(memory: Memory) -> list[str]:
         return [name for name in names if await memory.thread(name) is None]
 

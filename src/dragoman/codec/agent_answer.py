@@ -63,18 +63,19 @@ class AgentAnswer:
 
     def __init__(
         self,
-        own: WireNative,
+        wire_native: WireNative,
         *,
         origin: Origin | None = None,
         new_id: Callable[[], str] | None = None,
         tools: Collection[str] = (),
         task: Callable[[], str] = str,
     ) -> None:
-        """`own`: of the wire, whose notes say how the message is told to the agent again. `tools`:
-        names of those that the agent was sent: calls of others are its own. `task`: gives the id of
-        what goes on there, where that is not the run's."""
+        """Starts an answer. `wire_native`: the wire's, for notes that tell the agent about its own
+        message. `tools`: names of the tools that the agent was sent; it runs all others itself.
+        `task`: returns the id of the agent's task, or an empty text if the run's id is all there
+        is."""
         self._task = task
-        self._own, self._origin, self._new_id, self._tools = own, origin, new_id, tools
+        self._own, self._origin, self._new_id, self._tools = wire_native, origin, new_id, tools
         self._out = Emitter(new_id, origin=origin)
         self._inner = InnerRuns()
         self._parts: dict[Key, OpenPart] = {}
@@ -95,10 +96,12 @@ class AgentAnswer:
     def run_id(self) -> str | None:
         """The agent's id of the run (of the task, where it has tasks); `None`: it has not begun, or
         is over."""
-        return None if self.is_over or self._run_id is None else self._task() or self._run_id
+        if self.is_over or self._run_id is None:
+            return None
+        return self._task() or self._run_id
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
-        """The run's next events → the message's."""
+        """Converts the run's next events to those of the message."""
         for event in events:
             if type(event) is PartDelta:
                 if (part := self._parts.get((event.message_id, event.index))) is not None:
@@ -122,9 +125,10 @@ class AgentAnswer:
         elif isinstance(event, MessageFinished):
             if event.message_id in self._models:
                 self._reason = event.finish_reason or self._reason
-                self._usage = (
-                    event.usage if self._usage is None else self._usage + (event.usage or Usage())
-                )
+                if self._usage is None:
+                    self._usage = event.usage
+                else:
+                    self._usage = self._usage + (event.usage or Usage())
         elif isinstance(event, MessageDropped):
             self._drop(event)
         elif isinstance(event, StateSnapshot | StateDelta | Custom):
@@ -144,7 +148,7 @@ class AgentAnswer:
             self._parts[key] = self._out.ensure_part(key, self._whose(part))
 
     def _whose(self, part: Content) -> Content:
-        """A call of the agent's own says so."""
+        """Returns the part; a call that the agent runs itself is marked as the provider's."""
         if not isinstance(part, ToolCallPart) or part.run_by == "provider":
             return part
         return msgspec.structs.replace(
@@ -155,36 +159,38 @@ class AgentAnswer:
         key, part = (event.message_id, event.index), event.part
         if isinstance(part, ToolResultPart):
             if event.message_id in self._models or event.message_id in self._users:
-                self._answered(event.message_id, part)
+                self._add_result(event.message_id, part)
             return
         opened = self._parts.pop(key, None)
         if opened is None:
             return
-        shown = self._whose(part)
-        self._closed[opened.index] = event.message_id, shown, opened
-        if isinstance(shown, ToolCallPart) and shown.run_by == "provider":
-            self._calls[shown.id] = (
-                opened.index
-            )  # until its result, or the end of the run, says what becomes of it
+        message_part = self._whose(part)
+        self._closed[opened.index] = event.message_id, message_part, opened
+        if isinstance(message_part, ToolCallPart) and message_part.run_by == "provider":
+            # Until its result, or the end of the run, says what becomes of it.
+            self._calls[message_part.id] = opened.index
         else:
-            self._out.end(opened, shown)
+            self._out.end(opened, message_part)
 
-    def _answered(self, message_id: str, result: ToolResultPart) -> None:
-        """What came of a call of the agent's own."""
+    def _add_result(self, message_id: str, result: ToolResultPart) -> None:
+        """Adds the result of a call that the agent ran itself."""
         if (index := self._calls.pop(result.id, None)) is not None:
             self._settle(index)
-        shown = msgspec.structs.replace(result, run_by="provider")
-        opened = self._out.ensure_part((message_id, "result", result.id, len(self._closed)), shown)
-        self._closed[opened.index] = message_id, shown, opened
-        self._out.end(opened, shown)
+        message_part = msgspec.structs.replace(result, run_by="provider")
+        opened = self._out.ensure_part(
+            (message_id, "result", result.id, len(self._closed)), message_part
+        )
+        self._closed[opened.index] = message_id, message_part, opened
+        self._out.end(opened, message_part)
 
-    def _settle(self, index: int, shown: ToolCallPart | None = None) -> None:
+    def _settle(self, index: int, message_part: ToolCallPart | None = None) -> None:
         message_id, part, opened = self._closed[index]
-        self._closed[index] = message_id, shown or part, opened
-        self._out.end(opened, shown or part)
+        self._closed[index] = message_id, message_part or part, opened
+        self._out.end(opened, message_part or part)
 
     def _drop(self, event: MessageDropped) -> None:
-        """A message is void: what was told is, too, and what stands of it is told again."""
+        """Drops the message that was told so far, and tells again what of it does not come from the
+        dropped one."""
         if event.message_id not in self._models | self._users:
             return
         before, stood = self._out, self._closed
@@ -208,13 +214,16 @@ class AgentAnswer:
         waits = [each for each in event.pending if each.call is None or not self._is_named(each)]
         for index in list(self._calls.values()):
             self._settle(index)
-        for each in waits:
-            self._ask(each)
+        for interrupt in waits:
+            self._ask(interrupt)
         asks = any(
             isinstance(part, ToolCallPart) and part.run_by != "provider"
             for _, part, _ in self._closed.values()
         )
-        reason = FinishReason.tool_calls if asks else self._reason or FinishReason.stop
+        if asks:
+            reason = FinishReason.tool_calls
+        else:
+            reason = self._reason or FinishReason.stop
         if reason is FinishReason.tool_calls and not asks:
             reason = FinishReason.stop
         if event.outcome == "cancelled":
@@ -227,7 +236,8 @@ class AgentAnswer:
         )
 
     def _is_named(self, interrupt: Interrupt) -> bool:
-        """Whether what is waited for is a call that was told, which says so then."""
+        """Returns True if the interrupt belongs to a call that was told, and attaches it to that
+        call."""
         call = interrupt.call
         if call is None or any(
             part.id == call.id and part.run_by == "agent"
@@ -237,24 +247,27 @@ class AgentAnswer:
             return call is not None
         if (index := self._calls.pop(call.id, None)) is None:
             return False
-        shown = self._closed[index][1]
+        closed_part = self._closed[index][1]
         self._settle(
-            index, attach_interrupt(shown if isinstance(shown, ToolCallPart) else call, interrupt)
+            index,
+            attach_interrupt(
+                closed_part if isinstance(closed_part, ToolCallPart) else call, interrupt
+            ),
         )
         return True
 
     def _ask(self, interrupt: Interrupt) -> None:
-        """What is waited for without a call that was told, as one."""
+        """Adds a call for an interrupt that belongs to no call of the run."""
         arguments = {
             name: value
             for name in ("message", "schema")
             if (value := getattr(interrupt, name)) is not None
         }
         call = interrupt.call or ToolCallPart(interrupt.id, _QUESTIONS[interrupt.reason], arguments)
-        shown = attach_interrupt(call, interrupt)
-        opened = self._out.ensure_part(("waits", interrupt.id), shown)
-        self._closed[opened.index] = "", shown, opened
-        self._out.end(opened, shown)
+        message_part = attach_interrupt(call, interrupt)
+        opened = self._out.ensure_part(("waits", interrupt.id), message_part)
+        self._closed[opened.index] = "", message_part, opened
+        self._out.end(opened, message_part)
 
     def _fail(self, error: DragomanError) -> None:
         self.is_over = True
@@ -263,7 +276,7 @@ class AgentAnswer:
         self._out.fail(error, self._usage, origin=self._answer_origin())
 
     def fail(self, error: DragomanError) -> list[Event]:
-        """The answer ends with an error → the last events."""
+        """Ends the answer with an error and returns the last events."""
         if not self.is_over:
             self._fail(error)
         return self._out.take()
@@ -274,8 +287,8 @@ class AgentAnswer:
         return msgspec.structs.replace(self._origin, response_id=self._run_id)
 
     def _notes(self, *, waits: bool) -> Any:
-        """What the agent must hear again: which conversation and task it was, and which of its
-        messages the pieces are."""
+        """Returns the notes that let the agent recognize its answer later: its thread and task, and
+        how many parts each of its messages had."""
         whose = [self._closed[index][0] for index in sorted(self._closed)]
         turns = [[id_, len(list(same))] for id_, same in groupby(whose)]
         waiting_id = (self._task() or self._run_id) if waits else None
@@ -290,11 +303,11 @@ class AnswerDecoder:
         self._decoder, self.answer = decoder, answer
 
     def feed(self, data: bytes) -> list[Event]:
-        """More bytes, cut anywhere → the events that they complete."""
+        """Reads more bytes, cut anywhere, and returns the events that they complete."""
         return self.answer.feed(self._decoder.feed(data))
 
     def close(self) -> list[Event]:
-        """The end of the bytes → the last events."""
+        """Ends the stream and returns the last events."""
         events = self.answer.feed(self._decoder.close())
         if self.answer.is_over:
             return events

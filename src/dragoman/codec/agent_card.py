@@ -52,7 +52,7 @@ class AgentCard(msgspec.Struct, frozen=True, kw_only=True):
     output_modes: tuple[str, ...] | None = None
     """Media types that it answers with; `None`: what the models of its provider do."""
     public: bool = False
-    """Whether who has no key may read the card. He is told of no tools."""
+    """True if who has no key may read the card. He is told of no tools."""
     signer: Callable[[Any], Any] | None = None
     """Signs the card of A2A: a function that takes and gives a2a-sdk's `AgentCard`, such as
     `a2a.utils.signing.create_agent_card_signer` makes. `None`: it is not signed."""
@@ -64,30 +64,30 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[ToolSpec, ...] = ()
     """Those of its own that are known before it runs."""
     images: bool = False
-    """Whether it reads them."""
+    """True if it reads them."""
     audio: bool = False
-    """Whether it hears it."""
+    """True if it hears it."""
     files: bool = False
-    """Whether it reads documents such as PDF."""
+    """True if it reads documents such as PDF."""
     makes_media: bool = False
-    """Whether its answers may hold pictures or sound."""
+    """True if its answers may hold pictures or sound."""
     thinking: bool = False
-    """Whether it shows that it thinks."""
+    """True if it shows that it thinks."""
     parallel_tools: bool = False
-    """Whether it may call several tools at once."""
+    """True if it may call several tools at once."""
     client_tools: bool = True
-    """Whether it calls tools that its client brings and runs."""
+    """True if it calls tools that its client brings and runs."""
     approvals: bool = False
-    """Whether it asks before it runs some of its tools."""
+    """True if it asks before it runs some of its tools."""
     edits: bool = False
-    """Whether who allows that may change the arguments."""
+    """True if who allows that may change the arguments."""
     agents: tuple[ToolSpec, ...] = ()
     """Agents that it has do something, as tools."""
     successors: tuple[ToolSpec, ...] = ()
     """Agents that it hands a conversation over to, as tools."""
     memory: bool = False
-    """Whether conversations are kept, so that a client need not send them again."""
+    """True if conversations are kept, so that a client need not send them again."""
     resumable: bool = False
-    """Whether a stream that broke off is read again."""
+    """True if a stream that broke off is read again."""
     push: bool = False
-    """Whether notifications are sent."""
+    """True if notifications are sent."""

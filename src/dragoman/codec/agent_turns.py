@@ -21,7 +21,7 @@ class AgentTurns(NamedTuple):
 
     messages: tuple[Message, ...]
     """All, those of the agent's as it told them."""
-    known: int
+    known_messages: int
     """How many of them, from the first, the agent has heard or said."""
     resume: tuple[Resume, ...]
     """What is answered to what it waits for."""
@@ -31,32 +31,34 @@ class AgentTurns(NamedTuple):
     """Its id of the run (of the task) that waits; `None`: none does."""
 
 
-def agent_turns(messages: Sequence[Message], own: WireNative, target: Origin | None) -> AgentTurns:
-    """The conversation for the agent at `target`. `own`: of its wire."""
-    made: list[Message] = []
-    known, resume, thread_id, waits = 0, list[Resume](), None, None
+def agent_turns(
+    messages: Sequence[Message], wire_native: WireNative, target: Origin | None
+) -> AgentTurns:
+    """Returns the conversation for the agent at `target`. `own`: of its wire."""
+    agent_messages: list[Message] = []
+    known_messages, resume, thread_id, waits = 0, list[Resume](), None, None
     open_calls: dict[str, ToolCallPart] = {}
     for message in messages:
         if message.role is Role.MODEL and _is_from(message.origin, target):
-            notes = own.notes(message.native)
+            notes = wire_native.notes(message.native)
             thread_id = if_text(notes.get("thread")) or thread_id
             waits, resume = if_text(notes.get("waits")) or None, []
             open_calls = {
                 call.id: call for call in message.tool_calls if read_interrupt(call) is not None
             }
-            made += _by_turns(message, if_list(notes.get("turns")))
-            known = len(made)
+            agent_messages += _by_turns(message, if_list(notes.get("turns")))
+            known_messages = len(agent_messages)
         elif message.role is Role.USER and open_calls:
-            answered, left = _answers(message, open_calls)
+            answered, remaining = _answers(message, open_calls)
             resume += answered
-            made += [] if left is None else [left]
+            agent_messages += [] if remaining is None else [remaining]
         else:
-            made.append(message)
-    return AgentTurns(tuple(made), known, tuple(resume), thread_id, waits)
+            agent_messages.append(message)
+    return AgentTurns(tuple(agent_messages), known_messages, tuple(resume), thread_id, waits)
 
 
 def _is_from(origin: Origin | None, target: Origin | None) -> bool:
-    """Whether it is the agent that said it."""
+    """Returns True if it is the agent that said it."""
     if origin is None or target is None:
         return False
     return origin.provider == target.provider and origin.model == target.model
@@ -65,11 +67,14 @@ def _is_from(origin: Origin | None, target: Origin | None) -> bool:
 def _answers(
     message: Message, open_calls: dict[str, ToolCallPart]
 ) -> tuple[list[Resume], Message | None]:
-    """The answers in a message, and what is left of it; `None`: nothing."""
+    """Returns the answers in a message, and what is left of it; `None`: nothing."""
     resume: list[Resume] = []
-    left: list[Content] = []
+    remaining: list[Content] = []
     for piece in message.content:
-        call = open_calls.get(piece.id) if isinstance(piece, ToolResultPart) else None
+        if isinstance(piece, ToolResultPart):
+            call = open_calls.get(piece.id)
+        else:
+            call = None
         interrupt = None if call is None else read_interrupt(call)
         if (
             isinstance(piece, ToolResultPart)
@@ -78,16 +83,16 @@ def _answers(
         ):
             resume.append(read_resume(interrupt, piece))
         elif not isinstance(piece, MarkPart):
-            left.append(piece)
-    if not left and message.content:
+            remaining.append(piece)
+    if not remaining and message.content:
         return resume, None
-    return resume, message if len(left) == len(message.content) else message.replace(
-        content=tuple(left)
+    return resume, message if len(remaining) == len(message.content) else message.replace(
+        content=tuple(remaining)
     )
 
 
 def _by_turns(message: Message, turns: list[Any]) -> Iterator[Message]:
-    """A message as those that the agent told."""
+    """Yields a message as those that the agent told."""
     for id_, pieces in _groups(message.content, turns):
         is_result = all(isinstance(piece, ToolResultPart) for piece in pieces)
         yield Message(
@@ -101,9 +106,9 @@ def _by_turns(message: Message, turns: list[Any]) -> Iterator[Message]:
 def _groups(
     content: Sequence[Content], turns: list[Any]
 ) -> Iterable[tuple[str | None, Sequence[Content]]]:
-    """The pieces by the messages that they were told in, without those that stand for what no
-    message told; where that is not known, results stand apart."""
-    sizes = [(each[0], each[1]) for each in turns if _is_size(each)]
+    """Yields the pieces by the messages that they were told in, without those that stand for what
+    no message told; where that is not known, results stand apart."""
+    sizes = [(turn[0], turn[1]) for turn in turns if _is_size(turn)]
     if sizes and sum(size for _, size in sizes) == len(content):
         start = 0
         for id_, size in sizes:
@@ -129,7 +134,7 @@ def _is_size(value: Any) -> bool:
 
 
 def _agents(piece: Content) -> Content:
-    """A call or a result as the agent's own again."""
+    """Returns a call or a result as the agent's own again."""
     if isinstance(piece, ToolCallPart | ToolResultPart) and piece.run_by != "agent":
         piece = msgspec.structs.replace(piece, run_by="agent")
     if isinstance(piece, ToolCallPart) and read_interrupt(piece) is not None:

@@ -46,7 +46,7 @@ class ObjectKind(NamedTuple):
     values: frozenset[str]
     """What that field holds."""
     optional: bool
-    """Whether the tag may be absent."""
+    """True if the tag may be absent."""
     fields: Mapping[str, tuple[str, tuple[str, ...]]]
     """Field → its mark, and the kinds of the objects in it."""
 
@@ -60,7 +60,7 @@ class _Refused(Exception):
 
 
 def parse_kinds(table: str) -> dict[str, ObjectKind]:
-    """The kinds of a table, by their names."""
+    """Returns the kinds of a table, by their names."""
     kinds: dict[str, ObjectKind] = {}
     for line in re.sub(r"\n +", " ", table.strip()).splitlines():
         head, _, listed = line.partition(": ")
@@ -84,14 +84,17 @@ class AllowList:
     def __init__(self, table: str, spell: Callable[[str], str] | None = None) -> None:
         self.table = table
         """As text."""
-        self._spell = None if spell is None else lru_cache(4096)(spell)
+        if spell is None:
+            self._spell = None
+        else:
+            self._spell = lru_cache(4096)(spell)
         self._merged = cache(self._merge)
 
     def filter_body(
-        self, body: JsonMap, root: str = "request", known: Container[str] = ()
+        self, body: JsonMap, root: str = "request", extra_fields: Container[str] = ()
     ) -> tuple[JsonMap, list[str]]:
-        """A body without what may not pass, and the paths of that, each once. The body itself where
-        all of it may.
+        """Returns a body without what may not pass, and the paths of that, each once. The body
+        itself where all of it may.
 
         `root`: the kind that the body is of; `known`: further fields of it that may pass.
         """
@@ -102,35 +105,42 @@ class AllowList:
         out: Json = {}
         for key, value in body.items():
             try:
-                is_known = key in known and not self._is_listed(fields, key)
-                out[key] = value if is_known else self._field(fields, key, value, key, left_out)
+                is_known = key in extra_fields and not self._is_listed(fields, key)
+                if is_known:
+                    out[key] = value
+                else:
+                    out[key] = self._field(fields, key, value, key, left_out)
             except _Refused as refused:
                 left_out.append(refused.path)
-        return (out, list(dict.fromkeys(left_out))) if left_out else (body, [])
+        if left_out:
+            return (out, list(dict.fromkeys(left_out)))
+        return (body, [])
 
     @cached_property
     def _kinds(self) -> dict[str, ObjectKind]:
         return parse_kinds(self.table)
 
     def _field(self, fields: JsonMap, key: str, value: Any, path: str, left_out: list[str]) -> Any:
-        """A field's value as it may pass.
+        """Returns a field's value as it may pass.
 
         Raises:
             _Refused: it may not.
         """
-        known = fields.get(key if self._spell is None or key in fields else self._spell(key))
-        if known is None:
+        entry = fields.get(key if self._spell is None or key in fields else self._spell(key))
+        if entry is None:
             if value in _EMPTY:
                 return value
             raise _Refused(path)
-        mark, kinds = known
+        mark, kinds = entry
         if mark == "!" and value not in _EMPTY:
             raise _Refused(path)
         if mark == "*" and isinstance(value, str):
             raise _Refused(path)
         if mark == "%" and not _is_public(value):
             raise _Refused(path)
-        return self._value(kinds, value, path, left_out) if kinds else value
+        if kinds:
+            return self._value(kinds, value, path, left_out)
+        return value
 
     def _value(self, kinds: tuple[str, ...], value: Any, path: str, left_out: list[str]) -> Any:
         if isinstance(value, list):
@@ -158,8 +168,8 @@ class AllowList:
     def _object(self, kinds: tuple[str, ...], value: Json, path: str, left_out: list[str]) -> Json:
         fields = self._fields(kinds, value)
         if fields is None:
-            kind = value.get(self._tags(kinds)[0])
-            raise _Refused(f"{path}.{kind}" if isinstance(kind, str) else path)
+            tag_value = value.get(self._tags(kinds)[0])
+            raise _Refused(f"{path}.{tag_value}" if isinstance(tag_value, str) else path)
         out: Json = {}
         is_whole = True
         for key, inner in value.items():
@@ -174,55 +184,59 @@ class AllowList:
                 continue
             is_whole = is_whole and passed is inner
         if not out and not is_whole:
-            raise _Refused(left_out.pop())  # an empty object asks for nothing
+            # An empty object asks for nothing.
+            raise _Refused(left_out.pop())
         return value if is_whole else out
 
     def _is_listed(self, fields: JsonMap, key: str) -> bool:
-        """Whether the table has a field. One that is refused refuses its object too; any other is
-        merely left out."""
+        """Returns True if the table has a field. One that is refused refuses its object too; any
+        other is merely left out."""
         return key in fields or (self._spell is not None and self._spell(key) in fields)
 
     def _fields(self, kinds: tuple[str, ...], value: JsonMap) -> JsonMap | None:
-        """The fields that an object may have which is of one of these kinds; `None`: it is of
-        none."""
+        """Returns the fields that an object may have which is of one of these kinds; `None`: it is
+        of none."""
         tag, untagged = self._tags(kinds)
         if not tag:
             return self._merged(untagged)
-        given = value.get(tag)
+        tag_value = value.get(tag)
         return self._merged(
-            self._chosen(kinds, given if isinstance(given, str) else None) or untagged
+            self._choose_kinds(kinds, tag_value if isinstance(tag_value, str) else None) or untagged
         )
 
     @cache  # noqa: B019 tables live as long as the process
     def _tags(self, kinds: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-        """The field that tells these kinds apart, and those of them that have none."""
-        known = self._kinds
-        tag = next((known[kind].tag for kind in kinds if known[kind].tag), "")
-        return tag, tuple([kind for kind in kinds if not known[kind].tag])
+        """Returns the field that tells these kinds apart, and those of them that have none."""
+        kind_table = self._kinds
+        tag = next(
+            (kind_table[kind_name].tag for kind_name in kinds if kind_table[kind_name].tag), ""
+        )
+        return tag, tuple([kind for kind in kinds if not kind_table[kind].tag])
 
     @lru_cache(8192)  # noqa: B019 the same; clients choose the values
-    def _chosen(self, kinds: tuple[str, ...], value: str | None) -> tuple[str, ...]:
-        known = self._kinds
+    def _choose_kinds(self, kinds: tuple[str, ...], value: str | None) -> tuple[str, ...]:
+        kind_table = self._kinds
         if value is None:
-            return tuple([kind for kind in kinds if known[kind].tag and known[kind].optional])
-        return tuple([kind for kind in kinds if value in known[kind].values])
+            return tuple(
+                [kind for kind in kinds if kind_table[kind].tag and kind_table[kind].optional]
+            )
+        return tuple([kind_name for kind_name in kinds if value in kind_table[kind_name].values])
 
     def _merge(self, kinds: tuple[str, ...]) -> Mapping[str, tuple[str, tuple[str, ...]]] | None:
         if not kinds:
             return None
         fields: dict[str, tuple[str, tuple[str, ...]]] = {}
-        for kind in kinds:
-            for name, (mark, inner) in self._kinds[kind].fields.items():
+        for kind_name in kinds:
+            for name, (mark, inner) in self._kinds[kind_name].fields.items():
                 before = fields.get(name)
-                fields[name] = (
-                    (mark, inner)
-                    if before is None
-                    else (before[0] or mark, _joined(before[1], inner))
-                )
+                if before is None:
+                    fields[name] = (mark, inner)
+                else:
+                    fields[name] = (before[0] or mark, _union(before[1], inner))
         return fields
 
 
-def _joined(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...]:
+def _union(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*first, *second]))
 
 

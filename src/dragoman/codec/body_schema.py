@@ -31,17 +31,17 @@ BOOLEAN: JsonSchema = {"type": "boolean"}
 
 
 def object_schema(required: Mapping[str, JsonSchema] = {}, **optional: JsonSchema) -> JsonSchema:
-    """An object with these fields, among others."""
+    """Returns an object with these fields, among others."""
     return {"type": "object", "required": list(required), "properties": {**required, **optional}}
 
 
 def list_schema(item: JsonSchema, *, least: int = 0) -> JsonSchema:
-    """A list of such values, so many at least."""
+    """Returns a list of such values, so many at least."""
     return {"type": "array", "items": item, **({"minItems": least} if least else {})}
 
 
 def any_of(*schemas: JsonSchema) -> JsonSchema:
-    """A value of one of these schemas."""
+    """Returns a value of one of these schemas."""
     return {"anyOf": list(schemas)}
 
 
@@ -88,11 +88,11 @@ _NUMERAL = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 def declare_types(**fields: Iterable[str]) -> dict[str, tuple[JsonType, ...]]:
-    """The fields of each type: `typed(number=("temperature",), text_or_list=("stop",))`; words as
-    in `_WORDS`, joined by `_or_`."""
+    """Returns the fields of each type: `typed(number=("temperature",), text_or_list=("stop",))`;
+    words as in `_WORDS`, joined by `_or_`."""
     return {
-        field: tuple([_WORDS[word] for word in kind.split("_or_")])
-        for kind, names in fields.items()
+        field: tuple([_WORDS[type_name] for type_name in type_names.split("_or_")])
+        for type_names, names in fields.items()
         for field in names
     }
 
@@ -109,18 +109,19 @@ _WORDS: Mapping[str, JsonType] = {
 
 
 def find_type_fault(value: Any, types: Iterable[JsonType]) -> str:
-    """What a value should be, in words; empty: it is, or it is `null`."""
+    """Returns the types that a value should have, in words; empty if it has one of them or is
+    null."""
     types = tuple(types)
-    if value is None or any(_has_type(value, each) for each in types):
+    if value is None or any(_has_type(value, json_type) for json_type in types):
         return ""
     return " or ".join(types)
 
 
-def _has_type(value: Any, kind: JsonType) -> bool:
-    if kind in ("a number", "a whole number"):
+def _has_type(value: Any, json_type: JsonType) -> bool:
+    if json_type in ("a number", "a whole number"):
         is_number = isinstance(value, _NUMBERS) and not isinstance(value, bool)
-        return is_number and (kind == "a number" or value % 1 == 0)
-    if kind == "a number as a text":
+        return is_number and (json_type == "a number" or value % 1 == 0)
+    if json_type == "a number as a text":
         return isinstance(value, str) and _NUMERAL.fullmatch(value) is not None
     kinds: Mapping[JsonType, type] = {
         "true or false": bool,
@@ -128,4 +129,4 @@ def _has_type(value: Any, kind: JsonType) -> bool:
         "a list": list,
         "an object": dict,
     }
-    return isinstance(value, kinds[kind])
+    return isinstance(value, kinds[json_type])

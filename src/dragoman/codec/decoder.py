@@ -37,7 +37,8 @@ class ResponseDecoder(ABC):
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> None:
-        """`new_id` mints the message's id, and those of calls that come without one."""
+        """Starts a decoder. `new_id` makes the message's id, and ids for calls that come without
+        one."""
         self._frames = self.FRAMES()
         self._events: list[Event] = []
         self._over = False
@@ -48,7 +49,7 @@ class ResponseDecoder(ABC):
     def create(
         cls, *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> Self:
-        """A decoder of one response: a wire's `decoder`."""
+        """Returns a decoder of one response. Wires export it as `decoder`."""
         return cls(origin, new_id)
 
     @classmethod
@@ -59,13 +60,13 @@ class ResponseDecoder(ABC):
         origin: Origin | None = None,
         new_id: Callable[[], str] | None = None,
     ) -> list[Event]:
-        """A whole response → the events that its stream would have been; an error's body →
-        `RunError`."""
+        """Returns the events of a whole response, as its stream would have given them. The body of
+        an error gives a `RunError`."""
         return cls(origin, new_id).read_response(body)
 
     @abstractmethod
     def read_event(self, event: Json) -> None:
-        """One JSON object of the stream, or a whole response.
+        """Reads one JSON object of the stream, or a whole response.
 
         Raises:
             DragomanError: what it tells of, or that it is not of this format; it ends the answer.
@@ -73,60 +74,61 @@ class ResponseDecoder(ABC):
 
     @abstractmethod
     def fail(self, error: DragomanError) -> None:
-        """The answer ends with an error, which carries what there was of it. Nothing more is
-        read."""
+        """Ends the answer with an error that carries the partial message. Later bytes are
+        ignored."""
 
     def read_fast(self, payload: bytes) -> bool:  # noqa: ARG002 for those that have a short way
-        """Reads a chunk of the most frequent kind, the shortest way; `False` where it is of another
-        kind."""
+        """Reads a payload of the most frequent type without decoding all of it. Returns False, and
+        reads nothing, if it has another type."""
         return False
 
     def read_done(self) -> None:
-        """The mark `[DONE]`, with which some formats end; for others it is nothing."""
+        """Handles the mark `[DONE]`, with which the streams of some formats end."""
         return
 
     def end(self) -> None:
-        """The bytes are at their end, and nothing has ended the answer: it was cut."""
+        """Handles the end of the bytes before the end of the answer: the answer was cut."""
         self.fail(StreamCutError("the stream ended before the answer did. Send the request again."))
 
     def read_body(self, body: bytes) -> None:
-        """What came in place of a stream: a whole response, or an error's body. The beginning of
-        one was cut."""
+        """Reads a body that came in place of a stream: a whole response or an error. Half a body is
+        a cut response."""
         if is_cut(body):
             self.end()
         else:
             self.read_payload(body)
 
     def feed(self, data: bytes) -> list[Event]:
-        """More bytes, cut anywhere → the events that they complete."""
+        """Reads more bytes, cut anywhere, and returns the events that they complete."""
         for payload in self._frames.feed(data):
             if not (self._over or self.read_fast(payload)):
                 self.read_payload(payload)
-        return self._taken()
+        return self._take_events()
 
     def close(self) -> list[Event]:
-        """The end of the bytes → the last events. An answer that has not ended was cut."""
+        """Ends the stream and returns the last events. An answer that has not ended was cut."""
         for payload in self._frames.close():
-            if payload.strip() == _DONE or is_json(payload):  # else it is the first half of a chunk
+            # Else it is the first half of a chunk.
+            if payload.strip() == _DONE or is_json(payload):
                 self.read_payload(payload)
         if (body := self._frames.body) is not None and not self._over:
             self.read_body(body)
         if not self._over:
             self.end()
-        return self._taken()
+        return self._take_events()
 
     def read_response(self, body: bytes | JsonMap) -> list[Event]:
-        """A whole response, or a recorded stream, as bytes; or the JSON value of one → all its
-        events."""
+        """Reads a whole response, given as bytes or JSON, or the bytes of a recorded stream, and
+        returns all its events."""
         try:
             data = body_bytes(body)
         except DecodeError as error:
             self.fail(error)
-            return self._taken()
+            return self._take_events()
         return [*self.feed(data), *self.close()]
 
     def read_payload(self, payload: bytes) -> None:
-        """Any chunk, the longer way."""
+        """Reads the payload of one frame by decoding all of its JSON."""
         stripped = payload.strip()
         if self._over or not stripped:
             return
@@ -138,12 +140,12 @@ class ResponseDecoder(ABC):
         except DragomanError as error:
             self.fail(error.at(body=payload))
         except ValueError as error:
-            shown = payload[:_SHOWN].decode(errors="replace")
+            excerpt = payload[:_SHOWN].decode(errors="replace")
             self.fail(
-                DecodeError(f"a piece of the answer is not JSON ({error}): {shown}", body=payload)
+                DecodeError(f"a piece of the answer is not JSON ({error}): {excerpt}", body=payload)
             )
 
-    def _taken(self) -> list[Event]:
+    def _take_events(self) -> list[Event]:
         events = self._events[:]
         self._events.clear()
         return events

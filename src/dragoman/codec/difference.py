@@ -25,17 +25,18 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def is_equal(value: Any, other: Any) -> bool:
-    """Whether two values are the same JSON: `1`, `1.0` and `true` are not."""
+    """Returns True if two values are the same JSON: `1`, `1.0` and `true` are not."""
     if value is other:
         return True
-    if type(value) is str is type(other):  # nearly all that is compared, without encoding it
+    # Nearly all that is compared, without encoding it.
+    if type(value) is str is type(other):
         return value == other
-    return _stored(value) == _stored(other)
+    return _encode_value(value) == _encode_value(other)
 
 
 def find_difference(value: msgspec.Struct, read: msgspec.Struct) -> Json:
-    """The fields of `value` that differ from what was `read`, as JSON has them; all of them, and
-    the name of its type, where `read` is of another type."""
+    """Returns the fields of `value` that differ from those of `read`, as JSON. If the types differ,
+    returns all fields and the type's name."""
     if type(value) is not type(read):
         return msgspec.to_builtins(value)
     return {
@@ -45,32 +46,38 @@ def find_difference(value: msgspec.Struct, read: msgspec.Struct) -> Json:
     }
 
 
-def apply_difference(read: S, fields: Any, kind: Any) -> S:
-    """What was `read`, with the fields that were carried; as it is where they are no fields of a
-    `kind`."""
+def apply_difference(read: S, fields: Any, target_type: Any) -> S:
+    """Returns `read` with the carried fields applied, or unchanged if they do not fit
+    `target_type`."""
     if not isinstance(fields, dict) or not fields:
         return read
     try:
         carried = if_object(fields)
-        whole = carried if "type" in carried else {**msgspec.to_builtins(read), **carried}
-        return msgspec.convert(whole, kind)
+        if "type" in carried:
+            whole = carried
+        else:
+            whole = {**msgspec.to_builtins(read), **carried}
+        return msgspec.convert(whole, target_type)
     except (ValueError, TypeError, RecursionError):
         return read
 
 
-def restore_fields(request: RunRequest, held: JsonMap, names: Collection[str]) -> RunRequest:
-    """A request with those of its fields that were carried. `names`: fields that may be; fields
-    that are none of a request's kind change nothing."""
-    fields = {name: value for name, value in held.items() if name in names}
+def restore_fields(
+    request: RunRequest, stored_fields: JsonMap, names: Collection[str]
+) -> RunRequest:
+    """Returns the request with those of its fields that were carried. `names`: fields that may be
+    carried. Fields of a wrong type change nothing."""
+    fields = {name: value for name, value in stored_fields.items() if name in names}
     try:
-        given = msgspec.convert(fields, RunRequest)
+        stored_request = msgspec.convert(fields, RunRequest)
     except (ValueError, TypeError, RecursionError):
         return request
-    return request.replace(**{name: getattr(given, name) for name in fields})
+    return request.replace(**{name: getattr(stored_request, name) for name in fields})
 
 
-def _stored(value: Any) -> bytes:
+def _encode_value(value: Any) -> bytes:
     try:
         return _encode(value)
-    except (ValueError, TypeError):  # half a character, which no JSON holds
+    except (ValueError, TypeError):
+        # Half a character, which no JSON holds.
         return json_bytes.encode(value)

@@ -57,17 +57,16 @@ _VERSION = "2"
 
 
 def chain_signature_digests(messages: Iterable[Message], wire: str) -> list[str]:
-    """For each message the digest of all before it, as `Origin.prefix` has it, and last that of
-    all: one more than there are messages. `wire`: that of the provider which signs, or has
-    signed."""
+    """Returns for each message the signature digest of all before it, in the form of
+    `Origin.prefix`, and at the end that of all. `wire`: the wire of the provider that signs."""
     return [format_prefix(wire, digest) for digest in chain_digest_bytes(messages, wire)]
 
 
 def chain_digest_bytes(
     messages: Iterable[Message], wire: str, after: bytes | None = None
 ) -> list[bytes]:
-    """The same as bytes. `after`: the digest of what stands before these messages, where something
-    does."""
+    """Returns the signature digests of `chain_signature_digests` as bytes. `after`: the digest of
+    the messages before these, if there are any."""
     messages = tuple(messages)
     head = 0
     if after is None:
@@ -79,41 +78,46 @@ def chain_digest_bytes(
         )
 
     def make(message: Message) -> Any:
-        return _signed(message, wire)
+        return _select_signed(message, wire)
 
     chain = [after or b""] * (head + 1)
     for message in messages[head:]:
-        own = None if holds_only_waits(message) else hash_message(message, wire, make)
-        chain.append(chain[-1] if own is None else _next(chain[-1], own))
+        if holds_only_waits(message):
+            message_digest = None
+        else:
+            message_digest = hash_message(message, wire, make)
+        chain.append(chain[-1] if message_digest is None else _next(chain[-1], message_digest))
     return chain
 
 
 def format_prefix(wire: str, digest: bytes) -> str:
-    """A digest as `Origin.prefix` has it."""
+    """Returns a digest in the form of `Origin.prefix`: `2:WIRE:DIGEST`."""
     return f"{_VERSION}:{wire}:{digest.hex()}"
 
 
 def compute_prefix(messages: Iterable[Message], wire: str) -> str:
-    """What `Origin.prefix` says of an answer to these messages."""
+    """Returns the `Origin.prefix` of an answer to these messages."""
     return format_prefix(wire, chain_digest_bytes(messages, wire)[-1])
 
 
 def parse_prefix_wire(prefix: str) -> str:
-    """The wire by which a prefix `2:WIRE:DIGEST` was made; empty for one of an earlier release, a
-    digest alone."""
-    version, _, rest = prefix.partition(":")
-    return rest.rpartition(":")[0] if version == _VERSION else ""
+    """Returns the wire by which a prefix `2:WIRE:DIGEST` was made; empty for one of an earlier
+    release, a digest alone."""
+    version, _, wire_and_digest = prefix.partition(":")
+    if version == _VERSION:
+        return wire_and_digest.rpartition(":")[0]
+    return ""
 
 
 def prefix_without_digest(wire: str) -> str:
-    """The prefix of an answer by this wire of which nobody noted what stood before it: its origin
-    alone says who reads it."""
+    """Returns a prefix that says which wire made an answer, but not what stood before it. Such an
+    answer may always go back to its origin."""
     return f"{_VERSION}:{wire}:"
 
 
 def chain_neutral_digests(messages: Iterable[Message]) -> list[str]:
-    """For each message the neutral digest of all before it, and last that of all: one more than
-    there are messages."""
+    """Returns for each message the neutral digest of all before it, and at the end that of all: one
+    more than there are messages."""
     digests = [b""]
     for message in messages:
         digests.append(
@@ -125,25 +129,25 @@ def chain_neutral_digests(messages: Iterable[Message]) -> list[str]:
 
 
 def neutral_digest(message: Message) -> str:
-    """The neutral digest of one message, whatever stands before it."""
+    """Returns the neutral digest of one message, without what stands before it."""
     return hash_message(message, "", _neutral).hex()
 
 
-def _next(parent: bytes, own: bytes) -> bytes:
-    return blake2b(parent + own, digest_size=DIGEST_SIZE).digest()
+def _next(parent: bytes, message_digest: bytes) -> bytes:
+    return blake2b(parent + message_digest, digest_size=DIGEST_SIZE).digest()
 
 
-def _signed(message: Message, wire: str) -> Any:
+def _select_signed(message: Message, wire: str) -> Any:
     content = strip_marks(message).content
     if any(piece.native or isinstance(piece, ToolCallPart | ToolResultPart) for piece in content):
         content = tuple([_of_wire(piece, wire) for piece in content])
-    own = (message.native or {}).get(wire)
-    return message.role, content, own
+    wire_fields = (message.native or {}).get(wire)
+    return message.role, content, wire_fields
 
 
 def _of_wire(piece: Content, wire: str) -> Content:
-    """The piece with the wire's own fields alone in its `native`, and with what every format tells
-    of who runs a tool."""
+    """Returns the piece with only this wire's fields in `native`, and without what formats cannot
+    tell about who ran a tool."""
     if isinstance(piece, ToolCallPart | ToolResultPart) and piece.run_by == "client":
         piece = msgspec.structs.replace(piece, run_by=_run_by(piece))
     if isinstance(piece, ToolResultPart) and piece.is_content:
@@ -152,10 +156,12 @@ def _of_wire(piece: Content, wire: str) -> Content:
         )
     if isinstance(piece, ToolResultPart) and piece.denied:
         piece = msgspec.structs.replace(piece, denied=False)
-    own = (piece.native or {}).get(wire)
-    if piece.native is None or (len(piece.native) == 1 and own is not None):
+    wire_fields = (piece.native or {}).get(wire)
+    if piece.native is None or (len(piece.native) == 1 and wire_fields is not None):
         return piece
-    return msgspec.structs.replace(piece, native=None if own is None else {wire: own})
+    return msgspec.structs.replace(
+        piece, native=None if wire_fields is None else {wire: wire_fields}
+    )
 
 
 def _neutral(message: Message) -> Any:
@@ -167,22 +173,25 @@ def _plain(piece: Content) -> Any:
         unread = piece.raw if piece.state != "complete" else None
         return "tool_call", piece.name, piece.arguments, unread, piece.state, _run_by(piece)
     if isinstance(piece, ToolResultPart):
-        result = (
-            [_plain(part) for part in piece.result] if piece.is_content else _value(piece.result)
-        )
+        if piece.is_content:
+            result = [_plain(part) for part in piece.result]
+        else:
+            result = _value(piece.result)
         return "tool_result", result, piece.is_error, _run_by(piece)
-    return piece if piece.native is None else msgspec.structs.replace(piece, native=None)
+    if piece.native is None:
+        return piece
+    return msgspec.structs.replace(piece, native=None)
 
 
 def _run_by(piece: ToolCallPart | ToolResultPart) -> Literal["agent", "provider"]:
-    """Who ran the tool, as formats tell it: a call of the client's comes back as any call that is
-    not the provider's."""
+    """Returns who ran the tool, as far as every format tells it: a client's call is read back as
+    the agent's."""
     return "provider" if piece.run_by == "provider" else "agent"
 
 
 def _value(result: Any) -> Any:
-    """A result as the JSON value that its text is, where it is one: formats that have texts alone
-    wrote it so."""
+    """Returns the JSON value of a result. A text that is JSON counts as its value, since some
+    formats store results as text."""
     if not isinstance(result, str):
         return result
     try:
@@ -192,16 +201,16 @@ def _value(result: Any) -> Any:
 
 
 def extend_digest(parent: str, message: Message) -> str:
-    """The digest of a conversation that goes on from `parent` (`""`: the beginning) with this
-    message."""
-    return hash_message(message, None, _counted, parent.encode()).hex()
+    """Returns the digest of a conversation whose last message is `message`. `parent`: the digest of
+    those before it, empty if there are none."""
+    return hash_message(message, None, _select_counted, parent.encode()).hex()
 
 
-def _counted(message: Message) -> Any:
+def _select_counted(message: Message) -> Any:
     content = strip_marks(message).content
     if any(piece.native or isinstance(piece, ToolResultPart) for piece in content):
         content = tuple([_one_room(piece) for piece in content])
-    return message.role, content, _joined(message.native)
+    return message.role, content, _merge_notes(message.native)
 
 
 def _one_room(piece: Content) -> Content:
@@ -211,24 +220,30 @@ def _one_room(piece: Content) -> Content:
             piece = msgspec.structs.replace(
                 piece, result=tuple([_one_room(part) for part in inner])
             )
-    native = _joined(piece.native)
-    return piece if native is piece.native else msgspec.structs.replace(piece, native=native)
+    native = _merge_notes(piece.native)
+    if native is piece.native:
+        return piece
+    return msgspec.structs.replace(piece, native=native)
 
 
-def _joined(native: Native) -> Native:
-    """Fields and notes under the wire's name alone: digests are stored, and so were they made."""
+def _merge_notes(native: Native) -> Native:
+    """Returns `native` with the notes of each wire merged into its fields, as digests of earlier
+    releases have it."""
     if not native or not any(key.endswith(NOTES) for key in native):
         return native
     joined: Json = {}
-    for key, own in native.items():
+    for key, fields in native.items():
         wire = key.removesuffix(NOTES)
-        joined[wire] = {**joined[wire], **own} if wire in joined and isinstance(own, dict) else own
+        if wire in joined and isinstance(fields, dict):
+            joined[wire] = {**joined[wire], **fields}
+        else:
+            joined[wire] = fields
     return joined
 
 
 def chain_digests(messages: Iterable[Message]) -> list[str]:
-    """For each message the digest of all before it, and last the digest of all: one more than there
-    are messages."""
+    """Returns for each message the digest of all before it, and at the end the digest of all, as
+    releases before version 2 did."""
     digests = [""]
     for message in messages:
         digests.append(extend_digest(digests[-1], message))
@@ -246,7 +261,7 @@ DIGEST_SIZE = 16
 """Bytes of a digest."""
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
-_known: dict[int, tuple[ref[Message], dict[str | None, tuple[bytes, bytes]]]] = {}
+_large_messages: dict[int, tuple[ref[Message], dict[str | None, tuple[bytes, bytes]]]] = {}
 """Identity of a large message that is alive → itself, and by name what stood before it last, and
 its digest then."""
 
@@ -254,12 +269,15 @@ its digest then."""
 def hash_message(
     message: Message, name: str | None, counted: Callable[[Message], Any], after: bytes = b""
 ) -> bytes:
-    """The digest of a message behind `after`. `counted`: the message → what of it counts; `name`:
-    which digest that is, a wire's, the neutral one (empty), or that of earlier releases
+    """Converts the digest of a message behind `after`. `counted`: the message to what of it counts;
+    `name`: which digest that is, a wire's, the neutral one (empty), or that of earlier releases
     (`None`)."""
-    known = _known.get(id(message)) if _known else None
-    if known is not None and known[0]() is message:
-        before, digest = known[1].get(name, (None, b""))
+    if _large_messages:
+        entry = _large_messages.get(id(message))
+    else:
+        entry = None
+    if entry is not None and entry[0]() is message:
+        before, digest = entry[1].get(name, (None, b""))
         if before == after:
             return digest
     data = _bytes(counted(message))
@@ -273,14 +291,18 @@ def hash_message(
 
 def _keep(message: Message, name: str | None, after: bytes, digest: bytes) -> None:
     key = id(message)
-    known = _known.get(key)
-    if known is None or known[0]() is not message:
-        known = _known[key] = (ref(message, lambda _, known=_known: known.pop(key, None)), {})
-    known[1][name] = after, digest
+    entry = _large_messages.get(key)
+    if entry is None or entry[0]() is not message:
+        entry = _large_messages[key] = (
+            ref(message, lambda _, known=_large_messages: known.pop(key, None)),
+            {},
+        )
+    entry[1][name] = after, digest
 
 
 def _bytes(value: Any) -> bytes:
     try:
         return _encode(value)
-    except UnicodeEncodeError:  # half a pair of surrogates, which UTF-8 cannot hold
+    except UnicodeEncodeError:
+        # Half a pair of surrogates, which UTF-8 cannot hold.
         return json.dumps(msgspec.to_builtins(value), sort_keys=True).encode()

@@ -52,14 +52,14 @@ is beyond."""
 
 def load_texts(
     body: JsonMap,
-    own: WireNative,
+    wire_native: WireNative,
     *,
     texts: str = "input",
     dimensions: str,
     tokens: bool = False,
 ) -> EmbeddingsRequest:
-    """A body with a text or a list of them → the neutral request. `texts` and `dimensions` are the
-    fields' names.
+    """Converts a body with a text or a list of them to the neutral request. `texts` and
+    `dimensions` are the fields' names.
 
     `tokens`: a text may be given by the numbers of its tokens too. They belong to one model's
     tokenizer, so they are no neutral texts: the request has none, and this wire's own field holds
@@ -68,59 +68,77 @@ def load_texts(
     Raises:
         InvalidRequestError: there is no text.
     """
-    left = dict(if_object(body))
+    options = dict(if_object(body))
     try:
-        json_bytes.check_value_depth(left)
+        json_bytes.check_value_depth(options)
     except ValueError as error:
         raise InvalidRequestError(f"the embeddings request cannot be read: {error}") from error
-    given = left.pop(texts, None)
-    numbers = tokens and _are_tokens(given)
+    input_value = options.pop(texts, None)
+    numbers = tokens and _are_tokens(input_value)
     try:
-        loaded = (
-            ()
-            if numbers
-            else msgspec.convert([given] if isinstance(given, str) else given, tuple[str, ...])
-        )
+        if numbers:
+            loaded = ()
+        else:
+            loaded = msgspec.convert(
+                [input_value] if isinstance(input_value, str) else input_value, tuple[str, ...]
+            )
     except msgspec.ValidationError as error:
         raise InvalidRequestError(
             f"an embeddings request needs the field {texts}, a text or a list of texts"
         ).at(field=texts) from error
-    model = left.pop("model") if if_text(left.get("model")) else ""
-    size = left.pop(dimensions) if type(left.get(dimensions)) is int else None
-    alone = {texts: "text"} if isinstance(given, str) else {}
-    native = own.note({texts: given} if numbers else None, form=alone)
-    return EmbeddingsRequest(model, loaded, None, size, left, native)
+    if if_text(options.get("model")):
+        model = options.pop("model")
+    else:
+        model = ""
+    if type(options.get(dimensions)) is int:
+        size = options.pop(dimensions)
+    else:
+        size = None
+    if isinstance(input_value, str):
+        alone = {texts: "text"}
+    else:
+        alone = {}
+    native = wire_native.note({texts: input_value} if numbers else None, form=alone)
+    return EmbeddingsRequest(model, loaded, None, size, options, native)
 
 
-def _are_tokens(given: Any) -> bool:
-    """Whether it is a text by the numbers of its tokens, or a list of such."""
-    lists = if_list(given) if any(isinstance(one, list) for one in if_list(given)) else [given]
+def _are_tokens(input_value: Any) -> bool:
+    """True if the input is a list of token numbers, or a list of such lists."""
+    if any(isinstance(one, list) for one in if_list(input_value)):
+        lists = if_list(input_value)
+    else:
+        lists = [input_value]
     return all(
-        if_list(one) and all(type(number) is int for number in if_list(one)) for one in lists
+        if_list(numbers) and all(type(number) is int for number in if_list(numbers))
+        for numbers in lists
     )
 
 
 def dump_texts(
     request: EmbeddingsRequest,
-    own: WireNative,
+    wire_native: WireNative,
     *,
     texts: str = "input",
     dimensions: str,
     **fields: Any,
 ) -> Json:
-    """The inverse of `load_texts`, with more `fields`. `options` have the last word."""
-    alone = own.form(request.native).get(texts) == "text" and len(request.texts) == 1
+    """Returns the body of an embeddings request with more `fields`. `options` win over them.
+    Reverses `load_texts`."""
+    alone = wire_native.form(request.native).get(texts) == "text" and len(request.texts) == 1
     body: Json = {"model": request.model} if request.model else {}
-    body[texts] = request.texts[0] if alone else list(request.texts)
+    if alone:
+        body[texts] = request.texts[0]
+    else:
+        body[texts] = list(request.texts)
     if not request.texts:
-        body |= own.fields(request.native)
+        body |= wire_native.fields(request.native)
     if request.dimensions is not None:
         body[dimensions] = request.dimensions
     return body | fields | dict(request.options)
 
 
 def load_answer_object(body: bytes | JsonMap) -> Json:
-    """A response's body → the JSON object that it is.
+    """Converts a response's body to the JSON object that it is.
 
     Raises:
         DecodeError: it is none.
@@ -141,7 +159,7 @@ def load_answer_object(body: bytes | JsonMap) -> Json:
 
 
 def load_vector(value: Any) -> Vector:
-    """A vector as it was sent → its numbers.
+    """Converts a vector as it was sent to its numbers.
 
     Base64 holds 32-bit floats, little endian (OpenAI, Voyage, Cohere), or where these would make no
     sense, signed bytes (Perplexity).
@@ -150,8 +168,12 @@ def load_vector(value: Any) -> Vector:
         DecodeError: it is no vector.
     """
     try:
-        vector = _unpacked(value) if isinstance(value, str) else msgspec.convert(value, Vector)
-    except ValueError as error:  # among them half a pair of surrogates, which is not convertible
+        if isinstance(value, str):
+            vector = _unpack(value)
+        else:
+            vector = msgspec.convert(value, Vector)
+    except ValueError as error:
+        # Among them half a pair of surrogates, which is not convertible.
         raise shape_error(value, "a vector that is no list of numbers") from error
     if not isfinite(sum(vector)):
         raise shape_error(value, "a vector with numbers that are none (NaN or infinity)")
@@ -159,7 +181,7 @@ def load_vector(value: Any) -> Vector:
 
 
 def dump_vector(vector: Vector, *, packed: bool = False) -> list[float] | str:
-    """A vector → a list, or packed as base64."""
+    """Converts a vector to a list, or packed as base64."""
     if not packed:
         return list(vector)
     floats = array("f", vector)
@@ -169,8 +191,8 @@ def dump_vector(vector: Vector, *, packed: bool = False) -> list[float] | str:
 
 
 def load_vector_entries(value: Any) -> list[Vector]:
-    """A list of `{"index", "embedding"}` (OpenAI, Mistral) → the vectors in the order of their
-    indexes.
+    """Converts a list of `{"index", "embedding"}` (OpenAI, Mistral) to the vectors in the order of
+    their indexes.
 
     Where no index is told, or one for all, the list's order counts.
 
@@ -178,10 +200,12 @@ def load_vector_entries(value: Any) -> list[Vector]:
         DecodeError: it is no such list, or an index is told twice.
     """
     entries = [as_object(entry, "vector") for entry in as_list(value, "vectors")]
-    places = [entry.get("index") for entry in entries]
-    if len({str(place) for place in places}) > 1:
-        if sorted(place for place in places if isinstance(place, int)) != list(range(len(entries))):
-            raise shape_error(places, "vectors whose indexes do not count them")
+    indexes = [entry.get("index") for entry in entries]
+    if len({str(index) for index in indexes}) > 1:
+        if sorted(place for place in indexes if isinstance(place, int)) != list(
+            range(len(entries))
+        ):
+            raise shape_error(indexes, "vectors whose indexes do not count them")
         entries.sort(key=lambda entry: entry["index"])
     return [load_vector(entry.get("embedding")) for entry in entries]
 
@@ -191,8 +215,8 @@ def load_data_vectors(
     refusal: Callable[[Json], DragomanError],
     counted: Callable[[Json], tuple[Usage | None, Json]],
 ) -> BatchEmbeddingsResult:
-    """A response with its vectors in `data` (OpenAI, Mistral). `refusal`: an answer without them →
-    its error; `counted`: reads the usage.
+    """Converts a response with its vectors in `data` (OpenAI, Mistral). `refusal`: an answer
+    without them to its error; `counted`: reads the usage.
 
     Raises:
         ProviderError: an error stands in the place of the vectors; which subclass tells why.
@@ -214,7 +238,7 @@ def load_data_vectors(
 
 
 def dump_vector_entries(vectors: Iterable[Vector], *, packed: bool = False) -> list[Json]:
-    """The inverse of `load_vector_entries`."""
+    """Reverses `load_vector_entries`."""
     return [
         {"object": "embedding", "index": index, "embedding": dump_vector(vector, packed=packed)}
         for index, vector in enumerate(vectors)
@@ -222,18 +246,24 @@ def dump_vector_entries(vectors: Iterable[Vector], *, packed: bool = False) -> l
 
 
 def count_input_tokens(usage: Usage | None) -> Usage | None:
-    """Usage of a request for vectors: all tokens are input, also where only their total is told
-    (Voyage)."""
+    """Returns the usage of an embeddings request: all tokens are input, also where the provider
+    tells the total alone (Voyage)."""
     if usage is None:
         return None
-    tokens = usage.total_tokens if usage.input_tokens is None else usage.input_tokens
-    total = tokens if usage.total_tokens is None else usage.total_tokens
+    if usage.input_tokens is None:
+        tokens = usage.total_tokens
+    else:
+        tokens = usage.input_tokens
+    if usage.total_tokens is None:
+        total = tokens
+    else:
+        total = usage.total_tokens
     return msgspec.structs.replace(
         usage, input_tokens=tokens, output_tokens=usage.output_tokens or 0, total_tokens=total
     )
 
 
-def _unpacked(value: str) -> Vector:
+def _unpack(value: str) -> Vector:
     try:
         data = b64decode(value, validate=True)
     except ValueError as error:
@@ -248,6 +278,6 @@ def _unpacked(value: str) -> Vector:
 
 
 def _is_nan(number: float) -> bool:
-    """Whether it is what a calculation that fails gives; bytes that are no floats rarely make just
-    this one of all NaNs."""
+    """True if the number is the NaN of a failed calculation. Bytes that are no floats rarely have
+    just this bit pattern."""
     return number != number and pack("<f", number).strip(b"\0") in _NANS

@@ -66,8 +66,12 @@ class Emitter:
         origin: Origin | None = None,
         events: list[Event] | None = None,
     ) -> None:
-        """`events`: the list that fills up, where a decoder has one for several answers."""
-        self.message_id = new_id() if new_id else f"message-{candidate}"
+        """Starts an answer. `events`: the list to append to, if a decoder shares one among several
+        answers."""
+        if new_id:
+            self.message_id = new_id()
+        else:
+            self.message_id = f"message-{candidate}"
         self.new_id = new_id
         self.candidate = candidate
         self.origin = origin
@@ -81,7 +85,7 @@ class Emitter:
         self._next = 0
 
     def take(self) -> list[Event]:
-        """The events since the last call."""
+        """Returns the events since the last call."""
         events, self.events = self.events, []
         return events
 
@@ -95,14 +99,15 @@ class Emitter:
             )
 
     def begin(self, event: MessageStarted) -> None:
-        """Opens the message as an event says that is there already."""
+        """Opens the message with a start event that exists already."""
         self.started = True
         self.message_id, self.origin = event.message_id, event.origin
         self._start = event
         self.events.append(event)
 
     def ensure_part(self, key: Hashable, part: Content | None = None) -> OpenPart:
-        """The open part of that key; opens `part` (default: a text) where there is none.
+        """Returns the open part with this key, and opens `part` (a text by default) if there is
+        none.
 
         A text is started by its first delta, through `add`; none may ever come.
         """
@@ -116,11 +121,11 @@ class Emitter:
         return open_part
 
     def find(self, key: Hashable) -> OpenPart | None:
-        """The open part of that key, if there is one."""
+        """Returns the open part with this key, or None."""
         return self._open.get(key)
 
     def add(self, open_part: OpenPart, delta: str | bytes) -> None:
-        """A delta of an open part; an empty one is none."""
+        """Adds a delta to an open part. An empty delta does nothing."""
         if delta:
             if not open_part.started:
                 self._start_part(open_part)
@@ -128,17 +133,18 @@ class Emitter:
             self.events.append(PartDelta(self.message_id, open_part.index, delta))
 
     def add_text(self, key: Hashable, delta: str) -> None:
-        """More text of the text part of that key."""
+        """Adds a delta to the text part with this key, and opens it if necessary."""
         if delta:
             self.add(self.ensure_part(key), delta)
 
     def add_thinking(self, key: Hashable, delta: str) -> None:
-        """More thinking of the thinking part of that key."""
+        """Adds a delta to the thinking part with this key, and opens it if necessary."""
         if delta:
             self.add(self.ensure_part(key, ThinkingPart()), delta)
 
     def add_whole_part(self, part: Content) -> None:
-        """A part that came whole. It is told as if it had been streamed in one delta."""
+        """Adds a part that came in one piece, with the events of a part that was streamed in one
+        delta."""
         self.start()
         self.events += part_events(self.message_id, self._next, part)
         self._closed[self._next] = part
@@ -162,8 +168,8 @@ class Emitter:
         self.amend(open_part, part)
 
     def amend(self, closed_part: OpenPart, part: Content) -> None:
-        """A last word on a part that is closed already, where a provider corrects at its end what
-        it signed."""
+        """Replaces a part that is closed already, for providers that correct at the end what they
+        signed."""
         self._closed[closed_part.index] = part
         self.events.append(PartFinished(self.message_id, closed_part.index, part))
 
@@ -201,15 +207,15 @@ class Emitter:
         origin: Origin | None = None,
         native: Native = None,
     ) -> None:
-        """An error: what is open is closed as cut, and the error carries the message so far, with
-        what it cost."""
+        """Ends the answer with an error. Open parts are closed as cut, and the error carries the
+        message so far with its usage."""
         if (self.started or usage is not None) and not self.finished:
             self.finish(FinishReason.error, usage, origin=origin, native=native, cut=True)
             error.at(partial=self.build_partial_message())
         self.events.append(RunError(error))
 
     def build_partial_message(self) -> Message:
-        """The message so far, from the parts that are closed."""
+        """Returns the message so far, from the parts that are closed."""
         builder = MessageBuilder(self._start)
         for index, part in self._closed.items():
             builder.add(PartFinished(self.message_id, index, part))
@@ -218,7 +224,7 @@ class Emitter:
         return builder.message()
 
     def calls(self) -> tuple[ToolCallPart, ...]:
-        """The closed calls that somebody must answer."""
+        """Returns the closed calls that the caller must answer, not those that the provider ran."""
         closed = [self._closed[index] for index in sorted(self._closed)]
         return tuple(
             [

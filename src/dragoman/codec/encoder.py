@@ -43,17 +43,17 @@ NO_OBJECTS: Objects = ()
 
 
 def frame_event(data: JsonMap) -> bytes:
-    """A Server-Sent Event without a name."""
+    """Returns a Server-Sent Event without a name."""
     return frame_server_event(json_bytes.encode(data))
 
 
 def frame_typed_event(data: JsonMap) -> bytes:
-    """A Server-Sent Event that has the name of its type."""
+    """Returns a Server-Sent Event that has the name of its type."""
     return frame_server_event(json_bytes.encode(data), data["type"])
 
 
 def frame_line(data: JsonMap) -> bytes:
-    """A line of newline-delimited JSON."""
+    """Returns a line of newline-delimited JSON."""
     return json_bytes.encode(data) + b"\n"
 
 
@@ -64,41 +64,49 @@ class ResponseEncoder(ABC):
     DONE: ClassVar[bytes] = b""
     """What stands behind the last object."""
     EMPTY: ClassVar[bool] = False
-    """Whether there is a stream of no message too."""
+    """True if there is a stream of no message too."""
 
-    def __init__(self, own: WireNative, envelope: JsonMap) -> None:
-        """`own`: the wire's; `envelope`: what no event holds, such as the response's id."""
+    def __init__(self, wire_native: WireNative, envelope: JsonMap) -> None:
+        """Starts an encoder. `wire_native`: the wire's; `envelope`: what no event holds, such as
+        the response's id."""
         self._envelope = envelope
-        self._state = ResponseState(own.response)
+        self._state = ResponseState(wire_native.response)
         self._over = False
         self.skip = 0
         """So many of the next objects get no bytes: a client that comes back has them."""
 
     def feed(self, event: Event) -> bytes:
-        """One event → the bytes that tell of it (`b""`: none)."""
+        """Returns the bytes that tell of an event, or `b""`."""
         if isinstance(event, RunFinished) and self._state.accepts(event):
             return self.close()
         objects = self.objects(event)
-        return (
-            self.frame(objects[0]) if len(objects) == 1 and not self.skip else self._framed(objects)
-        )
+        if len(objects) == 1 and not self.skip:
+            return self.frame(objects[0])
+        return self._frame_all(objects)
 
     def close(self) -> bytes:
-        """The end of the events → the end of the response."""
-        return self._framed(self._end()) + self.DONE if self._ends() else b""
+        """Ends the response and returns its last bytes."""
+        if self._ends():
+            return self._frame_all(self._end()) + self.DONE
+        return b""
 
     def objects(self, event: Event) -> Objects:
-        """One event → the objects that tell of it, before they are framed."""
+        """Returns the objects that tell of an event, before they become bytes."""
         state = self._state
         first = not state.started
         if self._over or not state.accepts(event):
             return NO_OBJECTS
-        if isinstance(event, PartDelta):  # nearly all of a stream
+        # Nearly all of a stream.
+        if isinstance(event, PartDelta):
             return self.delta(event)
         if isinstance(event, PartStarted):
-            return NO_OBJECTS if isinstance(event.part, MarkPart) else self.part_started(event)
+            if isinstance(event.part, MarkPart):
+                return NO_OBJECTS
+            return self.part_started(event)
         if isinstance(event, PartFinished):
-            return NO_OBJECTS if isinstance(event.part, MarkPart) else self.part_finished(event)
+            if isinstance(event.part, MarkPart):
+                return NO_OBJECTS
+            return self.part_finished(event)
         if isinstance(event, MessageStarted):
             return self.message_started(event, first=first)
         if isinstance(event, MessageFinished):
@@ -112,39 +120,39 @@ class ResponseEncoder(ABC):
 
     @abstractmethod
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:
-        """A message of the response. `first`: it opens the response."""
+        """Returns the objects that begin a message. `first`: it opens the response."""
 
     @abstractmethod
     def part_started(self, event: PartStarted) -> Objects:
-        """The start of a part."""
+        """Returns the objects that begin a part."""
 
     @abstractmethod
     def delta(self, event: PartDelta) -> Objects:
-        """More of an open part."""
+        """Returns the objects for a delta of an open part."""
 
     @abstractmethod
     def part_finished(self, event: PartFinished) -> Objects:
-        """The end of a part, and what no delta told of it."""
+        """Returns the objects that end a part, with what no delta held."""
 
     def message_finished(self, event: MessageFinished) -> Objects:  # noqa: ARG002 for those that tell of it
-        """The end of a message; how the response ends is known to the state."""
+        """Returns the objects that end a message. How the response ends is in the state."""
         return NO_OBJECTS
 
     @abstractmethod
     def message_dropped(self, event: MessageDropped) -> Objects:
-        """A message is retracted: what is open of it ends, so that nothing that follows is added to
-        it."""
+        """Returns the objects that end what is open of a retracted message, so that nothing is
+        added to it."""
 
     @abstractmethod
     def error(self, error: DragomanError) -> Objects:
-        """The response ends with an error."""
+        """Returns the objects that end the response with an error."""
 
     @abstractmethod
     def end(self) -> Objects:
-        """What ends a response that is complete."""
+        """Returns the objects that end a complete response."""
 
     def frame(self, data: JsonMap) -> bytes:
-        """An object as bytes."""
+        """Returns an object as the bytes of the stream."""
         return frame_event(data)
 
     def _ends(self) -> bool:
@@ -156,9 +164,9 @@ class ResponseEncoder(ABC):
         self._over = True
         return self.end()
 
-    def _framed(self, objects: Objects) -> bytes:
+    def _frame_all(self, objects: Objects) -> bytes:
         if self.skip:
-            left = objects[self.skip :]
-            self.skip -= len(objects) - len(left)
-            objects = left
-        return b"".join([self.frame(each) for each in objects])
+            remaining = objects[self.skip :]
+            self.skip -= len(objects) - len(remaining)
+            objects = remaining
+        return b"".join([self.frame(data) for data in objects])

@@ -30,61 +30,64 @@ _UNSEEN = re.compile(
 _TITLE = re.compile(r"<title[^<>]*+>\s*+([^<\s][^<]*+)</title", re.IGNORECASE)
 _NAME = re.compile(r"""(['"`])[\w.\-/:\[\]]+\1""")
 _ECHO = re.compile(r"""(input_value=|['"]input['"]: ?|\bvalue:? |\bgot )(['"]).*?\2""", re.DOTALL)
+# Characters of a page: where its title stands, where words are looked for.
 _HEAD, _READ = (
     8192,
     65536,
-)  # characters of a page: where its title stands, where words are looked for
-_OPENED = (
-    4000  # characters of a text in which `&…;` are read; Python refuses numbers that are longer
 )
-_SHOWN = 300  # characters of a text that is no JSON
+# Characters of a text in which `&…;` are read; Python refuses numbers that are longer.
+_OPENED = 4000
+# Characters of a text that is no JSON.
+_SHOWN = 300
 _DEPTH = 8
 
 
 def parse_body(body: bytes) -> Any:
-    """A body → the JSON in it, else the text that a reader would see, in short."""
+    """Returns the JSON in a body, or a short version of the text that a reader would see."""
     text = body.removeprefix(b"\xef\xbb\xbf").decode(errors="replace")
     for candidate in (text, *_DATA.findall(text)):
-        if (found := _decoded(candidate)) is not None:
-            return found
+        if (value := _decode_json(candidate)) is not None:
+            return value
     if text.strip() == "null":
         return None
     title = _TITLE.search(text[:_HEAD])
     seen = " ".join((title[1] if title else _UNSEEN.sub(" ", text[:_READ])).split())
-    from html import unescape  # loads a table of 2,000 names
+    # Loads a table of 2,000 names.
+    from html import unescape
 
     return " ".join(unescape(seen[:_OPENED]).split())[:_SHOWN]
 
 
 def collect_words(value: Any, depth: int = _DEPTH) -> str:
-    """The words for people in what was told; of checked fields where each stands and what is wrong
-    with it, not what it held."""
+    """Returns the words for people in an error. For rejected fields that is each field's path and
+    fault, without its value."""
     if not value or depth == 0:
         return ""
     if isinstance(value, str):
-        before, inner = _opened(value)
+        before, inner = _split_json(value)
         text = collect_words(inner, depth - 1) if inner else ""
         return f"{before}{text}" if text else value
-    if places := [entry for entry in if_objects(value) if "msg" in entry]:
+    if field_errors := [entry for entry in if_objects(value) if "msg" in entry]:
         return "; ".join(
-            f"{'.'.join(map(as_text, if_list(one.get('loc'))))}: {as_text(one['msg'])}".removeprefix(
+            f"{'.'.join(map(as_text, if_list(field_error.get('loc'))))}: {as_text(field_error['msg'])}".removeprefix(
                 ": "
             )
-            for one in places
+            for field_error in field_errors
         )
     if entries := if_list(value):
         return "; ".join(filter(None, (collect_words(entry, depth - 1) for entry in entries)))
     fields = if_object(value)
     error = fields.get("error")
-    order = (
-        ("error", *(key for key in _WORDS if key != "error")) if isinstance(error, dict) else _WORDS
-    )
-    found = (collect_words(fields.get(key), depth - 1) for key in order)
-    return next(filter(None, found), "")
+    if isinstance(error, dict):
+        order = ("error", *(key for key in _WORDS if key != "error"))
+    else:
+        order = _WORDS
+    texts = (collect_words(fields.get(key), depth - 1) for key in order)
+    return next(filter(None, texts), "")
 
 
 def collect_codes(value: Any, depth: int = _DEPTH) -> Iterator[str]:
-    """What else says of its kind: codes, types and reasons, of all levels."""
+    """Yields the codes, types and reasons in an error, from all levels."""
     if depth == 0:
         return
     for entry in if_list(value):
@@ -92,36 +95,41 @@ def collect_codes(value: Any, depth: int = _DEPTH) -> Iterator[str]:
     for key, inner in if_object(value).items():
         if key in _CODES:
             yield from (
-                str(each)
-                for each in (if_list(inner) or [inner])
-                if isinstance(each, (str, int)) and each
+                str(code)
+                for code in (if_list(inner) or [inner])
+                if isinstance(code, (str, int)) and code
             )
         elif isinstance(inner, str):
-            yield from collect_codes(_opened(inner)[1], depth - 1)
+            yield from collect_codes(_split_json(inner)[1], depth - 1)
         elif key in _INNER:
             yield from collect_codes(inner, depth - 1)
 
 
 def strip_quoted_names(text: str) -> str:
-    """Words without the names and values that they quote: these are the request's, and say nothing
-    of the fault."""
+    """Returns the words without the names and values that they quote: those come from the request
+    and say nothing about the fault."""
     return _NAME.sub("''", _ECHO.sub(r"\1''", text))
 
 
-def _opened(text: str) -> tuple[str, Any]:
-    """A text that ends in a JSON object, or a list of them → what stands before it, and that;
-    `None`: it ends in none."""
-    found = _JSON.search(text)
-    inner = _decoded(text[found.start() :]) if found else None
-    return (text[: found.start()], inner) if found else (text, None)
+def _split_json(text: str) -> tuple[str, Any]:
+    """Returns the text before the JSON at the end of `text`, and that JSON; None if it ends in
+    none."""
+    match = _JSON.search(text)
+    inner = _decode_json(text[match.start() :]) if match else None
+    if match:
+        return (text[: match.start()], inner)
+    return (text, None)
 
 
-def _decoded(text: str) -> Any:
-    """A JSON object or list, also one that was written twice; `None`: it is none."""
+def _decode_json(text: str) -> Any:
+    """Returns a JSON object or list, also one that was encoded twice; None if the text is
+    neither."""
     try:
-        found: Any = msgspec.json.decode(text)
-        if isinstance(found, str):
-            return _decoded(found)
-        return cast("Any", found) if isinstance(found, (dict, list)) else None
+        value: Any = msgspec.json.decode(text)
+        if isinstance(value, str):
+            return _decode_json(value)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
+    if isinstance(value, (dict, list)):
+        return cast("Any", value)
+    return None

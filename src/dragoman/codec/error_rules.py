@@ -54,7 +54,7 @@ compiles."""
 class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):
     """What was read in an error."""
 
-    words: str = ""
+    text: str = ""
     """The provider's own, for people."""
     codes: str = ""
     """What else says of its kind: code, type, reason."""
@@ -72,14 +72,14 @@ class ErrorInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def compile_patterns(*lines: tuple[_Kind, str]) -> Patterns:
-    """Kinds and patterns, whatever the case of their letters."""
-    return tuple((kind, f"(?i){words}") for kind, words in lines)
+    """Returns error classes with their patterns, made insensitive to case."""
+    return tuple((error_class, f"(?i){pattern}") for error_class, pattern in lines)
 
 
 class ErrorRules(msgspec.Struct, frozen=True, kw_only=True):
     """What a wire says in a way of its own."""
 
-    words: Patterns = ()
+    patterns: Patterns = ()
     """Before those that all use."""
     statuses: Mapping[int, _Kind] = {}
     """A status that says it all, before those that all use."""
@@ -224,22 +224,30 @@ _VENDOR_STATUSES: Mapping[int, int] = {
     2056: 429,
 }
 """`base_resp.status_code` of MiniMax → the status that it stands for."""
-_READ = 4000  # characters of words, and of codes, that tell the kind
-_BEHIND = 500  # characters of the words of a provider behind a gateway
-_SHOWN = 1000  # characters of words in a message
+# Characters of words, and of codes, that tell the kind.
+_READ = 4000
+# Characters of the words of a provider behind a gateway.
+_BEHIND = 500
+# Characters of words in a message.
+_SHOWN = 1000
 
 
 def read_error_info(payload: Any) -> ErrorInfo:
-    """What an error's payload says in any of the usual shapes."""
+    """Reads an error's payload in any of the usual shapes."""
     outer = next(iter(if_objects(payload)), if_object(payload))
     error = if_object(outer.get("error"))
     statuses = (as_text(fields.get(key)) for fields in (error, outer) for key in _STATUS_KEYS)
-    behind = if_object(error.get("metadata"))  # OpenRouter: what the provider behind it said
+    # OpenRouter: what the provider behind it said.
+    behind = if_object(error.get("metadata"))
     text = collect_words(payload)
-    param = if_text(error.get("param"))  # Xiaomi: not a field's name, but the reason
-    reason = param if " " in param and param not in text else ""
+    # Xiaomi: not a field's name, but the reason.
+    param = if_text(error.get("param"))
+    if " " in param and param not in text:
+        reason = param
+    else:
+        reason = ""
     return ErrorInfo(
-        words=": ".join(
+        text=": ".join(
             filter(None, (text, reason, collect_words(if_text(behind.get("raw")))[:_BEHIND]))
         ),
         codes=" ".join(dict.fromkeys(collect_codes(payload)))[:_READ],
@@ -255,8 +263,8 @@ def read_error_info(payload: Any) -> ErrorInfo:
 
 
 def read_vendor_status(fields: JsonMap) -> int:
-    """The number of the fault in an answer whose status tells of none, as MiniMax has it; 0: there
-    is no fault."""
+    """Returns MiniMax's fault number in an answer whose HTTP status tells of none; 0 if there is no
+    fault."""
     code = if_object(fields.get("base_resp")).get("status_code")
     return code if isinstance(code, int) else 0
 
@@ -268,8 +276,8 @@ def load_error_response(
     read: Callable[[Any], ErrorInfo] = read_error_info,
     rules: ErrorRules = _USUAL,
 ) -> ProviderError:
-    """An error's response → the exception that says it. Never raises: odd bodies (HTML, empty, a
-    string) are read as far as they go.
+    """Converts an error response to its exception. Never raises: odd bodies (HTML, empty, a string)
+    are read as far as they go.
 
     `read` reads what `error_body.parse_body` found in the body.
     """
@@ -285,34 +293,32 @@ def build_error(
     body: bytes | None = None,
     rules: ErrorRules = _USUAL,
 ) -> ProviderError:
-    """What is known of an error → the exception. `status`: the response's; without it, the one in
-    the body."""
+    """Returns the exception for what is known of an error. `status`: the response's; without it,
+    the one in the body."""
     status = status or info.status
-    kind = _kind(
+    error_class = _kind(
         info.means or status or 0,
-        f"{info.codes} {strip_quoted_names(info.words[:_READ])}".strip(),
+        f"{info.codes} {strip_quoted_names(info.text[:_READ])}".strip(),
         rules,
     )
-    code = (
-        f"no words but {info.codes}"
-        if re.search("[a-z]", info.codes, re.IGNORECASE)
-        else "no words"
-    )
-    words = info.words or (
+    if re.search("[a-z]", info.codes, re.IGNORECASE):
+        code = f"no words but {info.codes}"
+    else:
+        code = "no words"
+    text = info.text or (
         f"the provider answered with HTTP {status} and {code}" if status else "the provider failed"
     )
-    advice = rules.advice.get(kind) or _ADVICE[kind]
-    error = kind(f"{_short(words).rstrip('.')}. {advice}", status=status, body=body)
+    advice = rules.advice.get(error_class) or _ADVICE[error_class]
+    error = error_class(f"{_short(text).rstrip('.')}. {advice}", status=status, body=body)
     if isinstance(error, RateLimitError | OverloadedError):
-        limits = (
-            parse_limit_reset({**headers, **info.headers})
-            if isinstance(error, RateLimitError)
-            else None
-        )
+        if isinstance(error, RateLimitError):
+            limits = parse_limit_reset({**headers, **info.headers})
+        else:
+            limits = None
         waits = (
             info.retry_after,
             parse_retry_after(headers),
-            parse_waiting_text(info.words),
+            parse_waiting_text(info.text),
             limits,
         )
         error.retry_after = next((wait for wait in waits if wait is not None), None)
@@ -328,53 +334,61 @@ class ErrorReader(msgspec.Struct, frozen=True):
     """Words that mean something with this format alone."""
 
     def load_error(self, status: int, headers: Mapping[str, str], body: bytes) -> ProviderError:
-        """An error's response → the exception that says it. Never raises: odd bodies (HTML, empty,
-        a string) are read as far as they go."""
+        """Converts an error response to its exception. Never raises: odd bodies (HTML, empty, a
+        string) are read as far as they go."""
         return load_error_response(status, headers, body, self.read, self.rules)
 
     def load_inner_error(self, payload: Any) -> ProviderError:
-        """An error's JSON, inside of a stream or an answer → the exception that says it."""
+        """Converts an error inside a stream or an answer to its exception."""
         return build_error(self.read(payload), rules=self.rules)
 
-    def dump_words(self, error: DragomanError, words: Mapping[type[DragomanError], str]) -> str:
-        """An error's words, as a format tells them that has no others: behind those by which its
-        class is known, where they do not say it themselves."""
-        known = look_up_class(words, error, "")
-        if not known or type(build_error(ErrorInfo(words=error.message), rules=self.rules)) is type(
-            error
-        ):
+    def dump_words(
+        self, error: DragomanError, class_words: Mapping[type[DragomanError], str]
+    ) -> str:
+        """Returns the text of an error for a format that has no error codes: `class_words` name the
+        class if the message does not."""
+        class_word = look_up_class(class_words, error, "")
+        if not class_word or type(
+            build_error(ErrorInfo(text=error.message), rules=self.rules)
+        ) is type(error):
             return error.message
-        return f"{known}: {error.message}"
+        return f"{class_word}: {error.message}"
 
 
-def _short(words: str) -> str:
-    return words if len(words) <= _SHOWN else f"{words[:_SHOWN]}…"
+def _short(text: str) -> str:
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
 def find_request_id(headers: Mapping[str, str], inside: str | None = None) -> str | None:
-    """The provider's id of a request. `headers`: of the answer, names in lower case; `inside`: the
-    id in its body."""
-    found = next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)
-    return found or inside or next((headers[name] for name in _TRACES if headers.get(name)), None)
+    """Returns the provider's id of a request. `headers`: the response's, names in lower case;
+    `inside`: the id in its body."""
+    named_id = next((headers[name] for name in _REQUEST_IDS if headers.get(name)), None)
+    return (
+        named_id or inside or next((headers[name] for name in _TRACES if headers.get(name)), None)
+    )
 
 
-def _kind(status: int, words: str, rules: ErrorRules) -> _Kind:
-    """`status`: 0 where none is told."""
-    if (kind := rules.statuses.get(status) or _STATUSES.get(status)) is not None:
-        return _first(_BETTER.get(kind, ()), words) or kind
+def _kind(status: int, text: str, rules: ErrorRules) -> _Kind:
+    """Returns the class of an error. `status`: the HTTP status, 0 if unknown."""
+    if (error_class := rules.statuses.get(status) or _STATUSES.get(status)) is not None:
+        return _first(_BETTER.get(error_class, ()), text) or error_class
     faults = _FAULTS if status >= 500 else ()
-    if (kind := _first((*rules.words, *faults, *_WORDS), words)) is not None:
-        return kind
+    if (error_class := _first((*rules.patterns, *faults, *_WORDS), text)) is not None:
+        return error_class
     if status == 403:
         return PermissionDeniedError
     if status == 404:
-        return ModelNotFoundError if _MODEL.search(words) else InvalidRequestError
+        if _MODEL.search(text):
+            return ModelNotFoundError
+        return InvalidRequestError
     if 400 <= status < 500 and status != _DEPENDENCY:
         return InvalidRequestError
-    if (kind := _first(_FAULTS, words)) is not None:
-        return kind
-    return InvalidRequestError if not status and _INVALID.search(words) else ProviderError
+    if (error_class := _first(_FAULTS, text)) is not None:
+        return error_class
+    if not status and _INVALID.search(text):
+        return InvalidRequestError
+    return ProviderError
 
 
-def _first(lines: Patterns, words: str) -> _Kind | None:
-    return next((kind for kind, pattern in lines if re.search(pattern, words)), None)
+def _first(lines: Patterns, text: str) -> _Kind | None:
+    return next((error_class for error_class, pattern in lines if re.search(pattern, text)), None)

@@ -59,8 +59,8 @@ class ConversationFormat(msgspec.Struct, Generic[O, P], frozen=True):
     def load_messages(
         self, payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
     ) -> list[Message]:
-        """The part of a request that holds the conversation → messages. `origin` is given to the
-        model's. With `problems`, an element that cannot be read is left out and noted there.
+        """Converts the part of a request that holds the conversation to messages. `origin` is given
+        to the model's. With `problems`, an element that cannot be read is left out and noted there.
 
         Raises:
             HistoryError: the payload is no conversation of this format.
@@ -75,8 +75,8 @@ class ConversationFormat(msgspec.Struct, Generic[O, P], frozen=True):
         quirks: Any = None,
         losses: list[Loss] | None = None,
     ) -> P:
-        """Messages → the part of a request that holds the conversation. What the format or its
-        target cannot hold is added to `losses`."""
+        """Converts messages to the part of a request that holds the conversation. What the format
+        or its target cannot hold is added to `losses`."""
         return self.dump(self.outgoing(messages, target, quirks, losses))
 
 
@@ -116,9 +116,9 @@ class RequestDump(msgspec.Struct, Generic[Q], frozen=True):
         field: str = "",
         **way: Any,
     ) -> Dumped[O]:
-        """Its conversation. `outgoing` makes one ready for its dump; the rest as `history_dump.Way`
-        has it."""
-        made: DumpRules[O] = DumpRules(
+        """Dumps the conversation of the request. `outgoing` prepares it; the other arguments are
+        those of `DumpRules`."""
+        rules: DumpRules[O] = DumpRules(
             lambda messages, losses, tools: outgoing(
                 messages, self.target, self.quirks, losses, tools
             ),
@@ -127,10 +127,10 @@ class RequestDump(msgspec.Struct, Generic[Q], frozen=True):
             **way,
         )
         functions = [tool for tool in self.request.tools if isinstance(tool, ToolSpec)]
-        return dump_with_history(self.turn, made, self.request.messages, self.losses, functions)
+        return dump_with_history(self.turn, rules, self.request.messages, self.losses, functions)
 
     def tools(self, out: Outgoing[Any], dump: Callable[[], Sequence[Any]]) -> JsonMap:
-        """The field `tools` of the body, where there are any."""
+        """Returns the body's field `tools`, or no field if there are no tools."""
         return dump_tools_with_history(
             self.turn,
             out,
@@ -165,7 +165,7 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
         origin: Origin | None = None,
         problems: list[Problem] | None = None,
     ) -> ModelRequest:
-        """A body, with its path and headers → the neutral request. `problems` as for
+        """Converts a body, with its path and headers to the neutral request. `problems` as for
         `load_messages`.
 
         Raises:
@@ -184,8 +184,8 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
         quirks: Q | None = None,
         losses: list[Loss] | None = None,
     ) -> Json:
-        """The neutral request → a body."""
-        return cast("Json", self._sent(request, target, quirks, losses, None).body)
+        """Converts the neutral request to a body."""
+        return cast("Json", self._dump(request, target, quirks, losses, None).body)
 
     def dump_http(
         self,
@@ -196,18 +196,18 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
         losses: list[Loss] | None = None,
         history: DumpedRequest | None = None,
     ) -> HttpRequest:
-        """The neutral request → path, headers and body. `history`: what the model knows of earlier
-        requests.
+        """Converts the neutral request to path, headers and body. `history`: what the model knows
+        of earlier requests.
 
         Raises:
             DragomanError: there is nothing to send.
         """
-        http = self._sent(request, target, quirks, losses, history)
+        http = self._dump(request, target, quirks, losses, history)
         if (error := self.fault(if_object(http.body))) is not None:
             raise error
         return http
 
-    def _sent(
+    def _dump(
         self,
         request: ModelRequest,
         target: Origin | None,
@@ -235,18 +235,16 @@ class ResponseFormat(msgspec.Struct, Generic[E], frozen=True):
     """The wire's."""
 
     def encoder(self, **envelope: Any) -> E:
-        """An encoder of one response. `envelope`: what no event holds, or what is to stand in place
-        of it."""
+        """Returns an encoder of one response. `envelope`: what no event holds, or what is to stand
+        in place of it."""
         return self.stream(envelope)
 
     def dump_response(
         self, events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any
     ) -> Json:
-        """Events → a whole response; an error's body where they tell of an error. `envelope` as for
-        `encoder`."""
+        """Converts events to a whole response; an error's body where they tell of an error.
+        `envelope` as for `encoder`."""
         message = join_messages(events, losses)
-        return (
-            self.dump_error(message).body
-            if isinstance(message, DragomanError)
-            else self.dump(message, envelope)
-        )
+        if isinstance(message, DragomanError):
+            return self.dump_error(message).body
+        return self.dump(message, envelope)

@@ -18,7 +18,8 @@ __all__ = ["EventStream", "Framing", "LineStream", "frame_server_event", "is_cut
 
 _BOM = b"\xef\xbb\xbf"
 _FIELD_NAMES = (b"data", b"event", b"id", b"retry")
-_FIRST_FIELD = re.compile(rb"(?:data|event|id|retry)?[:\r\n]")  # no name: a comment
+# No name: a comment.
+_FIRST_FIELD = re.compile(rb"(?:data|event|id|retry)?[:\r\n]")
 
 
 class Framing(Protocol):
@@ -32,11 +33,11 @@ class Framing(Protocol):
         ...
 
     def feed(self, data: bytes) -> list[bytes]:
-        """More bytes → the payloads that they complete."""
+        """Reads more bytes and returns the payloads that they complete."""
         ...
 
     def close(self) -> list[bytes]:
-        """The end of the bytes → the last payloads, perhaps incomplete."""
+        """Ends the stream and returns the last payloads, perhaps incomplete."""
         ...
 
 
@@ -44,13 +45,13 @@ class EventStream:
     """Server-Sent Events → the data of each event."""
 
     def __init__(self) -> None:
-        self._start: bytes | None = b""  # while it is too short to tell what this is
+        # While it is too short to tell what this is.
+        self._start: bytes | None = b""
         self._body: bytearray | None = None
         self._lines = _Lines(bytes.splitlines, (b"\n", b"\r"))
         self._after_cr = False
-        self._last: bytes | None = (
-            None  # the latest data line of the event that is being read, and those before it
-        )
+        # The latest data line of the event that is being read, and those before it.
+        self._last: bytes | None = None
         self._before: list[bytes] = []
 
     @property
@@ -60,13 +61,14 @@ class EventStream:
         return None if self._body is None else bytes(self._body)
 
     def feed(self, data: bytes) -> list[bytes]:
-        """More bytes → the data of the events that they complete."""
+        """Reads more bytes and returns the data of the events that they complete."""
         if self._start is not None:
             data = self._begin(self._start + data)
         elif self._body is not None:
             self._body += data
             return []
-        if self._after_cr and data:  # a CRLF that was cut in two is one end of a line
+        # A CRLF that was cut in two is one end of a line.
+        if self._after_cr and data:
             data = data.removeprefix(b"\n")
             self._after_cr = False
         if data[-1:] == b"\r":
@@ -74,8 +76,8 @@ class EventStream:
         return self._read(self._lines.feed(data))
 
     def close(self) -> list[bytes]:
-        """The end of the bytes → the data of a last event that no blank line ended. Half a field's
-        name is nothing."""
+        """Ends the stream and returns the data of a last event that no blank line ended. Half a
+        field's name is ignored."""
         return self._read([self._lines.close(), b""])
 
     def _read(self, lines: list[bytes]) -> list[bytes]:
@@ -97,8 +99,8 @@ class EventStream:
         return out
 
     def _begin(self, start: bytes) -> bytes:
-        """The first bytes → what to read on of them, once they tell whether this is an event
-        stream."""
+        """Decides by the first bytes whether this is an event stream. Returns those of them that
+        belong to one."""
         start = start.lstrip().removeprefix(_BOM).lstrip()
         if _FIRST_FIELD.match(start):
             self._start = None
@@ -125,11 +127,11 @@ class LineStream:
         return None if self._body is None else b"\n".join(self._body)
 
     def feed(self, data: bytes) -> list[bytes]:
-        """More bytes → the lines that they complete."""
+        """Reads more bytes and returns the lines that they complete."""
         return self._read(self._lines.feed(data))
 
     def close(self) -> list[bytes]:
-        """The end of the bytes → a last line that no newline ended."""
+        """Ends the stream and returns a last line that no newline ended."""
         return self._read([self._lines.close()])
 
     def _read(self, lines: list[bytes]) -> list[bytes]:
@@ -144,7 +146,7 @@ class LineStream:
 
 
 def is_json(data: bytes) -> bool:
-    """Whether bytes are one whole JSON value; what a cut stream ends with is most often none."""
+    """True if bytes are one whole JSON value. What a cut stream ends with hardly ever is."""
     try:
         json_bytes.decode(data)
     except ValueError:
@@ -153,7 +155,7 @@ def is_json(data: bytes) -> bool:
 
 
 def is_cut(data: bytes) -> bool:
-    """Whether bytes are the beginning of a JSON value, and no more."""
+    """Returns True if bytes are the beginning of a JSON value, and no more."""
     try:
         json_bytes.decode(data)
     except ValueError as error:
@@ -162,12 +164,10 @@ def is_cut(data: bytes) -> bool:
 
 
 def frame_server_event(data: bytes, event: str | None = None) -> bytes:
-    """One Server-Sent Event as bytes. `data` is one line, as JSON is."""
-    return (
-        b"data: " + data + b"\n\n"
-        if event is None
-        else b"event: " + event.encode() + b"\ndata: " + data + b"\n\n"
-    )
+    """Returns one Server-Sent Event as bytes. `data` must be one line, as JSON is."""
+    if event is None:
+        return b"data: " + data + b"\n\n"
+    return b"event: " + event.encode() + b"\ndata: " + data + b"\n\n"
 
 
 class _Lines:
@@ -176,23 +176,23 @@ class _Lines:
     __slots__ = ("_ends", "_rest", "_split")
 
     def __init__(self, split: Callable[[bytes], list[bytes]], ends: tuple[bytes, ...]) -> None:
-        """`split`: bytes → their lines, an unfinished last one among them. `ends`: what ends a
-        line."""
+        """Starts without data. `split`: returns the lines of bytes, the last perhaps unfinished.
+        `ends`: the bytes that end a line."""
         self._split = split
         self._ends = ends
         self._rest: list[bytes] = []
 
     def feed(self, data: bytes) -> list[bytes]:
-        rest = self._rest
-        if rest:
-            rest.append(data)
+        unfinished = self._rest
+        if unfinished:
+            unfinished.append(data)
             if not any(end in data for end in self._ends):
                 return []
-            data = b"".join(rest)
-            rest.clear()
+            data = b"".join(unfinished)
+            unfinished.clear()
         lines = self._split(data)
         if lines and data[-1:] not in self._ends:
-            rest.append(lines.pop())
+            unfinished.append(lines.pop())
         return lines
 
     def close(self) -> bytes:
@@ -202,7 +202,7 @@ class _Lines:
 
 
 def _at_newlines(data: bytes) -> list[bytes]:
-    """What `splitlines` does, at LF alone."""
+    """Returns the lines of `data`, split at LF alone."""
     lines = data.split(b"\n")
     if not lines[-1]:
         del lines[-1]

@@ -63,8 +63,8 @@ class History:
     that is not the system's."""
 
     def __init__(self, *, least: int = LEAST, segment: int = SEGMENT) -> None:
-        """`least`: messages or tools from which on it remembers; `segment`: messages that are
-        dumped in one go."""
+        """Starts empty. `least`: messages or tools from which on it remembers; `segment`: messages
+        that are dumped in one go."""
         self.least, self.segment = least, segment
         self._lines: dict[int, SentHistory] = {}
         self._numbers = count()
@@ -80,26 +80,26 @@ class History:
     def turn(
         self, messages: Sequence[Message], tools: Sequence[object], target: Origin, wire: str
     ) -> DumpedRequest | None:
-        """A request to `target` by this wire, to be dumped by what is known; `None`: it is too
-        small to matter."""
-        return (
-            DumpedRequest(self, messages, target, wire)
-            if max(len(messages), len(tools)) >= self.least
-            else None
-        )
+        """Returns a request to `target` by this wire, or None if it is too small to remember."""
+        if max(len(messages), len(tools)) >= self.least:
+            return DumpedRequest(self, messages, target, wire)
+        return None
 
     def find(self, messages: Sequence[Message], key: Hashable) -> KnownHistory:
-        """What of the conversation is known by the line that has most of it."""
-        found, most = None, 0
+        """Returns the part of the conversation that is known, by the line that shares most of
+        it."""
+        best, most = None, 0
         for number, line in self._lines_of(messages, key):
             shared = line.count_shared_segments(messages)
             if shared > most:
-                found, most = number, shared
-        line = self._used(found)
-        return KnownHistory() if line is None else KnownHistory(line, most)
+                best, most = number, shared
+        line = self._used(best)
+        if line is None:
+            return KnownHistory()
+        return KnownHistory(line, most)
 
     def is_whole(self, messages: Sequence[Message], key: Hashable) -> bool:
-        """Whether the conversation, or its beginning, is known as one that cannot be cut."""
+        """True if the conversation, or its beginning, is known as one that cannot be cut."""
         for number, line in self._lines_of(messages, key):
             if not line.ends and line.count_shared_messages(messages) == len(line.given):
                 return self._used(number) is not None
@@ -107,17 +107,17 @@ class History:
 
     def keep_whole(self, messages: Sequence[Message], key: Hashable) -> None:
         """Keeps that the conversation, however it goes on, cannot be cut."""
-        at = count_system_messages(messages)
-        line = SentHistory(key, messages[at], at)
+        first_index = count_system_messages(messages)
+        line = SentHistory(key, messages[first_index], first_index)
         line.given += messages
-        line.given[at] = None
+        line.given[first_index] = None
         line.measure()
         with self._lock:
-            self._add(line, messages[at])
+            self._add(line, messages[first_index])
 
     def keep(
         self,
-        known: KnownHistory,
+        known_history: KnownHistory,
         key: Hashable,
         messages: Sequence[Message],
         added: Sequence[DumpedSegment],
@@ -125,16 +125,15 @@ class History:
     ) -> None:
         """Keeps the segments that follow what is known; a line is forked where it went on
         otherwise."""
-        at = count_system_messages(messages)
+        first_index = count_system_messages(messages)
         with self._lock:
-            line = known.line
-            if line is None or len(line.ends) != known.segments:
-                first = messages[at]
-                line = (
-                    SentHistory(key, first, at)
-                    if line is None
-                    else line.fork_at(known.segments, first)
-                )
+            line = known_history.line
+            if line is None or len(line.ends) != known_history.segments:
+                first = messages[first_index]
+                if line is None:
+                    line = SentHistory(key, first, first_index)
+                else:
+                    line = line.fork_at(known_history.segments, first)
                 self._add(line, first)
             for segment in added:
                 line.add_segment(segment, names)
@@ -143,15 +142,19 @@ class History:
     def _lines_of(
         self, messages: Sequence[Message], key: Hashable
     ) -> Iterator[tuple[int, SentHistory]]:
-        at = count_system_messages(messages)
+        first_index = count_system_messages(messages)
         for number, line in reversed(self._lines.copy().items()):
-            if line.at == at and line.first() is messages[at] and line.key == key:
+            if line.at == first_index and line.first() is messages[first_index] and line.key == key:
                 yield number, line
 
     def _used(self, number: int | None) -> SentHistory | None:
-        """The line, which is dropped last from now on; `None`: there is none."""
+        """Returns the line and moves it to the end, so that it is dropped last; None if it is
+        gone."""
         with self._lock:
-            line = None if number is None else self._lines.pop(number, None)
+            if number is None:
+                line = None
+            else:
+                line = self._lines.pop(number, None)
             if number is not None and line is not None:
                 self._lines[number] = line
             return line
@@ -169,10 +172,10 @@ class History:
     def names(
         self, tools: Sequence[ToolSpec], find: Callable[[], Mapping[str, str]]
     ) -> Mapping[str, str]:
-        """The names under which these very tools are sent where those are not their own. `find`
-        gives them the first time."""
-        for known, names in self._names:
-            if _same(known, tools):
+        """Returns the names under which these very tools are sent, where they differ. `find`
+        computes them the first time."""
+        for known_tools, names in self._names:
+            if _same(known_tools, tools):
                 return names
         names = find()
         with self._lock:
@@ -185,16 +188,20 @@ class History:
         target: Origin | None,
         names: Mapping[str, str],
     ) -> KnownTools | None:
-        """What these very tools became for this target, under these names."""
-        for known in self._tools:
-            if known.target == target and known.names == names and _same(known.tools, tools):
-                return known
+        """Returns what these very tools became for this target and these names, or None."""
+        for known_tools in self._tools:
+            if (
+                known_tools.target == target
+                and known_tools.names == names
+                and _same(known_tools.tools, tools)
+            ):
+                return known_tools
         return None
 
-    def keep_tools(self, known: KnownTools) -> None:
+    def keep_tools(self, known_tools: KnownTools) -> None:
         """Keeps what tools became."""
         with self._lock:
-            self._tools = (known, *self._tools[: _MOST_TOOLS - 1])
+            self._tools = (known_tools, *self._tools[: _MOST_TOOLS - 1])
 
 
 class DumpedRequest:
@@ -204,7 +211,8 @@ class DumpedRequest:
     def __init__(
         self, history: History | None, messages: Sequence[Message], target: Origin, wire: str
     ) -> None:
-        """`history`: `None` where nothing of it is remembered, and the messages are repaired."""
+        """Starts a request. `history`: None if nothing is remembered and the messages are repaired
+        already."""
         self.history, self.messages, self.target, self.wire = history, messages, target, wire
         self.prefix = ""
 

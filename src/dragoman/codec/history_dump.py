@@ -62,8 +62,8 @@ def dump_with_history(
     losses: list[Loss],
     tools: Sequence[ToolSpec],
 ) -> Dumped[O]:
-    """A conversation → what it is on the wire. `losses` grows; with a turn that remembers, whose
-    messages are not repaired yet, what repair lost stands before all else."""
+    """Dumps a conversation, with the JSON of its beginning from memory if the model sent it before.
+    `losses` grows; losses by repair come first."""
     history = None if turn is None else turn.history
     if turn is not None and history is not None:
         if len(turn.messages) >= history.least and count_system_messages(turn.messages) < len(
@@ -72,12 +72,12 @@ def dump_with_history(
             key = turn.target, way.key, way.link is not None
             if not history.is_whole(turn.messages, key):
                 try:
-                    return _remembered(turn, history, way, key, losses, tools)
+                    return _dump_remembered(turn, history, way, key, losses, tools)
                 except CannotCutError:
                     history.keep_whole(turn.messages, key)
         messages, lost = repair_with_losses(turn.messages)
         losses[:0] = lost
-    out = _made_whole(history, way, messages, losses, tools)
+    out = _prepare_whole(history, way, messages, losses, tools)
     if turn is not None:
         digest_at = digest_lookup(messages)
         turn.prefix = digest_at(turn.wire, -1)
@@ -85,7 +85,10 @@ def dump_with_history(
             out, unreadable=find_unreadable(messages, turn.target, out.quirks.reads, digest_at)
         )
     link = None if way.link is None else way.link.find(out)
-    payload = way.dump(out) if link is None or way.link is None else way.link.dump(out, link[0])
+    if link is None or way.link is None:
+        payload = way.dump(out)
+    else:
+        payload = way.link.dump(out, link[0])
     return Dumped(
         out, payload, _once(way.notes(way.elements(payload))), None if link is None else link[1]
     )
@@ -98,17 +101,17 @@ def dump_tools_with_history(
     dump: Callable[[], JsonMap],
     notes: Callable[[JsonMap], Iterable[str]] = lambda _: (),
 ) -> tuple[JsonMap, Sequence[str]]:
-    """Tools → the fields of the body that hold them, and what the rest of the request must know of
-    them. A model that remembers has the JSON of those that it sent before."""
+    """Returns the fields of the body that hold the tools, and the notes for the rest of the
+    request. A model that remembers reuses the JSON of tools that it sent before."""
     history = None if turn is None else turn.history
     if history is None or not tools:
         fields = dump()
         return fields, _once(notes(fields))
     names = select_renamed(out.names)
-    known = history.tools(tools, out.target, names)
-    if known is not None:
-        out.losses.extend(known.losses)
-        return known.fields, known.notes
+    known_tools = history.tools(tools, out.target, names)
+    if known_tools is not None:
+        out.losses.extend(known_tools.losses)
+        return known_tools.fields, known_tools.notes
     begun, fields = len(out.losses), dump()
     noted = _once(notes(fields))
     try:
@@ -121,14 +124,15 @@ def dump_tools_with_history(
     return encoded, noted
 
 
-def _made_whole(
+def _prepare_whole(
     history: History | None,
     way: DumpRules[O],
     messages: Sequence[Message],
     losses: list[Loss],
     tools: Sequence[ToolSpec],
 ) -> O:
-    """The whole made ready; without the tools where nobody's name changes for them."""
+    """Returns the whole conversation, prepared for its dump, without the tools if no name changes
+    for them."""
     if history is not None and tools and not find_renamed_tools(history, way, tools):
         out = way.make(messages, losses, ())
         if not select_renamed(out.names):
@@ -136,7 +140,7 @@ def _made_whole(
     return way.make(messages, losses, tools)
 
 
-def _remembered(
+def _dump_remembered(
     turn: DumpedRequest,
     history: History,
     way: DumpRules[O],
@@ -144,37 +148,52 @@ def _remembered(
     losses: list[Loss],
     tools: Sequence[ToolSpec],
 ) -> Dumped[O]:
-    known = history.find(turn.messages, key)
-    if way.link is not None and any(map(way.link.may, reversed(turn.messages[known.given :]))):
-        found = _linked(turn, history, way, way.link, (key, "linked"), losses, tools)
-        if found is not None:
-            return found
-    pieces = prepare_pieces(turn, history, way, known, tools)
-    known = pieces.known
-    added, head, rest = _segments(way, pieces)
-    data = b",".join([each for each in (known.data, *[segment.data for segment in added]) if each])
-    if added:
-        history.keep(known, key, turn.messages, added, pieces.names)
-    losses[:0] = pieces.lost
-    losses += [*known.losses, *[loss for out in pieces.outs for loss in out.losses]]
-    notes = _once(
-        [*known.notes, *[note for segment in added for note in segment.notes], *way.notes(rest)]
+    known_history = history.find(turn.messages, key)
+    if way.link is not None and any(
+        map(way.link.may, reversed(turn.messages[known_history.given :]))
+    ):
+        linked = _dump_linked(turn, history, way, way.link, (key, "linked"), losses, tools)
+        if linked is not None:
+            return linked
+    pieces = prepare_pieces(turn, history, way, known_history, tools)
+    known_history = pieces.known_history
+    added, head, unsettled = _segments(way, pieces)
+    data = b",".join(
+        [
+            json_data
+            for json_data in (known_history.data, *[segment.data for segment in added])
+            if json_data
+        ]
     )
-    elements = [msgspec.Raw(data), *rest] if data else rest
-    return _done(turn, way, pieces, losses, head, elements, notes, None)
+    if added:
+        history.keep(known_history, key, turn.messages, added, pieces.names)
+    losses[:0] = pieces.lost
+    losses += [*known_history.losses, *[loss for out in pieces.outs for loss in out.losses]]
+    notes = _once(
+        [
+            *known_history.notes,
+            *[note for segment in added for note in segment.notes],
+            *way.notes(unsettled),
+        ]
+    )
+    if data:
+        elements = [msgspec.Raw(data), *unsettled]
+    else:
+        elements = unsettled
+    return _finish(turn, way, pieces, losses, head, elements, notes, None)
 
 
 def _segments(
     way: DumpRules[O], pieces: Pieces[O]
 ) -> tuple[list[DumpedSegment], JsonMap, Sequence[Any]]:
-    """The pieces → segments; what the payload holds beside the list; and the elements of the last
-    piece where it is not settled."""
+    """Dumps the pieces to segments. Returns them, the payload beside the list, and the elements of
+    the last piece if it is not settled."""
     added: list[DumpedSegment] = []
-    head, taken = pieces.known.head, set[str]()
+    head, taken = pieces.known_history.head, set[str]()
     for piece, out, own_names in zip(pieces.pieces, pieces.outs, pieces.own_names, strict=True):
         payload = way.dump(out)
         elements = _elements(way, payload)
-        ids = fresh_ids(way, pieces.known, piece, out, taken)
+        ids = fresh_ids(way, pieces.known_history, piece, out, taken)
         if not out.before:
             head = way.head(payload)
         if not piece.settled or not elements:
@@ -183,18 +202,19 @@ def _segments(
             return added, head, elements
         try:
             data = _encode(elements)[1:-1]
-        except Exception as error:  # whatever the encoder refuses is refused where it is sent
+        except Exception as error:
+            # Whatever the encoder refuses is refused where it is sent.
             raise CannotCutError from error
         count, losses, notes = len(piece.mended), tuple(out.losses), _once(way.notes(elements))
         added.append(
             DumpedSegment(
-                piece.given, count, head, data, losses, ids, own_names, notes, piece.digests[-1]
+                piece.messages, count, head, data, losses, ids, own_names, notes, piece.digests[-1]
             )
         )
     return added, head, []
 
 
-def _linked(
+def _dump_linked(
     turn: DumpedRequest,
     history: History,
     way: DumpRules[O],
@@ -203,17 +223,17 @@ def _linked(
     losses: list[Loss],
     tools: Sequence[ToolSpec],
 ) -> Dumped[O] | None:
-    """What follows the newest message that the request can go on from; `None`: it can from none. Of
-    what is before that, the digest is known, and no JSON is kept."""
+    """Dumps what follows the newest message that the request can continue from; None if there is
+    none. Of the messages before it, only the digest is kept."""
     pieces = prepare_pieces(turn, history, way, history.find(turn.messages, key), tools)
-    while (found := _newest(link, pieces)) is None:
-        if pieces.known.line is None:
+    while (newest_link := _newest(link, pieces)) is None:
+        if pieces.known_history.line is None:
             return None
-        pieces = prepare_pieces(turn, history, way, pieces.known.before_link(), tools)
-    newest, at, id_ = found
+        pieces = prepare_pieces(turn, history, way, pieces.known_history.before_link(), tools)
+    newest, position, id_ = newest_link
     added: list[DumpedSegment] = []
     elements: list[Any] = []
-    head, front = pieces.known.head, pieces.known.losses
+    head, front = pieces.known_history.head, pieces.known_history.losses
     lost, taken = list(front), set[str]()
     for number, (piece, out) in enumerate(zip(pieces.pieces, pieces.outs, strict=True)):
         begun = 0
@@ -222,19 +242,21 @@ def _linked(
             head, front = way.head(link.dump(bare, len(out.messages) - 1)), tuple(bare.losses)
             lost, begun = list(front), len(front)
         if number >= newest:
-            elements += _elements(way, link.dump(out, at) if number == newest else way.dump(out))
+            elements += _elements(
+                way, link.dump(out, position) if number == newest else way.dump(out)
+            )
             lost += out.losses[begun:]
-        ids = fresh_ids(way, pieces.known, piece, out, taken)
+        ids = fresh_ids(way, pieces.known_history, piece, out, taken)
         if piece.settled:
-            kept, names = () if out.before else front, pieces.own_names[number]
+            segment_losses, names = () if out.before else front, pieces.own_names[number]
             counted = len(piece.mended)
             added.append(
                 DumpedSegment(
-                    piece.given,
+                    piece.messages,
                     counted,
                     head,
                     b"",
-                    kept,
+                    segment_losses,
                     ids,
                     names,
                     (),
@@ -243,22 +265,22 @@ def _linked(
                 )
             )
     if added:
-        history.keep(pieces.known, key, turn.messages, added, pieces.names)
+        history.keep(pieces.known_history, key, turn.messages, added, pieces.names)
     losses[:0] = pieces.lost
     losses += lost
-    return _done(turn, way, pieces, losses, head, elements, _once(way.notes(elements)), id_)
+    return _finish(turn, way, pieces, losses, head, elements, _once(way.notes(elements)), id_)
 
 
 def _newest(link: Link[O], pieces: Pieces[O]) -> tuple[int, int, str] | None:
-    """The newest message that a request can go on from: the number of its piece, its position
-    there, and its id."""
+    """Returns the newest message that a request can continue from: the number of its piece, its
+    position there, and its id."""
     for number in reversed(range(len(pieces.outs))):
-        if (found := link.find(pieces.outs[number])) is not None:
-            return number, *found
+        if (link_point := link.find(pieces.outs[number])) is not None:
+            return number, *link_point
     return None
 
 
-def _done(
+def _finish(
     turn: DumpedRequest,
     way: DumpRules[O],
     pieces: Pieces[O],

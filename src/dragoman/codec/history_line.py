@@ -29,16 +29,16 @@ _LOSS = 128
 
 
 def count_system_messages(messages: Sequence[Message]) -> int:
-    """How many messages at the head are the system's."""
+    """Returns the number of system messages at the head."""
     return next(
-        (at for at, message in enumerate(messages) if message.role is not Role.SYSTEM),
+        (index for index, message in enumerate(messages) if message.role is not Role.SYSTEM),
         len(messages),
     )
 
 
 def can_cut_between(before: Message, after: Message) -> bool:
-    """Whether a conversation may be cut between two messages, so that neither side tells anything
-    of the other: the model answers somebody, and both say what no wire leaves out."""
+    """True if a conversation may be cut between two messages: the model answers the user, and both
+    say something that no wire leaves out."""
     return (
         after.role is Role.MODEL
         and before.role is Role.USER
@@ -47,11 +47,11 @@ def can_cut_between(before: Message, after: Message) -> bool:
     )
 
 
-def _says(message: Message, kind: type[ToolCallPart | ToolResultPart]) -> bool:
+def _says(message: Message, part_type: type[ToolCallPart | ToolResultPart]) -> bool:
     for piece in message.content:
         if isinstance(piece, TextPart) and piece.text.strip():
             return True
-        if isinstance(piece, kind) and piece.run_by != "provider":
+        if isinstance(piece, part_type) and piece.run_by != "provider":
             return True
     return False
 
@@ -59,7 +59,7 @@ def _says(message: Message, kind: type[ToolCallPart | ToolResultPart]) -> bool:
 class DumpedSegment(NamedTuple):
     """A part of a conversation that was dumped on its own."""
 
-    given: Sequence[Message]
+    messages: Sequence[Message]
     """Its messages, before they were repaired."""
     length: int
     """How many they were after that."""
@@ -78,7 +78,7 @@ class DumpedSegment(NamedTuple):
     digest: bytes
     """Of the conversation up to its end."""
     linked: bool = False
-    """Whether a request can go on from a message in it."""
+    """True if a request can go on from a message in it."""
 
 
 class SentHistory:
@@ -88,8 +88,8 @@ class SentHistory:
 
     A line without segments is of a conversation that cannot be cut."""
 
-    def __init__(self, key: Hashable, first: Message, at: int) -> None:
-        self.key, self.at = key, at
+    def __init__(self, key: Hashable, first: Message, first_index: int) -> None:
+        self.key, self.at = key, first_index
         self.first = ref(first)
         self.given: list[Message | None] = []
         self.ends, self.counts, self.offsets, self.lost = (
@@ -115,12 +115,12 @@ class SentHistory:
         """Bytes of the ids alone."""
 
     def count_shared_messages(self, messages: Sequence[Message]) -> int:
-        """How many of its messages begin this conversation too."""
+        """Returns how many of its messages begin this conversation too."""
         apart = compress(count(), map(is_not, self.given, messages))
         return next((n for n in apart if n != self.at), min(len(self.given), len(messages)))
 
     def count_shared_segments(self, messages: Sequence[Message]) -> int:
-        """How many of its segments begin this conversation, and may be cut off it."""
+        """Returns how many of its segments begin this conversation and may be cut off it."""
         length = self.count_shared_messages(messages)
         segments = bisect_right(self.ends, min(length, len(messages) - 1))
         while segments and not can_cut_between(
@@ -130,7 +130,7 @@ class SentHistory:
         return segments
 
     def fork_at(self, segments: int, first: Message) -> SentHistory:
-        """A line of its own that has the first segments."""
+        """Returns a line of its own with the first segments of this one."""
         line = SentHistory(self.key, first, self.at)
         if segments:
             line.given = self.given[: self.ends[segments - 1]]
@@ -147,19 +147,26 @@ class SentHistory:
         )
         line.ids = {name: number for name, number in self.ids.items() if number < segments}
         line.notes = {name: number for name, number in self.notes.items() if number < segments}
-        line.names = {name: known for name, known in self.names.items() if known[0] < segments}
+        line.names = {
+            name: numbered_name
+            for name, numbered_name in self.names.items()
+            if numbered_name[0] < segments
+        }
         line.ids_size = sum(map(getsizeof, line.ids))
         return line
 
     def add_segment(self, segment: DumpedSegment, names: Mapping[str, str]) -> None:
-        """A segment that follows. `names`: of tools → as what they were sent, where that
-        differs."""
+        """Adds a segment at the end. `names`: the names under which tools are sent, where they
+        differ."""
         number = len(self.ends)
-        self.given += segment.given
+        self.given += segment.messages
         if not number:
             self.given[self.at] = None
             self.head = segment.head
-        self.data += b"," + segment.data if number and segment.data else segment.data
+        if number and segment.data:
+            self.data += b"," + segment.data
+        else:
+            self.data += segment.data
         self.losses += segment.losses
         for name in segment.ids:
             if self.ids.setdefault(name, number) == number:
@@ -188,9 +195,9 @@ class SentHistory:
             self.data,
             self.given,
         )
-        found = (self.ids, self.notes, self.names)
+        tables = (self.ids, self.notes, self.names)
         self.size = (
-            sum(map(getsizeof, (*columns, *found))) + self.ids_size + _LOSS * len(self.losses)
+            sum(map(getsizeof, (*columns, *tables))) + self.ids_size + _LOSS * len(self.losses)
         )
 
 
@@ -205,27 +212,31 @@ class KnownHistory(NamedTuple):
     @property
     def given(self) -> int:
         """How many messages of the conversation these are."""
-        return 0 if self.line is None else self.line.ends[self.segments - 1]
+        if self.line is None:
+            return 0
+        return self.line.ends[self.segments - 1]
 
     @property
     def mended(self) -> int:
         """How many they are after repair."""
-        return 0 if self.line is None else self.line.counts[self.segments - 1]
+        if self.line is None:
+            return 0
+        return self.line.counts[self.segments - 1]
 
     @property
     def digest(self) -> bytes | None:
         """That of all of them."""
         end = DIGEST_SIZE * self.segments
-        return None if self.line is None else bytes(self.line.digests[end - DIGEST_SIZE : end])
+        if self.line is None:
+            return None
+        return bytes(self.line.digests[end - DIGEST_SIZE : end])
 
     @property
     def data(self) -> bytes:
         """Their JSON."""
-        return (
-            b""
-            if self.line is None
-            else bytes(self.line.data[: self.line.offsets[self.segments - 1]])
-        )
+        if self.line is None:
+            return b""
+        return bytes(self.line.data[: self.line.offsets[self.segments - 1]])
 
     @property
     def head(self) -> JsonMap:
@@ -235,7 +246,9 @@ class KnownHistory(NamedTuple):
     @property
     def losses(self) -> Sequence[Loss]:
         """What of them was left out."""
-        return () if self.line is None else self.line.losses[: self.line.lost[self.segments - 1]]
+        if self.line is None:
+            return ()
+        return self.line.losses[: self.line.lost[self.segments - 1]]
 
     @property
     def notes(self) -> Sequence[str]:
@@ -247,14 +260,21 @@ class KnownHistory(NamedTuple):
     def names(self) -> Mapping[str, str]:
         """Of tools → as what they were sent."""
         names = {} if self.line is None else self.line.names.copy()
-        return {name: sent for name, (number, sent) in names.items() if number < self.segments}
+        return {
+            name: sent_name for name, (number, sent_name) in names.items() if number < self.segments
+        }
 
     def has(self, ids: Iterable[str]) -> bool:
-        """Whether one of the ids may not be used again."""
-        known = {} if self.line is None else self.line.ids
-        return any(known.get(each, self.segments) < self.segments for each in ids)
+        """True if one of the ids is used already."""
+        ids_of_line = {} if self.line is None else self.line.ids
+        return any(ids_of_line.get(name, self.segments) < self.segments for name in ids)
 
     def before_link(self) -> KnownHistory:
-        """What stands before the last segment that a request can go on from."""
-        number = -1 if self.line is None else self.line.links[self.segments - 1]
-        return KnownHistory(self.line, number) if number > 0 else KnownHistory()
+        """Returns the part before the last segment that a request can continue from."""
+        if self.line is None:
+            number = -1
+        else:
+            number = self.line.links[self.segments - 1]
+        if number > 0:
+            return KnownHistory(self.line, number)
+        return KnownHistory()

@@ -54,7 +54,7 @@ class Link(msgspec.Struct, Generic[O], frozen=True, gc=False):
     """How a wire goes on from what its provider holds, in place of sending all."""
 
     may: Callable[[Message], bool]
-    """Whether a request could go on from a message, by its looks alone."""
+    """True if a request could go on from a message, by its looks alone."""
     find: Callable[[O], tuple[int, str] | None]
     """The newest message that a request goes on from: its position, and the id by which the
     provider knows it."""
@@ -83,16 +83,14 @@ class DumpRules(msgspec.Struct, Generic[O], frozen=True, gc=False):
     """Elements of the list → what the rest of the request must know of them."""
 
     def elements(self, payload: Any) -> Any:
-        """The list in what `dump` gave."""
+        """Returns the list in a dumped payload."""
         return payload[self.field] if self.field else payload
 
     def head(self, payload: Any) -> JsonMap:
-        """What stands beside the list."""
-        return (
-            {name: value for name, value in payload.items() if name != self.field}
-            if self.field
-            else {}
-        )
+        """Returns the fields of the payload beside the list."""
+        if self.field:
+            return {name: value for name, value in payload.items() if name != self.field}
+        return {}
 
 
 class CannotCutError(Exception):
@@ -102,7 +100,7 @@ class CannotCutError(Exception):
 class HistoryPiece(NamedTuple):
     """A part of a conversation that is to be dumped on its own."""
 
-    given: Sequence[Message]
+    messages: Sequence[Message]
     """Its messages."""
     mended: Sequence[Message]
     """The same after repair."""
@@ -115,7 +113,7 @@ class HistoryPiece(NamedTuple):
 class Pieces(NamedTuple, Generic[O]):
     """What follows what is known."""
 
-    known: KnownHistory
+    known_history: KnownHistory
     """What stands before them."""
     pieces: Sequence[HistoryPiece]
     """In order."""
@@ -133,47 +131,47 @@ def prepare_pieces(
     turn: DumpedRequest,
     history: History,
     way: DumpRules[O],
-    known: KnownHistory,
+    known_history: KnownHistory,
     tools: Sequence[ToolSpec],
 ) -> Pieces[O]:
-    """What follows what is known; all of it, where that has names of tools which they do not have
-    any more.
+    """Returns the pieces that follow what is known, prepared for their dump; all of the
+    conversation if a tool was sent under a name that it no longer has.
 
     Raises:
         Dependent: it cannot be cut.
     """
-    pieces, lost = _cut(turn, history, known)
-    made = [way.make(piece.mended, [], ()) for piece in pieces]
-    names = _names(way, history, known, made, tools)
-    if any(names.get(name, name) != sent for name, sent in known.names.items()):
+    pieces, lost = _cut(turn, history, known_history)
+    drafts = [way.make(piece.mended, [], ()) for piece in pieces]
+    names = _names(way, history, known_history, drafts, tools)
+    if any(names.get(name, name) != sent_name for name, sent_name in known_history.names.items()):
         return prepare_pieces(turn, history, way, KnownHistory(), tools)
     outs: list[O] = []
-    before, chains = known.mended, _Chains(turn, known.mended, pieces)
-    for piece, out in zip(pieces, made, strict=True):
+    before, chains = known_history.mended, _Chains(turn, known_history.mended, pieces)
+    for piece, out in zip(pieces, drafts, strict=True):
         unreadable = find_unreadable(
             piece.mended, turn.target, out.quirks.reads, partial(chains.at, before)
         )
         outs.append(replace(out, before=before, unreadable=unreadable, names=names))
         before += len(piece.mended)
-    return Pieces(known, pieces, outs, lost, [tuple(out.names) for out in made], names)
+    return Pieces(known_history, pieces, outs, lost, [tuple(out.names) for out in drafts], names)
 
 
 def fresh_ids(
-    way: DumpRules[O], known: KnownHistory, piece: HistoryPiece, out: O, taken: set[str]
+    way: DumpRules[O], known_history: KnownHistory, piece: HistoryPiece, out: O, taken: set[str]
 ) -> frozenset[str]:
-    """The ids of a piece that was dumped, which are added to those taken by the pieces before it.
+    """Returns the ids of a dumped piece and adds them to `taken`, the ids of the pieces before it.
 
     Raises:
         Dependent: one of them was used before.
     """
-    own = [
-        each.id
-        for one in piece.given
-        for each in one.content
-        if isinstance(each, ToolCallPart | ToolResultPart)
+    own_ids = [
+        part.id
+        for message in piece.messages
+        for part in message.content
+        if isinstance(part, ToolCallPart | ToolResultPart)
     ]
-    ids = frozenset([*own, *out.ids.values(), *way.ids(out)])
-    if not taken.isdisjoint(ids) or known.has(ids):
+    ids = frozenset([*own_ids, *out.ids.values(), *way.ids(out)])
+    if not taken.isdisjoint(ids) or known_history.has(ids):
         raise CannotCutError
     taken |= ids
     return ids
@@ -182,36 +180,40 @@ def fresh_ids(
 def find_renamed_tools(
     history: History, way: DumpRules[Any], tools: Sequence[ToolSpec]
 ) -> Mapping[str, str]:
-    """Names of tools that are sent as another."""
+    """Returns the names of tools that are sent as another."""
     return history.names(tools, lambda: select_renamed(way.make((), [], tools).names))
 
 
 def select_renamed(names: Mapping[str, str]) -> Mapping[str, str]:
-    """Those that are sent as another."""
-    same = all(
-        map(is_, names, names.values())
-    )  # as nearly always, and seen at once also of a thousand
-    return {} if same else {name: sent for name, sent in names.items() if name != sent}
+    """Returns the names that are sent as another."""
+    # As nearly always, and seen at once also of a thousand.
+    same = all(map(is_, names, names.values()))
+    if same:
+        return {}
+    return {name: sent_name for name, sent_name in names.items() if name != sent_name}
 
 
 def _cut(
-    turn: DumpedRequest, history: History, known: KnownHistory
+    turn: DumpedRequest, history: History, known_history: KnownHistory
 ) -> tuple[list[HistoryPiece], list[Loss]]:
-    """What follows the known segments, and what repair lost of it."""
-    messages, start, state = turn.messages, known.given, known.digest
+    """Returns the pieces that follow the known segments, and what repair lost of them."""
+    messages, start, state = turn.messages, known_history.given, known_history.digest
     cuts = [start]
-    for at in range(start + history.segment, len(messages)):
-        if at - cuts[-1] >= history.segment and can_cut_between(messages[at - 1], messages[at]):
-            cuts.append(at)
+    for position in range(start + history.segment, len(messages)):
+        if position - cuts[-1] >= history.segment and can_cut_between(
+            messages[position - 1], messages[position]
+        ):
+            cuts.append(position)
     pieces: list[HistoryPiece] = []
     for begin, end in pairwise([*cuts, len(messages)]):
-        given = messages[begin:end]
-        mended, lost = repair_with_losses(given)
-        if lost:  # what follows may still change it
-            given = messages[begin:]
-            mended, lost = repair_with_losses(given)
+        piece_messages = messages[begin:end]
+        mended, lost = repair_with_losses(piece_messages)
+        # What follows may still change it.
+        if lost:
+            piece_messages = messages[begin:]
+            mended, lost = repair_with_losses(piece_messages)
         digests = digest.chain_digest_bytes(mended, turn.wire, state)
-        pieces.append(HistoryPiece(given, mended, digests, not lost))
+        pieces.append(HistoryPiece(piece_messages, mended, digests, not lost))
         state = digests[-1]
         if lost:
             return pieces, [replace(loss, message=begin + (loss.message or 0)) for loss in lost]
@@ -221,21 +223,26 @@ def _cut(
 def _names(
     way: DumpRules[O],
     history: History,
-    known: KnownHistory,
-    made: Sequence[O],
+    known_history: KnownHistory,
+    drafts: Sequence[O],
     tools: Sequence[ToolSpec],
 ) -> Mapping[str, str]:
-    """The names under which all tools are sent, where those are not their own."""
-    before = known.names
+    """Returns the names under which all tools are sent, where those are not their own."""
+    before = known_history.names
     if not any(
-        map(select_renamed, (before, *[out.names for out in made]))
+        map(select_renamed, (before, *[out.names for out in drafts]))
     ) and not find_renamed_tools(history, way, tools):
         return {}
-    every = [way.make((), [], tools).names, *[out.names for out in made]]
+    every = [way.make((), [], tools).names, *[out.names for out in drafts]]
     met = dict.fromkeys([*every[0], *before, *[name for names in every[1:] for name in names]])
     names = way.make((), [], [ToolSpec(name) for name in met]).names
-    if any(name == sent != names[name] for each in every for name, sent in each.items()):
-        raise CannotCutError  # one of them was recorded under a name that does not fit
+    if any(
+        name == sent_name != names[name]
+        for sent_names in every
+        for name, sent_name in sent_names.items()
+    ):
+        # One of them was recorded under a name that does not fit.
+        raise CannotCutError
     return names
 
 
@@ -244,11 +251,12 @@ class _Chains:
 
     def __init__(self, turn: DumpedRequest, first: int, pieces: Sequence[HistoryPiece]) -> None:
         self._turn, self._first = turn, first
-        self._own = [made for piece in pieces for made in piece.digests[:-1]]
+        self._own = [digest_before for piece in pieces for digest_before in piece.digests[:-1]]
         self._others: DigestAt | None = None
 
     def at(self, before: int, wire: str, position: int) -> str:
-        """The digest before a message of a piece, which so many messages stand before."""
+        """Returns the digest before a message of a piece. `before`: the number of messages before
+        the piece."""
         if wire == self._turn.wire:
             return digest.format_prefix(wire, self._own[before + position - self._first])
         if self._others is None:
@@ -256,39 +264,47 @@ class _Chains:
         return self._others(wire, before + position)
 
 
-def find_sent_messages(given: Sequence[Message]) -> tuple[Sequence[Message], Sequence[int]]:
-    """The messages that are a part of the conversation, and where each stands in what was given."""
-    sent = drop_waits(given)
-    if len(sent) == len(given):
-        return given, range(len(given))
-    return sent, [place for place, message in enumerate(given) if not holds_only_waits(message)]
+def find_sent_messages(messages: Sequence[Message]) -> tuple[Sequence[Message], Sequence[int]]:
+    """Returns the messages that belong to the conversation, and the position of each among all."""
+    sent_messages = drop_waits(messages)
+    if len(sent_messages) == len(messages):
+        return messages, range(len(messages))
+    return sent_messages, [
+        position for position, message in enumerate(messages) if not holds_only_waits(message)
+    ]
 
 
 def map_losses_before_repair(
     losses: Iterable[Loss], sources: Sequence[Source] | None
 ) -> list[Loss]:
-    """Losses of a repaired conversation, where they stood before the repair; without those of what
-    repair made up. `sources`: as `repair.traced` has them."""
+    """Returns losses of a repaired conversation, with the positions before the repair, without
+    losses of what repair made up. `sources`: as `repair.traced` returns them."""
     if sources is None:
         return list(losses)
-    return [placed for loss in losses if (placed := _unrepaired(loss, sources)) is not None]
+    return [
+        placed for loss in losses if (placed := _place_before_repair(loss, sources)) is not None
+    ]
 
 
-def map_losses_to_input(losses: Iterable[Loss], places: Sequence[int]) -> list[Loss]:
-    """Losses of what is sent, where they stand in what was given."""
+def map_losses_to_input(losses: Iterable[Loss], positions: Sequence[int]) -> list[Loss]:
+    """Returns losses of what is sent, with the positions of the messages that the caller passed."""
     return [
         loss
-        if loss.message is None or places[loss.message] == loss.message
-        else replace(loss, message=places[loss.message])
+        if loss.message is None or positions[loss.message] == loss.message
+        else replace(loss, message=positions[loss.message])
         for loss in losses
     ]
 
 
-def _unrepaired(loss: Loss, sources: Sequence[Source]) -> Loss | None:
+def _place_before_repair(loss: Loss, sources: Sequence[Source]) -> Loss | None:
     if loss.message is None:
         return loss
     source = sources[loss.message]
     if loss.part is None:
-        return None if source.message is None else replace(loss, message=source.message)
+        if source.message is None:
+            return None
+        return replace(loss, message=source.message)
     stood = source.parts[loss.part]
-    return None if stood is None else replace(loss, message=stood[0], part=stood[1])
+    if stood is None:
+        return None
+    return replace(loss, message=stood[0], part=stood[1])

@@ -46,7 +46,7 @@ class DistinctIds:
         return id_ in self._taken
 
     def take(self, id_: str) -> str:
-        """An id like this one that is not taken, nor empty; it is taken now."""
+        """Returns this id, or one like it if it is empty or taken, and marks that as taken."""
         free = id_
         while not free or free in self._taken:
             repeat = self._repeats[id_] = self._repeats.get(id_, 1) + 1
@@ -69,12 +69,12 @@ class NameRule(msgspec.Struct, frozen=True):
     """The characters that may come first, where not all may; `_` at least."""
 
     def fits(self, name: str) -> bool:
-        """Whether it may be sent as it is."""
+        """Returns True if it may be sent as it is."""
         fits = self.least <= len(name) <= self.most and _all_of(self.letters)(name) is not None
         return fits and self.begins(name)
 
     def begins(self, name: str) -> bool:
-        """Whether its first character may be one."""
+        """Returns True if its first character may be one."""
         return not self.first or (name != "" and _all_of(self.first)(name[0]) is not None)
 
 
@@ -92,7 +92,7 @@ TOOL_NAMES = NameRule(first="a-zA-Z_")
 def fit_names(
     names: Iterable[str], rule: NameRule = TOOL_NAMES, *, as_is: Collection[str] = ()
 ) -> dict[str, str]:
-    """Each name → the one to send. `as_is`: names that are sent whatever the rule says.
+    """Returns for each name the one to send. `as_is`: names that are sent whatever the rule says.
 
     The inverse tells which tool a model means when it calls one by the name that it was sent.
     """
@@ -110,8 +110,8 @@ def fit_names(
 
 @cache
 def _fit(rule: NameRule) -> Callable[[str], re.Match[str] | None] | None:
-    """Tells of all names at once, each with a newline behind it, whether the rule takes them;
-    `None`: it takes newlines too."""
+    """Returns a matcher for all names at once, each followed by a newline; None if the rule allows
+    newlines."""
     if _all_of(rule.letters)("\n"):
         return None
     first = f"(?=[{rule.first}])" if rule.first else ""
@@ -119,9 +119,9 @@ def _fit(rule: NameRule) -> Callable[[str], re.Match[str] | None] | None:
 
 
 def invert_names(names: Mapping[str, str]) -> dict[str, str]:
-    """What `fit_names` gave, the other way: the name that was sent → the own one, where they
-    differ."""
-    return {sent: own for own, sent in names.items() if sent != own}
+    """Returns the original name for each name that was sent as another: the inverse of
+    `fit_names`."""
+    return {sent_name: name for name, sent_name in names.items() if sent_name != name}
 
 
 def map_call_ids(
@@ -130,8 +130,8 @@ def map_call_ids(
     *,
     as_is: Callable[[ToolCallPart | ToolResultPart], bool] | None = None,
 ) -> dict[tuple[int, int], str]:
-    """(position of the message, position in its content) → the id to send, for every call and
-    result that is not the provider's own.
+    """Returns the id to send for every call and result that is not the provider's own, by the
+    position of its message and its index in the content.
 
     An id that was used before, in this round or an earlier one, gets another. A result has the id
     of its call: the first call of its round that has the same id and no result yet, else the latest
@@ -139,8 +139,8 @@ def map_call_ids(
     """
     if _WITH_IDS.isdisjoint(collect_part_types(messages)):
         return {}
-    if (own := _own_ids(messages, rule, as_is)) is not None:
-        return own
+    if (own_ids := _own_ids(messages, rule, as_is)) is not None:
+        return own_ids
     out: dict[tuple[int, int], str] = {}
     fresh = _Fresh(rule, set())
     taken = fresh.taken
@@ -151,23 +151,23 @@ def map_call_ids(
         if message.role is Role.MODEL and before is not Role.MODEL:
             waiting = {}
         before = message.role
-        for place, piece in enumerate(message.content):
+        for index, piece in enumerate(message.content):
             if not isinstance(piece, (ToolCallPart, ToolResultPart)) or piece.run_by == "provider":
                 continue
             keep = as_is is not None and as_is(piece)
             if isinstance(piece, ToolCallPart):
                 fits = keep or (piece.id not in taken and rule.fits(piece.id))
-                sent = piece.id if fits else fresh(piece.id)
-                waiting.setdefault(piece.id, deque()).append(sent)
-                latest[piece.id] = sent
+                sent_id = piece.id if fits else fresh(piece.id)
+                waiting.setdefault(piece.id, deque()).append(sent_id)
+                latest[piece.id] = sent_id
             elif answered := waiting.get(piece.id):
-                sent = answered.popleft()
+                sent_id = answered.popleft()
             else:
-                sent = latest.get(piece.id) or (
+                sent_id = latest.get(piece.id) or (
                     piece.id if keep or rule.fits(piece.id) else fresh(piece.id)
                 )
-            taken.add(sent)
-            out[position, place] = sent
+            taken.add(sent_id)
+            out[position, index] = sent_id
     return out
 
 
@@ -176,11 +176,12 @@ def _own_ids(
     rule: NameRule,
     as_is: Callable[[ToolCallPart | ToolResultPart], bool] | None,
 ) -> dict[tuple[int, int], str] | None:
-    """The same where all may be sent as they are and none comes for two calls; else `None`."""
+    """Returns the ids unchanged, as `map_call_ids` does, if all may be sent as they are and none
+    belongs to two calls; else None."""
     out: dict[tuple[int, int], str] = {}
     taken: set[str] = set()
     for position, message in enumerate(messages):
-        for place, piece in enumerate(message.content):
+        for index, piece in enumerate(message.content):
             if not isinstance(piece, (ToolCallPart, ToolResultPart)) or piece.run_by == "provider":
                 continue
             if piece.id in taken:
@@ -189,7 +190,7 @@ def _own_ids(
             elif not (rule.fits(piece.id) or (as_is is not None and as_is(piece))):
                 return None
             taken.add(piece.id)
-            out[position, place] = piece.id
+            out[position, index] = piece.id
     return out
 
 
@@ -203,7 +204,10 @@ class _Fresh:
     def __init__(self, rule: NameRule, taken: set[str]) -> None:
         self.taken = taken
         self._rule = rule
-        self._filler = "_" if re.fullmatch(f"[{rule.letters}]", "_") else ""
+        if re.fullmatch(f"[{rule.letters}]", "_"):
+            self._filler = "_"
+        else:
+            self._filler = ""
         self._tries: dict[str, count[int]] = {}
 
     def __call__(self, name: str) -> str:
@@ -223,4 +227,6 @@ class _Fresh:
         tail = digest[: max(_DIGEST_LENGTH, rule.least - len(readable))][: rule.most]
         fits = readable and len(readable) + len(filler) + len(tail) <= rule.most
         candidate = f"{readable}{filler}{tail}" if fits else tail
-        return candidate if rule.begins(candidate) else f"_{candidate}"[: rule.most]
+        if rule.begins(candidate):
+            return candidate
+        return f"_{candidate}"[: rule.most]

@@ -53,7 +53,7 @@ _SILENT = frozenset(
 class JsonDialect(msgspec.Struct, frozen=True, kw_only=True):
     """What a provider takes."""
 
-    kept: frozenset[str]
+    keywords: frozenset[str]
     """Keywords that stay as they are, beside the structure (types, properties, items, unions,
     references)."""
     only: Mapping[str, frozenset[Any]] = {}
@@ -79,11 +79,11 @@ class _NoFormError(Exception):
 
 
 def fit_schema(schema: Schema, dialect: JsonDialect) -> Json | None:
-    """The schema in that dialect; `None` where it has no form in it."""
+    """Returns the schema in the dialect, or None if the dialect cannot express it."""
     definitions = {
-        f"#/{key}/{name}": each
+        f"#/{key}/{name}": definition
         for key in _DEFINITIONS
-        for name, each in if_object(schema.get(key)).items()
+        for name, definition in if_object(schema.get(key)).items()
     }
     fitting = _Fitting(dialect, {"#": schema, **definitions})
     try:
@@ -91,8 +91,8 @@ def fit_schema(schema: Schema, dialect: JsonDialect) -> Json | None:
         for key in _DEFINITIONS:
             if isinstance(schema.get(key), Mapping):
                 out[key] = {
-                    name: fitting.schema(one, f"#/{key}/{name}")
-                    for name, one in schema[key].items()
+                    name: fitting.schema(definition, f"#/{key}/{name}")
+                    for name, definition in schema[key].items()
                 }
     except _NoFormError:
         return None
@@ -105,10 +105,10 @@ class _Fitting:
     def __init__(self, dialect: JsonDialect, definitions: JsonMap) -> None:
         self._dialect = dialect
         self._definitions = definitions
-        self._reach = {name: _references(each) for name, each in definitions.items()}
+        self._reach = {name: _references(definition) for name, definition in definitions.items()}
 
     def root(self) -> tuple[Any, str]:
-        """The schema of the whole, and the definition that it stands in: pydantic writes a
+        """Returns the schema of the whole, and the definition that it is in: pydantic writes a
         recursive model as a reference."""
         name, seen = "#", set[str]()
         while "$ref" in (schema := if_object(self._definitions.get(name))) and name not in seen:
@@ -119,8 +119,9 @@ class _Fitting:
         return schema, name
 
     def schema(self, schema: Any, within: str) -> Json:
-        """A schema that stands within the definition of that name."""
-        if not isinstance(schema, Mapping):  # `true`: anything
+        """Returns the form of a schema inside the definition `within`."""
+        # `true`: anything.
+        if not isinstance(schema, Mapping):
             schema = {}
         schema = self._flat(cast("Schema", schema))
         if "$ref" in schema:
@@ -132,68 +133,76 @@ class _Fitting:
             }
         kinds = if_list(schema.get("type"))
         if len(kinds) > 1 and not self._dialect.lists:
-            return {"anyOf": [self.schema(_of(schema, kind), within) for kind in kinds]}
-        out = (
-            {"type": schema["type"], **self._beside(schema)}
-            if "type" in schema
-            else self._beside(schema)
-        )
+            return {"anyOf": [self.schema(_of(schema, type_name), within) for type_name in kinds]}
+        if "type" in schema:
+            out = {"type": schema["type"], **self._beside(schema)}
+        else:
+            out = self._beside(schema)
         if "object" in (*kinds, schema.get("type")) or "properties" in schema:
             out |= self._object(schema, within)
         if "items" in schema:
             out["items"] = self.schema(schema["items"], within)
         if "prefixItems" in out:
-            out["prefixItems"] = [self.schema(one, within) for one in if_list(out["prefixItems"])]
+            out["prefixItems"] = [
+                self.schema(choice, within) for choice in if_list(out["prefixItems"])
+            ]
         if not out and self._dialect.closed:
             raise _NoFormError
         return out
 
     def _reference(self, schema: Schema, within: str) -> Json:
-        """A reference takes nothing beside it."""
+        """Returns the form of a reference, which takes nothing beside it."""
         if str(schema["$ref"]) not in self._reach or (
             not self._dialect.recursive and self._returns(schema, within)
         ):
             raise _NoFormError
         reference = {"$ref": schema["$ref"]}
         beside = self._beside(schema)
-        return {"anyOf": [reference], **beside} if beside else reference
+        if beside:
+            return {"anyOf": [reference], **beside}
+        return reference
 
     def _object(self, schema: Schema, within: str) -> Json:
         properties = if_object(schema.get("properties"))
-        free, known = schema.get("additionalProperties", not properties), self._dialect
-        if known.closed and free not in (False, True):
+        free, dialect = schema.get("additionalProperties", not properties), self._dialect
+        if dialect.closed and free not in (False, True):
             raise _NoFormError
-        if known.closed and free and not properties:
+        if dialect.closed and free and not properties:
             raise _NoFormError
         out: Json = {}
         if properties:
             out["properties"] = {
-                str(name): self.schema(one, within) for name, one in properties.items()
+                str(name): self.schema(property_schema, within)
+                for name, property_schema in properties.items()
             }
         required = list(dict.fromkeys(map(str, if_list(schema.get("required")))))
-        if known.cut_recursion:
+        if dialect.cut_recursion:
             required = [
                 name for name in required if not self._returns(properties.get(name), within)
             ]
-        if properties and (required or known.some_required):
+        if properties and (required or dialect.some_required):
             out["required"] = required or list(out["properties"])
-        if known.closed:
+        if dialect.closed:
             out["additionalProperties"] = False
-        elif known.free and "additionalProperties" in schema:
-            out["additionalProperties"] = (
-                free if isinstance(free, bool) else self.schema(free, within)
-            )
+        elif dialect.free and "additionalProperties" in schema:
+            if isinstance(free, bool):
+                out["additionalProperties"] = free
+            else:
+                out["additionalProperties"] = self.schema(free, within)
         return out
 
     def _beside(self, schema: Schema) -> Json:
-        """Annotations and constraints: those that the dialect knows, and the others in words."""
-        known = self._dialect
+        """Returns annotations and constraints: those that the dialect knows, and the others as
+        words in the description."""
+        dialect = self._dialect
         out: Json = {}
-        words: list[str] = []
+        descriptions: list[str] = []
         for key, value in schema.items():
-            if key == "const" and not known.const:
+            if key == "const" and not dialect.const:
                 out["enum"] = [value]
-            elif key in known.kept and (key not in known.only or value in list(known.only[key])):
+            elif key in dialect.keywords and (
+                key not in dialect.only or value in list(dialect.only[key])
+            ):
                 out[key] = value
             elif (
                 key not in _READ
@@ -201,21 +210,28 @@ class _Fitting:
                 and key not in _DEFINITIONS
                 and key != "description"
             ):
-                words.append(f"{key}: {json_bytes.encode(value).decode()}")
-        if words:
-            before = [str(schema["description"])] if schema.get("description") else []
-            out["description"] = "\n".join([*before, *words])
+                descriptions.append(f"{key}: {json_bytes.encode(value).decode()}")
+        if descriptions:
+            if schema.get("description"):
+                before = [str(schema["description"])]
+            else:
+                before = []
+            out["description"] = "\n".join([*before, *descriptions])
         return out
 
     def _flat(self, schema: Schema) -> Schema:
-        """`oneOf` as `anyOf`, and an `allOf` as one schema."""
+        """Returns the schema with `oneOf` written as `anyOf`, and an `allOf` merged into one
+        schema."""
         if isinstance(every := schema.get("allOf"), list):
             ones = [if_object(one) for one in cast("list[Any]", every)]
             if len(ones) > 1:
-                ones = [self._referred(one) for one in ones]
+                ones = [self._resolve(one) for one in ones]
             flat: Json = {}
-            for one in (*ones, {key: value for key, value in schema.items() if key != "allOf"}):
-                flat = {**flat, **one, **_joined(flat, one)}
+            for part_schema in (
+                *ones,
+                {key: value for key, value in schema.items() if key != "allOf"},
+            ):
+                flat = {**flat, **part_schema, **_merge_properties(flat, part_schema)}
             schema = flat
         if "oneOf" in schema and "anyOf" not in schema:
             schema = {
@@ -224,17 +240,17 @@ class _Fitting:
             }
         return schema
 
-    def _referred(self, schema: Schema) -> Schema:
-        """What a schema refers to, where it is a reference."""
+    def _resolve(self, schema: Schema) -> Schema:
+        """Returns the definition that a schema refers to, or the schema itself."""
         if "$ref" not in schema:
             return schema
-        found = if_object(self._definitions.get(str(schema["$ref"])))
-        if not found or "$ref" in found or "allOf" in found:
+        definition = if_object(self._definitions.get(str(schema["$ref"])))
+        if not definition or "$ref" in definition or "allOf" in definition:
             raise _NoFormError
-        return found
+        return definition
 
     def _returns(self, schema: Any, within: str) -> bool:
-        """Whether what stands in a schema leads back to the definition that it stands within."""
+        """True if a schema leads back to the definition that it is in."""
         waiting, seen = list(_references(schema)), set[str]()
         while waiting:
             if (name := waiting.pop()) == within:
@@ -245,34 +261,35 @@ class _Fitting:
         return False
 
 
-def _joined(one: Schema, other: Schema) -> Json:
-    """The properties of two schemas that are to hold at once."""
-    properties = {**if_object(one.get("properties")), **if_object(other.get("properties"))}
-    required = [*if_list(one.get("required")), *if_list(other.get("required"))]
+def _merge_properties(first: Schema, second: Schema) -> Json:
+    """Returns the properties of two schemas that hold at once."""
+    properties = {**if_object(first.get("properties")), **if_object(second.get("properties"))}
+    required = [*if_list(first.get("required")), *if_list(second.get("required"))]
     return {
         **({"properties": properties} if properties else {}),
         **({"required": required} if required else {}),
     }
 
 
-def _of(schema: Schema, kind: Any) -> Json:
-    """A schema of several types, as far as it says something of one of them."""
-    one = {**schema, "type": kind}
-    if kind == "null":
-        one = {"type": kind}
+def _of(schema: Schema, type_name: Any) -> Json:
+    """Returns a schema of several types, narrowed to one of them."""
+    narrowed = {**schema, "type": type_name}
+    if type_name == "null":
+        narrowed = {"type": type_name}
     elif isinstance(values := schema.get("enum"), list):
-        one["enum"] = [value for value in cast("list[Any]", values) if value is not None]
-    return one
+        narrowed["enum"] = [value for value in cast("list[Any]", values) if value is not None]
+    return narrowed
 
 
 def _references(schema: Any) -> set[str]:
-    """The names that a schema refers to."""
+    """Returns the names that a schema refers to."""
     if isinstance(schema, Mapping):
         schema = cast("Schema", schema)
-        found = {schema["$ref"]} if isinstance(schema.get("$ref"), str) else set[str]()
-        return found.union(*map(_references, schema.values()))
-    return (
-        set[str]().union(*map(_references, cast("list[Any]", schema)))
-        if isinstance(schema, list)
-        else set()
-    )
+        if isinstance(schema.get("$ref"), str):
+            names = {schema["$ref"]}
+        else:
+            names = set[str]()
+        return names.union(*map(_references, schema.values()))
+    if isinstance(schema, list):
+        return set[str]().union(*map(_references, cast("list[Any]", schema)))
+    return set()

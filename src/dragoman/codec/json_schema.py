@@ -63,25 +63,26 @@ class _NotStrictError(Exception):
 
 
 def strict_schema(schema: JsonMap) -> Json | None:
-    """The strict form of a schema; `None` where it has none."""
+    """Returns the strict form of a schema, or None if it has none."""
     definitions = {
         key: schema[key] for key in ("$defs", "definitions") if isinstance(schema.get(key), Mapping)
     }
     try:
         root = schema
         seen: set[str] = set()
-        while (
-            "$ref" in root
-        ):  # strict mode wants an object at the root, pydantic writes a recursive model as a reference
+        # Strict mode wants an object at the root, pydantic writes a recursive model as a reference.
+        while "$ref" in root:
             if (name := str(root["$ref"])) in seen:
                 return None
             seen.add(name)
-            root = _resolved(name, definitions)
+            root = _resolve(name, definitions)
         strict = _strict(root, definitions)
         if strict.get("type") != "object":
             return None
         for key, schemas in definitions.items():
-            strict[key] = {name: _strict(one, definitions) for name, one in schemas.items()}
+            strict[key] = {
+                name: _strict(definition, definitions) for name, definition in schemas.items()
+            }
     except _NotStrictError:
         return None
     return strict
@@ -91,51 +92,55 @@ def _strict(schema: Any, definitions: JsonMap) -> Json:
     if not isinstance(schema, Mapping) or any(key in schema for key in _CHANGING):
         raise _NotStrictError
     schema = _flat(cast("JsonMap", schema))
-    kept = {key: schema[key] for key in _KEPT if key in schema}
+    out = {key: schema[key] for key in _KEPT if key in schema}
     if "$ref" in schema:
-        _resolved(str(schema["$ref"]), definitions)
+        _resolve(str(schema["$ref"]), definitions)
         reference = {"$ref": schema["$ref"]}
-        return (
-            {"anyOf": [reference], **kept} if kept else reference
-        )  # a reference takes nothing beside it
+        # A reference takes nothing beside it.
+        return {"anyOf": [reference], **out} if out else reference
     if "anyOf" in schema:
         if not isinstance(schema["anyOf"], list):
             raise _NotStrictError
         return {
-            "anyOf": [_strict(one, definitions) for one in cast("list[Any]", schema["anyOf"])],
-            **kept,
+            "anyOf": [
+                _strict(choice, definitions) for choice in cast("list[Any]", schema["anyOf"])
+            ],
+            **out,
         }
-    kind = _type(schema)
-    if kind == "object":
-        return {"type": kind, **kept, **_closed(schema, definitions)}
-    if kind == "array":
-        return {"type": kind, **kept, "items": _strict(schema.get("items"), definitions)}
-    return {"type": kind, **kept}
+    type_name = _type(schema)
+    if type_name == "object":
+        return {"type": type_name, **out, **_close_object(schema, definitions)}
+    if type_name == "array":
+        return {"type": type_name, **out, "items": _strict(schema.get("items"), definitions)}
+    return {"type": type_name, **out}
 
 
-def _closed(schema: JsonMap, definitions: JsonMap) -> Json:
-    """An object with its properties only, all of them required."""
+def _close_object(schema: JsonMap, definitions: JsonMap) -> Json:
+    """Returns an object with its properties only, all of them required."""
     properties = schema.get("properties")
     if not isinstance(properties, Mapping) or (
         not properties and schema.get("additionalProperties") is not False
     ):
         raise _NotStrictError
     strict = {
-        str(name): _strict(one, definitions) for name, one in cast("JsonMap", properties).items()
+        str(name): _strict(property_schema, definitions)
+        for name, property_schema in cast("JsonMap", properties).items()
     }
     return {"properties": strict, "required": list(strict), "additionalProperties": False}
 
 
 def _flat(schema: JsonMap) -> JsonMap:
-    """`oneOf` as `anyOf`, and an `allOf` of one as that one. What would have to hold at once
-    otherwise is not strict."""
+    """Returns the schema with `oneOf` written as `anyOf`, and an `allOf` of one merged. Other
+    unions that hold at once are not strict."""
     while isinstance(every := schema.get("allOf"), list):
         if len(cast("list[Any]", every)) != 1:
             raise _NotStrictError
-        one, beside = if_object(every[0]), read_extra_fields(schema, "allOf")
-        if any(one.get(key, value) != value for key, value in beside.items() if key not in _WORDS):
+        inner, beside = if_object(every[0]), read_extra_fields(schema, "allOf")
+        if any(
+            inner.get(key, value) != value for key, value in beside.items() if key not in _WORDS
+        ):
             raise _NotStrictError
-        schema = {**one, **beside}
+        schema = {**inner, **beside}
     if "oneOf" in schema and "anyOf" not in schema:
         schema = {**read_extra_fields(schema, "oneOf"), "anyOf": schema["oneOf"]}
     if len(_STRUCTURE & schema.keys()) > 1:
@@ -144,32 +149,43 @@ def _flat(schema: JsonMap) -> JsonMap:
 
 
 def _type(schema: JsonMap) -> Any:
-    """The type, or the types; told by the values where the schema does not say. `["x", "null"]` is
-    `x`."""
-    kind: Any = schema.get("type")
-    if kind is None and "properties" in schema:
+    """Returns the type or types, inferred from the values if the schema has none. `["x", "null"]`
+    is `x`."""
+    type_value: Any = schema.get("type")
+    if type_value is None and "properties" in schema:
         return "object"
-    if kind is None and ("enum" in schema or "const" in schema):
-        values: list[object] = if_list(schema["enum"]) if "enum" in schema else [schema["const"]]
-        kind = list(dict.fromkeys(_JSON_TYPES.get(type(value)) for value in values))
-    if isinstance(kind, list):
-        kinds = [one for one in cast("list[Any]", kind) if one != "null"] or cast("list[Any]", kind)
-        kind = kinds[0] if len(kinds) == 1 else cast("Any", kind)
-    kinds = cast("list[Any]", kind) if isinstance(kind, list) else [kind]
+    if type_value is None and ("enum" in schema or "const" in schema):
+        if "enum" in schema:
+            values: list[object] = if_list(schema["enum"])
+        else:
+            values = [schema["const"]]
+        type_value = list(dict.fromkeys(_JSON_TYPES.get(type(value)) for value in values))
+    if isinstance(type_value, list):
+        kinds = [
+            type_name for type_name in cast("list[Any]", type_value) if type_name != "null"
+        ] or cast("list[Any]", type_value)
+        if len(kinds) == 1:
+            type_value = kinds[0]
+        else:
+            type_value = cast("Any", type_value)
+    if isinstance(type_value, list):
+        kinds = cast("list[Any]", type_value)
+    else:
+        kinds = [type_value]
     if (
         not kinds
-        or not all(isinstance(each, str) for each in kinds)
-        or (isinstance(kind, list) and _NESTING & set(kinds))
+        or not all(isinstance(type_name, str) for type_name in kinds)
+        or (isinstance(type_value, list) and _NESTING & set(kinds))
     ):
         raise _NotStrictError
-    return cast("Any", kind)
+    return cast("Any", type_value)
 
 
-def _resolved(name: str, definitions: JsonMap) -> JsonMap:
-    """What a reference points to: a definition of this schema."""
+def _resolve(name: str, definitions: JsonMap) -> JsonMap:
+    """Returns the definition that a reference names."""
     for key, schemas in definitions.items():
         if isinstance(
-            found := schemas.get(name.removeprefix(f"#/{key}/")), Mapping
+            definition := schemas.get(name.removeprefix(f"#/{key}/")), Mapping
         ) and name.startswith(f"#/{key}/"):
-            return cast("JsonMap", found)
+            return cast("JsonMap", definition)
     raise _NotStrictError

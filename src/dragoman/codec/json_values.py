@@ -46,7 +46,8 @@ _EMPTY: tuple[Any, ...] = ("", [], {})
 
 
 def shape_error(value: Any, what: str) -> DecodeError:
-    """The error for a value that is not what it should be."""
+    """Returns the error for a value of the wrong shape. `what`: the value and its fault, in
+    words."""
     body = json_bytes.encode(value)
     return DecodeError(
         f"the provider sent {what}: {body[:200].decode(errors='replace')}. This is a fault of its own; try again.",
@@ -55,7 +56,7 @@ def shape_error(value: Any, what: str) -> DecodeError:
 
 
 def check_depth(payload: T) -> T:
-    """What a caller gave to be read, as it is.
+    """Returns the payload unchanged if it does not nest too deep.
 
     Raises:
         HistoryError: it nests too deep.
@@ -68,7 +69,7 @@ def check_depth(payload: T) -> T:
 
 
 def body_bytes(body: bytes | JsonMap) -> bytes:
-    """A response's body, which may be JSON's value already → its bytes.
+    """Returns a response's body as bytes; it may be decoded JSON already.
 
     Raises:
         DecodeError: it nests too deep.
@@ -83,34 +84,36 @@ def body_bytes(body: bytes | JsonMap) -> bytes:
 
 
 def if_object(value: Any) -> Json:
-    """The value where it is a JSON object, else an empty one."""
+    """Returns the value if it is a JSON object, else an empty one."""
     return value if isinstance(value, _DICT) else {}
 
 
 def if_list(value: Any) -> list[Any]:
-    """The value where it is a list, else an empty one."""
+    """Returns the value if it is a list, else an empty one."""
     return value if isinstance(value, _LIST) else []
 
 
 def if_objects(value: Any) -> list[Json]:
-    """The value where it is a list of JSON objects, else an empty one."""
+    """Returns the value if it is a list of JSON objects, else an empty list."""
     entries = if_list(value)
-    return entries if all(isinstance(entry, dict) for entry in entries) else []
+    if all(isinstance(entry, dict) for entry in entries):
+        return entries
+    return []
 
 
 def if_text(value: Any) -> str:
-    """The value where it is a text, else an empty one."""
+    """Returns the value if it is a text, else an empty one."""
     return value if isinstance(value, str) else ""
 
 
 def first_text(fields: JsonMap, *names: str) -> str:
-    """The first of these fields that is a text and says something, else an empty text."""
+    """Returns the first of these fields that is a text and not empty, else an empty text."""
     texts = (if_text(fields.get(name)) for name in names)
     return next(filter(None, texts), "")
 
 
 def as_object(value: Any, name: str) -> Json:
-    """A JSON object; nothing is an empty one."""
+    """Returns the value if it is a JSON object; None counts as an empty one."""
     if value is None:
         return {}
     if not isinstance(value, dict):
@@ -119,14 +122,14 @@ def as_object(value: Any, name: str) -> Json:
 
 
 def need_object(value: Any, what: str) -> Json:
-    """A JSON object, without which nothing can be read."""
+    """Returns the value if it is a JSON object."""
     if not isinstance(value, dict):
         raise DecodeError(f"{what} is no JSON object")
     return cast("Json", value)
 
 
 def as_list(value: Any, name: str) -> list[Any]:
-    """A list; nothing is an empty one."""
+    """Returns the value if it is a list; None counts as an empty one."""
     if value is None:
         return []
     if not isinstance(value, list):
@@ -135,24 +138,28 @@ def as_list(value: Any, name: str) -> list[Any]:
 
 
 def as_index(value: Any) -> int | str | None:
-    """What tells entries of a list apart; `None` where it is nothing that could."""
+    """Returns a value that can tell entries of a list apart, or None."""
     return value if isinstance(value, (int, str)) else None
 
 
 def as_text(value: Any) -> str:
-    """A text; anything else that says something is told as JSON."""
+    """Returns the value if it is a text. None is an empty text; other values become JSON."""
     if isinstance(value, str):
         return value
-    return "" if value is None else json_bytes.encode(value).decode()
+    if value is None:
+        return ""
+    return json_bytes.encode(value).decode()
 
 
 def text_or_json(value: Any) -> str:
-    """A text as it is, any other value as JSON."""
-    return value if isinstance(value, str) else json_bytes.encode(value).decode()
+    """Returns a text as it is, any other value as JSON."""
+    if isinstance(value, str):
+        return value
+    return json_bytes.encode(value).decode()
 
 
 def select_unread(fields: Json, read: Collection[str]) -> Json:
-    """The fields that nobody has read and that say something."""
+    """Returns the fields not in `read` that are neither null nor empty."""
     return {
         key: value
         for key, value in fields.items()
@@ -161,7 +168,7 @@ def select_unread(fields: Json, read: Collection[str]) -> Json:
 
 
 def drop_empty(fields: Json) -> Json:
-    """The fields that say something: not null, not empty."""
+    """Returns the fields that are neither null nor empty."""
     return {
         key: value
         for key, value in fields.items()
@@ -170,8 +177,8 @@ def drop_empty(fields: Json) -> Json:
 
 
 def merge_pieces(fields: Json, more: JsonMap) -> None:
-    """Adds to `fields` those that come in pieces: lists go on, of anything else the last word
-    counts. Linear in what comes."""
+    """Merges fields that come in pieces into `fields`: lists are extended, any other value is
+    replaced. Linear in the pieces."""
     for name, value in more.items():
         if not isinstance(value, list):
             fields[name] = value
@@ -182,13 +189,13 @@ def merge_pieces(fields: Json, more: JsonMap) -> None:
 
 
 def optional_field(name: str, value: Any) -> Json:
-    """An object with this field; without it if the value says nothing: none, zero, empty."""
+    """Returns an object with this field, or an empty one if the value is None, zero or empty."""
     return {name: value} if value else {}
 
 
-def read_extra_fields(block: JsonMap, *known: str) -> Json:
-    """The fields of a JSON object that nobody has read."""
-    return {key: value for key, value in block.items() if key not in known}
+def read_extra_fields(block: JsonMap, *read_names: str) -> Json:
+    """Returns the fields of a JSON object other than `read_names`."""
+    return {key: value for key, value in block.items() if key not in read_names}
 
 
 def pick(fields: JsonMap, names: Collection[str]) -> Json:
@@ -202,8 +209,8 @@ def drop_none(fields: JsonMap) -> Json:
 
 
 def has_error(result: Any) -> bool:
-    """Whether what a tool returned tells itself that it failed: an object with the key `error`, or
-    the text of one."""
+    """True if a tool's result says that the tool failed: an object with the key `error`, or the
+    text of one."""
     if isinstance(result, str) and result.lstrip().startswith("{"):
         try:
             result = json_bytes.decode(result)
@@ -212,10 +219,10 @@ def has_error(result: Any) -> bool:
     return "error" in if_object(result)
 
 
-def merge_wire_fields(block: Json, own: JsonMap) -> Json:
-    """A JSON object with this wire's own fields added, level by level. What is neutral is never
-    overwritten."""
-    for key, value in own.items():
+def merge_wire_fields(block: Json, wire_fields: JsonMap) -> Json:
+    """Adds the wire's own fields to a JSON object, level by level, and returns it. Neutral fields
+    are never overwritten."""
+    for key, value in wire_fields.items():
         if key not in block:
             block[key] = value
         elif isinstance(block[key], dict) and isinstance(value, Mapping):

@@ -70,7 +70,7 @@ class Layout(msgspec.Struct, frozen=True):
     """The first of `fields` may hold a text in place of the list."""
     whole: bool = False
     """The payload is the body itself, with all of its fields."""
-    own: frozenset[str] = frozenset()
+    distinctive: frozenset[str] = frozenset()
     """Fields of a body that hardly another format with the same list has."""
     of_tools: frozenset[str] = frozenset()
     """The same of an element of the body's `tools`."""
@@ -80,18 +80,22 @@ class Layout(msgspec.Struct, frozen=True):
     """How a body asks for another answer."""
 
     def evidence(self, body: JsonMap) -> int:
-        """How many of the fields beside the messages hardly another format has."""
+        """Returns how many fields beside the messages hardly another format has."""
         tools = if_objects(body.get("tools")) if self.of_tools else []
-        return len(self.own & body.keys()) + sum(
+        return len(self.distinctive & body.keys()) + sum(
             not self.of_tools.isdisjoint(tool) for tool in tools
         )
 
     def payload(self, messages: Sequence[Any], body: JsonMap) -> Any:
-        """What `load_messages` takes: messages, with the fields of the body that belong to them."""
+        """Returns what `load_messages` takes: the messages, with the fields of the body that belong
+        to them."""
         field = next(iter(self.fields or ()), "")
         if self.whole and len(if_list(body.get(field))) == len(messages) > 0:
             return body
         if self.beside is None:
             return list(messages)
-        listed = body[field] if isinstance(body.get(field), str) else list(messages)
+        if isinstance(body.get(field), str):
+            listed = body[field]
+        else:
+            listed = list(messages)
         return {field: listed, **{other: body[other] for other in self.beside if other in body}}

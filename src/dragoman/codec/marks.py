@@ -51,13 +51,13 @@ INTERRUPT = "interrupt"
 
 
 def collect_part_types(messages: Iterable[Message]) -> set[type[Content]]:
-    """The types of all pieces, seen at once also of a long conversation: most need no more to be
-    known."""
+    """Returns the types of all pieces in the messages. It is fast, so that most conversations need
+    no second look."""
     return set(map(type, chain.from_iterable(map(_CONTENT, messages))))
 
 
 def holds_only_waits(message: Message) -> bool:
-    """Whether a message stands there for marks of this kind alone: it is no part of the
+    """True if a message consists of interrupt marks alone, and so is no part of the
     conversation."""
     content = message.content
     return bool(content) and all(
@@ -66,14 +66,14 @@ def holds_only_waits(message: Message) -> bool:
 
 
 def drop_waits(messages: Sequence[Message]) -> Sequence[Message]:
-    """The messages without those that stand there for such marks alone."""
+    """Returns the messages without those that hold interrupt marks alone."""
     if MarkPart not in collect_part_types(messages):
         return messages
     return tuple([message for message in messages if not holds_only_waits(message)])
 
 
 def strip_marks(message: Message) -> Message:
-    """The message without its marks: itself where it has none."""
+    """Returns the message without its marks, or the message itself if it has none."""
     if any(isinstance(piece, MarkPart) for piece in message.content):
         return message.replace(
             content=tuple([piece for piece in message.content if not isinstance(piece, MarkPart)])
@@ -82,24 +82,27 @@ def strip_marks(message: Message) -> Message:
 
 
 def strip_all_marks(messages: Iterable[Message]) -> tuple[tuple[Message, ...], Places]:
-    """The messages without marks, and where what is left stood."""
-    given = tuple(messages)
-    if MarkPart not in collect_part_types(given):
-        return given, {}
+    """Returns the messages without marks, and the index that each remaining piece had."""
+    all_messages = tuple(messages)
+    if MarkPart not in collect_part_types(all_messages):
+        return all_messages, {}
     marked = {
-        at for at, one in enumerate(given) for piece in one.content if isinstance(piece, MarkPart)
+        position
+        for position, message in enumerate(all_messages)
+        for piece in message.content
+        if isinstance(piece, MarkPart)
     }
-    places = {
+    kept_indexes = {
         position: tuple(
             [
-                place
-                for place, piece in enumerate(given[position].content)
+                index
+                for index, piece in enumerate(all_messages[position].content)
                 if not isinstance(piece, MarkPart)
             ]
         )
         for position in sorted(marked)
     }
-    return tuple([strip_marks(message) for message in given]), places
+    return tuple([strip_marks(message) for message in all_messages]), kept_indexes
 
 
 KEY = OURS + NOTES
@@ -109,40 +112,48 @@ _ANSWERS = "answers"
 
 
 def attach_interrupt(call: ToolCallPart, interrupt: Interrupt) -> ToolCallPart:
-    """The call with what the agent wants before it goes on with it. A call that the client is to
-    run may be run by any tool of that name; what else is waited for is the agent's own business."""
-    held = msgspec.to_builtins(msgspec.structs.replace(interrupt, call=None))
+    """Returns the call with an interrupt attached: what the agent wants before it goes on. Only a
+    call that the client runs counts as an ordinary tool call (`run_by="agent"`)."""
+    stored = msgspec.to_builtins(msgspec.structs.replace(interrupt, call=None))
     run_by = "agent" if interrupt.reason == "tool" else "client"
-    return msgspec.structs.replace(call, run_by=run_by, native=_with(call.native, _WAITS, held))
+    return msgspec.structs.replace(call, run_by=run_by, native=_with(call.native, _WAITS, stored))
 
 
 def read_interrupt(call: ToolCallPart) -> Interrupt | None:
-    """What the agent wants before it goes on with a call; `None`: it is a call like any other."""
-    held = _held(call.native, _WAITS)
+    """Returns the interrupt that is attached to a call, or None."""
+    stored = _read_note(call.native, _WAITS)
     try:
-        read = msgspec.convert(held, Interrupt) if held else None
+        read = msgspec.convert(stored, Interrupt) if stored else None
     except msgspec.ValidationError:
         return None
-    return None if read is None else msgspec.structs.replace(read, call=call)
+    if read is None:
+        return None
+    return msgspec.structs.replace(read, call=call)
 
 
 def attach_resume(result: ToolResultPart, resume: Resume) -> ToolResultPart:
-    """The result of such a call with what is answered to the agent."""
+    """Returns the result of such a call with the answer to the agent attached."""
     return msgspec.structs.replace(
         result, native=_with(result.native, _ANSWERS, msgspec.to_builtins(resume))
     )
 
 
 def read_resume(interrupt: Interrupt, result: ToolResultPart) -> Resume:
-    """What a result answers to what its call waits for. One that says nothing of it, as repair
-    makes them up, gives up."""
-    held = _held(result.native, _ANSWERS)
+    """Returns the answer that a result gives to an interrupt. A result that says nothing about it,
+    such as one that repair made up, cancels."""
+    stored = _read_note(result.native, _ANSWERS)
     try:
-        given = msgspec.convert(held, Resume) if held else Resume(interrupt.id, "cancelled")
+        if stored:
+            resume = msgspec.convert(stored, Resume)
+        else:
+            resume = Resume(interrupt.id, "cancelled")
     except msgspec.ValidationError:
-        given = Resume(interrupt.id, "cancelled")
+        resume = Resume(interrupt.id, "cancelled")
     return msgspec.structs.replace(
-        given, interrupt_id=interrupt.id, signature=interrupt.signature, metadata=interrupt.metadata
+        resume,
+        interrupt_id=interrupt.id,
+        signature=interrupt.signature,
+        metadata=interrupt.metadata,
     )
 
 
@@ -150,5 +161,5 @@ def _with(native: Native, key: str, value: Any) -> Json:
     return {**(native or {}), KEY: {**if_object((native or {}).get(KEY)), key: value}}
 
 
-def _held(native: Native, key: str) -> Json:
+def _read_note(native: Native, key: str) -> Json:
     return if_object(if_object((native or {}).get(KEY)).get(key))

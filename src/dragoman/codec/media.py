@@ -40,13 +40,13 @@ _CONTROL = re.compile(rb"[\0-\x08\x0b\x0e-\x1a\x1c-\x1f\x7f]").search
 
 
 def dump_data_url(part: DataPart) -> str:
-    """Data as a `data:` URL."""
+    """Returns the data as a `data:` URL."""
     return f"data:{part.mime_type};base64,{b64encode(part.data).decode()}"
 
 
 def load_url(url: str, name: str | None = None) -> DataPart | LinkPart:
-    """A URL → the data in it, or a link where it holds none (or holds it in a way that could not be
-    given back)."""
+    """Returns the data in a URL, or a link if the URL holds none (or holds it in a form that could
+    not be written back)."""
     head, comma, text = url.partition(";base64,")
     if (
         comma
@@ -59,8 +59,8 @@ def load_url(url: str, name: str | None = None) -> DataPart | LinkPart:
 
 
 def decode_plain_url(url: str) -> DataPart | None:
-    """The data in a `data:` URL that is written without base64, percent-encoded (RFC 2397); `None`:
-    it is another URL.
+    """Returns the data in a `data:` URL that is percent-encoded and not base64 (RFC 2397); None for
+    any other URL.
 
     No provider takes such a URL. `load_url` leaves it a link, since it could not be given back as
     it was.
@@ -70,14 +70,15 @@ def decode_plain_url(url: str) -> DataPart | None:
         return None
     try:
         data = unquote_to_bytes(text)
-    except UnicodeEncodeError:  # half a character
+    except UnicodeEncodeError:
+        # Half a character.
         return None
     return DataPart(data, head[5:].partition(";")[0] or "text/plain")
 
 
 def decode_base64(text: Any) -> bytes | None:
-    """Base64 → bytes; `None` where it is none, or encoding them again would not give the same
-    text."""
+    """Returns the bytes of a base64 text, or None if it is none or encoding them again gives
+    another text."""
     try:
         data = b64decode(text, validate=True)
     except (ValueError, TypeError):
@@ -86,7 +87,7 @@ def decode_base64(text: Any) -> bytes | None:
 
 
 def audio_type(data: bytes) -> str | None:
-    """The media type of audio that begins so; `None`: it has no mark."""
+    """Returns the media type of audio by its first bytes, or None."""
     if data[:4] == b"RIFF":
         return "audio/wav"
     if data[:3] == b"ID3" or (data[:1] == b"\xff" and data[1:2] >= b"\xe0"):
@@ -95,8 +96,8 @@ def audio_type(data: bytes) -> str | None:
 
 
 def read_media_text(part: Media) -> str | None:
-    """What a file says that is text, by its media type and by its bytes (UTF-8); `None`: it is
-    none."""
+    """Returns the content of a file that is text by its media type and its bytes (UTF-8), else
+    None."""
     if not isinstance(part, DataPart) or (
         _BINARY.match(part.mime_type) and not _TEXT.match(part.mime_type)
     ):
@@ -108,37 +109,43 @@ def read_media_text(part: Media) -> str | None:
 
 
 def describe_as_text(part: Media) -> str:
-    """What stands for a file that a target cannot hold: its kind, its name or where it is, and what
-    it says if it is text.
+    """Returns the text that replaces a file which a target cannot hold: its type, its name or URL,
+    and its content if that is text.
 
     All else of it is lost: never is a file's base64 part of a text. A wire notes a `Loss` where
     `read_media_text` is `None`.
     """
-    kind, where = _named(part)
-    head = f"[media: {kind}] {where}" if where else f"[media: {kind}]"
-    return head if (text := read_media_text(part)) is None else f"{head}\n{text}"
+    mime_type, where = _describe(part)
+    if where:
+        head = f"[media: {mime_type}] {where}"
+    else:
+        head = f"[media: {mime_type}]"
+    if (text := read_media_text(part)) is None:
+        return head
+    return f"{head}\n{text}"
 
 
 def media_label(part: Media) -> str:
-    """What a `Loss` calls a file: `video/mp4 clip.mp4`."""
-    return " ".join(filter(None, _named(part)))
+    """Returns the name of a file for a `Loss`, such as `video/mp4 clip.mp4`."""
+    return " ".join(filter(None, _describe(part)))
 
 
-def _named(part: Media) -> tuple[str, str | None]:
-    """The kind of a file, and its name or where it is."""
-    kind = (
+def _describe(part: Media) -> tuple[str, str | None]:
+    """Returns the kind of a file, and its name or where it is."""
+    mime_type = (
         part.mime_type
         or (guess_media_type(part.url) if isinstance(part, LinkPart) else None)
         or "file"
     )
-    return kind, part.name if not isinstance(part, LinkPart) or part.url.startswith(
+    return mime_type, part.name if not isinstance(part, LinkPart) or part.url.startswith(
         "data:"
     ) else part.url
 
 
 def guess_media_type(url: str) -> str | None:
-    """The media type that a URL's path tells."""
+    """Returns the media type that a URL's path suggests, or None."""
     try:
         return guess_type(urlsplit(url).path)[0]
-    except ValueError:  # no URL at all
+    except ValueError:
+        # No URL at all.
         return None

@@ -42,8 +42,8 @@ def load_list(
     roles: Collection[str],
     lists: bool = True,
 ) -> list[Message]:
-    """A list of messages, bounded in its depth where no problems are noted → ours. Results that
-    follow each other are one message of the user's.
+    """Converts a list of messages, bounded in its depth where no problems are noted to ours.
+    Results that follow each other are one message of the user's.
 
     `load`: a message that is more than a role and a text → ours, or the result that it is. `what`:
     the list's owner, `roles`: all that it has, `lists`: a content may be a list; for what is told
@@ -73,14 +73,16 @@ def load_list(
             messages.append(Message(Role.USER, tuple(results)))
             results = []
         messages.append(loaded)
-    return [*messages, Message(Role.USER, tuple(results))] if results else messages
+    if results:
+        return [*messages, Message(Role.USER, tuple(results))]
+    return messages
 
 
 def load_plain_message(
     entry: Any, speakers: Mapping[str, Role], origin: Origin | None
 ) -> Message | None:
-    """A message of a role and a text, as nearly all are; `None`: any other. `origin` is given to
-    the model's."""
+    """Returns a message of a role and a text, as nearly all are; `None`: any other. `origin` is
+    given to the model's."""
     if not isinstance(entry, dict) or len(fields := cast("Json", entry)) != 2:
         return None
     text, name = fields.get("content"), fields.get("role")
@@ -102,7 +104,7 @@ def _object(entry: Any, no_list: str) -> Json:
 
 
 def _field_at_fault(entry: Any, roles: Collection[str], *, lists: bool) -> str | None:
-    """The field for which a message cannot be read, where it is one."""
+    """Returns the field for which a message cannot be read, where it is one."""
     if not isinstance(entry, dict):
         return None
     fields = cast("Json", entry)
@@ -110,7 +112,9 @@ def _field_at_fault(entry: Any, roles: Collection[str], *, lists: bool) -> str |
         return "role"
     content = fields.get("content")
     listed = lists and (content == [] or if_objects(content))
-    return None if listed or isinstance(content, str | None) else "content"
+    if listed or isinstance(content, str | None):
+        return None
+    return "content"
 
 
 ABSENT = "absent"
@@ -123,17 +127,17 @@ def load_content(
     form: Json,
     load: Callable[[JsonMap], Content],
 ) -> list[Content]:
-    """The `content` of a message → its pieces. `empty`: how no content is usually written; another
-    way goes to `form`. `load` reads a block.
+    """Converts the `content` of a message to its pieces. `empty`: how no content is usually
+    written; another way goes to `form`. `load` reads a block.
 
     Raises:
         HistoryError: it is neither a text nor a list of blocks.
     """
     content = message.get("content")
     if not content:
-        how = content if "content" in message else ABSENT
-        if how != empty:
-            form["content"] = how
+        written_form = content if "content" in message else ABSENT
+        if written_form != empty:
+            form["content"] = written_form
         return []
     if isinstance(content, str):
         return [TextPart(content)]
@@ -153,28 +157,31 @@ def dump_content(
     *,
     string_only: bool = False,
 ) -> Json:
-    """Blocks → the field `content`: a string for one plain text (and for several where the vendor
-    takes nothing else), else a list."""
-    how = form.get("content", empty)
+    """Converts blocks to the field `content`: a string for one plain text (and for several where
+    the vendor takes nothing else), else a list."""
+    written_form = form.get("content", empty)
     if not blocks:
-        how = empty if how == "list" else how
-        return {} if how == ABSENT else {"content": how}
+        if written_form == "list":
+            written_form = empty
+        else:
+            written_form = written_form
+        if written_form == ABSENT:
+            return {}
+        return {"content": written_form}
     texts = [plain_text(block) for block in blocks]
-    if None not in texts and (string_only or (len(texts) == 1 and how != "list")):
+    if None not in texts and (string_only or (len(texts) == 1 and written_form != "list")):
         return {"content": "".join(map(str, texts))}
     return {"content": list(blocks)}
 
 
 def plain_text(block: JsonMap) -> str | None:
-    """The text of a block that is text and nothing else, and not empty."""
+    """Returns the text of a block that is text and nothing else, and not empty."""
     text = block.get("text")
-    return (
-        text
-        if len(block) == 2 and block.get("type") == "text" and isinstance(text, str) and text
-        else None
-    )
+    if len(block) == 2 and block.get("type") == "text" and isinstance(text, str) and text:
+        return text
+    return None
 
 
 def is_plain_text(blocks: Sequence[JsonMap]) -> bool:
-    """Whether it is one text and nothing else."""
+    """Returns True if it is one text and nothing else."""
     return len(blocks) == 1 and plain_text(blocks[0]) is not None

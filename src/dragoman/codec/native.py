@@ -29,35 +29,38 @@ class WireNative:
     """Reads and makes the `native` of one wire."""
 
     def __init__(self, name: str) -> None:
-        """`name`: the wire's."""
+        """`name`: the wire's name."""
         self._fields = name
         self._notes = name + NOTES
 
     def is_ours(self, native: Native) -> bool:
-        """Whether the value came through this wire with something of its own."""
+        """True if the value came through this wire and has fields or notes of it."""
         return bool(native) and (self._fields in native or self._notes in native)
 
     def is_foreign(self, native: Native) -> bool:
-        """Whether the value came through other wires with something of their own, and not through
-        this one."""
+        """True if the value has fields or notes of other wires and none of this one."""
         return bool(native) and not self.is_ours(native)
 
     def fields(self, native: Native) -> Json:
-        """The fields that are written as they are; a new mapping."""
-        return dict(if_object(native[self._fields])) if native and self._fields in native else {}
+        """Returns the fields that are written as they are; a new mapping."""
+        if native and self._fields in native:
+            return dict(if_object(native[self._fields]))
+        return {}
 
     def notes(self, native: Native) -> Json:
-        """All that was noted; not to be changed."""
+        """Returns all notes. Do not change them."""
         return if_object(native.get(self._notes)) if native else {}
 
     def form(self, native: Native) -> Json:
-        """The wire form of neutral fields, where it is not the usual one."""
+        """Returns the wire form of neutral fields, where it is not the usual one."""
         notes = native.get(self._notes) if native else None
         return if_object(if_object(notes).get(_FORM)) if notes else {}
 
     def response(self, native: Native) -> Json:
-        """Of a message: fields of the response around it."""
-        return if_object(self.notes(native).get("response")) if native else {}
+        """Returns the fields of the response around a message."""
+        if native:
+            return if_object(self.notes(native).get("response"))
+        return {}
 
     def note(
         self,
@@ -67,51 +70,59 @@ class WireNative:
         mark: bool = False,
         **notes: Any,
     ) -> Native:
-        """The native mapping of these fields, of the wire form of neutral ones, and of further
-        notes. `None` where there is nothing to say, unless `mark` asks for a mark that the value
-        came through this wire. A note that says nothing (`None`, empty) is left out."""
-        kept: Json = {_FORM: form} if form else {}
+        """Builds the `native` of a value from its fields, the wire form of neutral ones, and
+        further notes. Returns None if all are empty, unless `mark` asks for a mark that the value
+        came through this wire."""
+        all_notes: Json = {_FORM: form} if form else {}
         if notes:
-            kept |= {name: value for name, value in notes.items() if value}
-        native: Json = {self._fields: dict(fields or {})} if fields or mark else {}
-        if kept:
-            native[self._notes] = kept
+            all_notes |= {name: value for name, value in notes.items() if value}
+        if fields or mark:
+            native: Json = {self._fields: dict(fields or {})}
+        else:
+            native = {}
+        if all_notes:
+            native[self._notes] = all_notes
         return native or None
 
     def with_notes(self, native: Native, **notes: Any) -> Native:
-        """The same native mapping with further notes, which may be empty."""
-        own = {self._fields: native[self._fields]} if native and self._fields in native else {}
-        return {**own, self._notes: {**self.notes(native), **notes}}
+        """Returns the same native mapping with further notes, which may be empty."""
+        if native and self._fields in native:
+            native_fields = {self._fields: native[self._fields]}
+        else:
+            native_fields = {}
+        return {**native_fields, self._notes: {**self.notes(native), **notes}}
 
     def with_form(self, native: Native, **form: Any) -> Native:
-        """The same native mapping with more noted of the wire form."""
+        """Returns the same native mapping with more noted of the wire form."""
         return self.with_notes(native, **{_FORM: {**self.form(native), **form}})
 
     def without_fields(self, native: Native) -> Native:
-        """What any provider may see: the wire form alone, without fields that only their own
-        provider understands."""
+        """Returns what any provider may see: the wire form alone, without fields that only their
+        own provider understands."""
         return self.note(form=self.form(native))
 
     def open_notes(self, native: Json) -> Json:
-        """The notes of a part that is being streamed, to be added to."""
+        """Returns the notes of a part that is being streamed, to be added to."""
         return native.setdefault(self._notes, {})
 
     def open_form(self, native: Json) -> Json:
-        """The wire form of a part that is being streamed, to be added to."""
+        """Returns the wire form of a part that is being streamed, to be added to."""
         return self.open_notes(native).setdefault(_FORM, {})
 
     def open_fields(self, native: Json) -> Json:
-        """The fields of a part that is being streamed, to be added to."""
+        """Returns the fields of a part that is being streamed, to be added to."""
         return native.setdefault(self._fields, {})
 
 
 def read_signatures(native: Native) -> dict[str, str]:
-    """What providers signed of a piece: name of the wire that they speak → the signature."""
-    found: dict[str, str] = {}
-    for wire, own in (native or {}).items():
-        fields = if_object(own) if NOTES not in wire else {}
+    """Returns what providers signed of a piece: the signature by the wire's name."""
+    signatures: dict[str, str] = {}
+    for wire, wire_fields in (native or {}).items():
+        fields = if_object(wire_fields) if NOTES not in wire else {}
         if signed := [
-            each for key in _SIGNATURES if isinstance(each := fields.get(key), str) and each
+            signature
+            for key in _SIGNATURES
+            if isinstance(signature := fields.get(key), str) and signature
         ]:
-            found[wire] = signed[0]
-    return found
+            signatures[wire] = signed[0]
+    return signatures

@@ -41,7 +41,7 @@ class Outgoing(msgspec.Struct, Generic[Q], frozen=True, kw_only=True, gc=False):
     """Place of a call or result → the id to send."""
     names: Mapping[str, str]
     """Name of a tool → the one to send."""
-    places: Places = {}
+    part_indexes: Places = {}
     """Where pieces stood in messages that had marks, which `messages` are without."""
     before: int = 0
     """How many messages of the conversation stand before these, and are dumped already."""
@@ -50,16 +50,18 @@ class Outgoing(msgspec.Struct, Generic[Q], frozen=True, kw_only=True, gc=False):
         self, position: int | None, part: int | None, what: Lost, why: str, which: str = ""
     ) -> None:
         """Notes something that is left out or changed; see `Loss`."""
-        if part is not None and position is not None and position in self.places:
-            part = self.places[position][part]
+        if part is not None and position is not None and position in self.part_indexes:
+            part = self.part_indexes[position][part]
         self.losses.append(
             Loss(None if position is None else self.before + position, part, what, why, which)
         )
 
-    def lose_unfinished(self, position: int, part: int, call: ToolCallPart, sent: Any) -> None:
+    def lose_unfinished(
+        self, position: int, part: int, call: ToolCallPart, sent_arguments: Any
+    ) -> None:
         """Notes of a call that was cut or is invalid that it is sent as one without arguments,
         where that is so. `sent`: its arguments as they are written."""
-        if call.state != "complete" and sent in ({}, "{}"):
+        if call.state != "complete" and sent_arguments in ({}, "{}"):
             self.lose(
                 position,
                 part,
@@ -68,19 +70,19 @@ class Outgoing(msgspec.Struct, Generic[Q], frozen=True, kw_only=True, gc=False):
             )
 
     def returns_to_origin(self, position: int) -> bool:
-        """Whether a message goes to its own origin, so that what was odd about it is understood
-        there."""
+        """True if a message goes to its own origin, which understands whatever was unusual about
+        it."""
         origin = self.messages[position].origin
         return self.target is None or (
             origin is not None and origin.provider == self.target.provider
         )
 
-    def id(self, position: int, place: int, piece: ToolCallPart | ToolResultPart) -> str:
-        """The id under which a call or result is sent."""
-        return self.ids.get((position, place), piece.id)
+    def id(self, position: int, index: int, piece: ToolCallPart | ToolResultPart) -> str:
+        """Returns the id under which a call or result is sent."""
+        return self.ids.get((position, index), piece.id)
 
     def name(self, name: str) -> str:
-        """The name under which a tool is sent."""
+        """Returns the name under which a tool is sent."""
         return self.names.get(name, name)
 
 
@@ -90,11 +92,11 @@ def prepare_outgoing(
     target: Origin | None,
     quirks: Any,
     losses: list[Loss] | None,
-    **own: Any,
+    **fields: Any,
 ) -> O:
-    """A conversation, without its marks (`codec.marks.strip_all_marks`), made ready for its dump.
-    `quirks` tells by `reads` whose signatures the target takes; `own`: `ids`, `names`, `places` and
-    the fields of the subclass."""
+    """Prepares a conversation, without its marks (`codec.marks.strip_all_marks`), for its dump.
+    `quirks.reads` names providers whose signatures the target takes; `fields`: `ids`, `names`,
+    `part_indexes` and the fields of the subclass."""
     messages = tuple(messages)
     return of(
         messages=messages,
@@ -104,7 +106,7 @@ def prepare_outgoing(
         unreadable=_Unreadable(
             lambda: find_unreadable(messages, target, quirks.reads), len(messages)
         ),
-        **own,
+        **fields,
     )
 
 
@@ -120,11 +122,11 @@ class _Unreadable(Sequence[str | None]):
         return self._find()
 
     @overload
-    def __getitem__(self, at: int) -> str | None: ...
+    def __getitem__(self, index: int) -> str | None: ...
     @overload
-    def __getitem__(self, at: slice) -> Sequence[str | None]: ...
-    def __getitem__(self, at: int | slice) -> str | Sequence[str | None] | None:
-        return self._found[at]
+    def __getitem__(self, index: slice) -> Sequence[str | None]: ...
+    def __getitem__(self, index: int | slice) -> str | Sequence[str | None] | None:
+        return self._found[index]
 
     def __iter__(self) -> Iterator[str | None]:
         return iter(self._found)
@@ -134,7 +136,7 @@ class _Unreadable(Sequence[str | None]):
 
 
 def drop_foreign_options(request: ModelRequest, wire: str, losses: list[Loss]) -> ModelRequest:
-    """The request without options that are fields of another wire; each is a loss."""
+    """Returns the request without options of another wire, and notes each as a loss."""
     if request.wire in (None, wire) or not request.options:
         return request
     losses += [
@@ -145,8 +147,8 @@ def drop_foreign_options(request: ModelRequest, wire: str, losses: list[Loss]) -
 
 
 def read_sole_text(message: Message) -> str | None:
-    """The text of a message that is one text, not blank, with nothing of any wire's own, as nearly
-    all are; `None`: of any other."""
+    """Returns the text of a message that is one text, not blank and without native fields, as
+    nearly all are; None for any other message."""
     content = message.content
     if (
         message.native is None

@@ -17,22 +17,23 @@ __all__ = ["load_plug_in", "plug_ins"]
 
 
 def plug_ins(group: str) -> Iterable[EntryPoint]:
-    """The entry points of a group that installed distributions have."""
-    return _installed_in(group, tuple(sys.path))
+    """Returns the entry points of a group that installed distributions have."""
+    return _list_entry_points(group, tuple(sys.path))
 
 
 @lru_cache(maxsize=8)
-def _installed_in(group: str, path: tuple[str, ...]) -> Iterable[EntryPoint]:  # noqa: ARG001 where they are looked for, which takes some 20 ms
+def _list_entry_points(group: str, path: tuple[str, ...]) -> Iterable[EntryPoint]:  # noqa: ARG001 where they are looked for, which takes some 20 ms
+    # Slow to import, and needed for names that are not built in only.
     from importlib.metadata import (
         entry_points,
-    )  # slow to import, and needed for names that are not built in only
+    )
 
     return tuple(entry_points(group=group))
 
 
 def load_plug_in(group: str, name: str, noun: str) -> Any:
-    """What the entry point of that name brings: a module most often, with that name as its
-    attribute `name`. `None`: no entry point has the name. `noun`: what it is, for the error.
+    """Loads the object of an entry point: usually a module whose attribute `name` is that name.
+    Returns None if no entry point has the name. `noun`: what the object is, for the error.
 
     Raises:
         SettingsError: it cannot be imported, or has another name; the message names the distribution.
@@ -42,11 +43,11 @@ def load_plug_in(group: str, name: str, noun: str) -> Any:
         return None
     where = f'{noun} "{name}" of the distribution {entry.dist.name if entry.dist else "?"} ({entry.value})'
     try:
-        found = entry.load()
+        plug_in = entry.load()
     except (Exception, SystemExit) as error:
         raise SettingsError(
             f"{where} cannot be loaded: {type(error).__name__}: {error}; update or uninstall that distribution"
         ) from error
-    if getattr(found, "name", None) != name:
+    if getattr(plug_in, "name", None) != name:
         raise SettingsError(f"{where} must have this name as its attribute `name`")
-    return found
+    return plug_in

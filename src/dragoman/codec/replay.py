@@ -24,8 +24,8 @@ def find_unreadable(
     reads: Collection[str] = (),
     digest_at: DigestAt | None = None,
 ) -> list[str | None]:
-    """For each message `None` where its signed content may be sent to `target`, else the reason why
-    not.
+    """Returns for each message None if its signed content may be sent to `target`, else the reason
+    why not.
 
     `reads`: names of other providers whose signed content the target reads, from the target's
     record. `digest_at`: what tells the digests, where that is known or these are a part of a
@@ -82,23 +82,23 @@ def _differs(signed: str | None, current: str | None) -> bool:
 
 
 def digest_lookup(messages: Sequence[Message]) -> DigestAt:
-    """The digests of a conversation, each wire's made when it is first asked for; that of all has
-    the position -1."""
+    """Returns a function that looks up digests of a conversation. It computes each wire's chain on
+    first use; position -1 is the digest of all."""
 
     chains: dict[str, list[str]] = {}
 
     def digest_at(wire: str, position: int) -> str:
         if wire not in chains:
-            chains[wire] = (
-                digest.chain_signature_digests(messages, wire)
-                if wire
-                else digest.chain_digests(messages)
-            )
+            if wire:
+                chains[wire] = digest.chain_signature_digests(messages, wire)
+            else:
+                chains[wire] = digest.chain_digests(messages)
         return chains[wire][position]
 
     return digest_at
 
 
 def name_part_type(piece: Content) -> Lost:
-    """What a piece of content is, such as `thinking`, as a loss of it says; a mark is never one."""
+    """Returns the type of a piece as a loss names it, such as `thinking`. The piece is never a
+    mark."""
     return Lost(str(piece.__struct_config__.tag).replace("_", " "))

@@ -61,8 +61,8 @@ class ResponseState:
     )
 
     def __init__(self, envelope: Callable[[Native], Json]) -> None:
-        """`envelope`: reads the wire's own fields around a message out of the `native` of its start
-        and end."""
+        """Starts without messages. `envelope`: reads the wire's own fields around a message from
+        the `native` of its start and end."""
         self.started = False
         self.id = ""
         """Of the first message."""
@@ -80,10 +80,13 @@ class ResponseState:
     @property
     def usage(self) -> Usage | None:
         """Of all messages that stand."""
-        return sum(self._usages.values(), Usage()) if self._usages else None
+        if self._usages:
+            return sum(self._usages.values(), Usage())
+        return None
 
     def accepts(self, event: Event) -> bool:
-        """Whether an event is of this response. What it says of the whole is noted."""
+        """True if an event belongs to this response. Records what the event says about the
+        whole."""
         if isinstance(event, (PartDelta, PartStarted, PartFinished)):
             return event.message_id in self._ids
         if self._inner.has(event):
@@ -120,53 +123,59 @@ class ResponseState:
         self.envelope |= self._native(event.native)
         if event.usage is not None:
             before = self._usages.get(event.message_id)
-            self._usages[event.message_id] = event.usage if before is None else before + event.usage
+            if before is None:
+                self._usages[event.message_id] = event.usage
+            else:
+                self._usages[event.message_id] = before + event.usage
         return True
 
 
 def list_further_candidates(events: Iterable[Event]) -> list[Loss]:
-    """What the response of these events leaves out on every wire: the candidates beyond the
-    first."""
-    others = [
+    """Returns the losses of every response: the candidates beyond the first."""
+    numbers = [
         event.candidate for event in events if isinstance(event, MessageStarted) and event.candidate
     ]
     return [
         Loss(None, None, Lost.candidate, "a response holds the first alone", f"candidate {number}")
-        for number in others
+        for number in numbers
     ]
 
 
 def name_model(origin: Origin | None) -> str:
-    """The model that answers: the one that serves, else the one that was asked for. Empty: not
-    known."""
-    return (origin.served_model or origin.model or "") if origin is not None else ""
+    """Returns the name of the model that answers: the one that serves, else the requested one;
+    empty if unknown."""
+    if origin is not None:
+        return origin.served_model or origin.model or ""
+    return ""
 
 
 def drop_retracted(events: Iterable[Event], losses: list[Loss] | None = None) -> list[Event]:
-    """The events without those of messages that are retracted in the end, and of runs within tools.
-    What a response leaves out is added to `losses`."""
+    """Returns the events without those of messages that are retracted later, and of runs within
+    tools. Adds what a response leaves out to `losses`."""
     events = without_inner_runs(events)
     if losses is not None:
         losses += list_further_candidates(events)
     void: set[int] = set()
-    places: dict[str, list[int]] = {}
-    for place, event in enumerate(events):
+    indexes: dict[str, list[int]] = {}
+    for index, event in enumerate(events):
         message_id = getattr(event, "message_id", None)
         if isinstance(event, MessageStarted):
-            places[event.message_id] = []
-        if message_id in places:
-            places[message_id].append(place)
+            indexes[event.message_id] = []
+        if message_id in indexes:
+            indexes[message_id].append(index)
         if isinstance(event, MessageDropped):
-            void.update(places.pop(event.message_id, ()))
-    return [event for place, event in enumerate(events) if place not in void] if void else events
+            void.update(indexes.pop(event.message_id, ()))
+    if void:
+        return [event for place, event in enumerate(events) if place not in void]
+    return events
 
 
 def join_messages(
     events: Iterable[Event], losses: list[Loss] | None = None
 ) -> Message | DragomanError:
-    """All messages of the model's as one, or the error that the events tell of. Its id and origin
-    are those of the first message, as in a stream; the end is that of the last, the usage that of
-    all. What a response leaves out is added to `losses`."""
+    """Joins all model messages into one, or returns the error that the events tell of. Id and
+    origin are those of the first message, as in a stream; the end is the last one's, the usage that
+    of all. Adds what a response leaves out to `losses`."""
     events = without_inner_runs(events)
     if losses is not None:
         losses += list_further_candidates(events)
@@ -198,18 +207,19 @@ _MOST = 2**53 - 1
 
 
 def load_usage_entries(entries: Any) -> Usage | None:
-    """Entries → their sum; `None`: there are none. What is no count in them is left out."""
+    """Returns the sum of usage entries, or None if there are none. Values that are no counts are
+    ignored."""
     read = [
-        Usage(**{ours: n for ours, theirs in _FIELDS.items() if _is_count(n := entry.get(theirs))})
+        Usage(**{name: n for name, field in _FIELDS.items() if _is_count(n := entry.get(field))})
         for entry in if_objects(entries)
     ]
     return reduce(add, read) if read else None
 
 
 def dump_usage_entries(usage: Usage | None) -> list[Json]:
-    """The inverse: one entry, or none where nothing is known."""
+    """Returns one usage entry, or none if nothing is known. Reverses `load_usage_entries`."""
     fields = {
-        theirs: n for ours, theirs in _FIELDS.items() if _is_count(n := getattr(usage, ours, None))
+        field: n for name, field in _FIELDS.items() if _is_count(n := getattr(usage, name, None))
     }
     return [fields] if fields else []
 

@@ -45,14 +45,14 @@ class DecodedPart:
     __slots__ = ("begun", "deltas", "index", "message_id")
 
     def __init__(self, message_id: str, index: int, begun: Content | OpenText) -> None:
-        """`begun`: as `PartStarted` has it."""
+        """`begun`: the part as `PartStarted` has it."""
         self.message_id = message_id
         self.index = index
         self.begun = begun
         self.deltas: list[str | bytes] = []
 
     def build_part(self, *, cut: bool = False) -> Content | None:
-        """What the part is when its deltas have come; `None`: a text of nothing."""
+        """Returns the part with all its deltas, or None if it is an empty text."""
         return close_part(self.begun, self.deltas, cut=cut)
 
 
@@ -79,14 +79,14 @@ class RunDecoder(ResponseDecoder, Generic[P]):
 
     @abstractmethod
     def read_type(self, event: Fields) -> tuple[str, Fields]:
-        """The type of an object, and its fields.
+        """Returns the type of an object, and its fields.
 
         Raises:
             DragomanError: it is of no type, or tells of an error.
         """
 
-    def admit(self, kind: str, fields: Fields) -> bool:  # noqa: ARG002 for those that look at it
-        """What comes before an object's step. `False`: it says nothing.
+    def admit(self, object_type: str, fields: Fields) -> bool:  # noqa: ARG002 for those that look at it
+        """Prepares for an object. Returns False if the object says nothing and has no step.
 
         Raises:
             DragomanError: it may not come now.
@@ -94,35 +94,35 @@ class RunDecoder(ResponseDecoder, Generic[P]):
         return True
 
     def run_id(self) -> str | None:
-        """Id of the run that an error ends, where it is known."""
+        """Returns the id of the run that an error ends, if it is known."""
         return None
 
     def cut_run(self, error: DragomanError) -> None:
         """Closes what is open, since the run ends with an error."""
 
-    def read_unknown(self, kind: str, fields: Fields) -> None:
-        """An object of a type that the table lacks: of a later version, which adds to what there
-        is."""
+    def read_unknown(self, object_type: str, fields: Fields) -> None:
+        """Handles an object of a type that the table lacks. Later versions of a protocol add some,
+        so it is ignored."""
 
     # what the shell does
 
     def read_event(self, event: Fields) -> None:
         """See `ResponseDecoder.read_event`."""
-        kind, fields = self.read_type(event)
-        self.read_object(kind, fields)
+        object_type, fields = self.read_type(event)
+        self.read_object(object_type, fields)
 
-    def read_object(self, kind: str, fields: Fields) -> None:
+    def read_object(self, object_type: str, fields: Fields) -> None:
         """Reads one object of a type.
 
         Raises:
             DragomanError: it cannot be read.
         """
-        if not self.admit(kind, fields):
+        if not self.admit(object_type, fields):
             return
-        step = self.STEPS.get(kind)
+        step = self.STEPS.get(object_type)
         try:
             if step is None:
-                self.read_unknown(kind, fields)
+                self.read_unknown(object_type, fields)
             else:
                 step(self, fields)
         # loaders of messages raise these; a stream ends with an error of its own
@@ -142,17 +142,17 @@ class RunDecoder(ResponseDecoder, Generic[P]):
     # what a wire's steps use
 
     def start_part(self, key: Hashable, part: P) -> None:
-        """Opens a part, and tells so."""
+        """Opens a part and adds its event."""
         self.open[key] = part
         self._events.append(PartStarted(part.message_id, part.index, part.begun))
 
     def add_delta(self, part: P, delta: str) -> None:
-        """More of an open part. Nothing is no delta."""
+        """Adds a delta to an open part. An empty one does nothing."""
         if delta:
             part.deltas.append(delta)
             self._events.append(PartDelta(part.message_id, part.index, delta))
 
     def finish_part(self, part: P, whole: Content | None) -> None:
-        """Tells that a part is closed. `None`: nothing came of it."""
+        """Adds the event that closes a part. `whole`: the part; None if nothing came of it."""
         if whole is not None:
             self._events.append(PartFinished(part.message_id, part.index, whole))

@@ -50,7 +50,7 @@ class EncodedPart:
     __slots__ = ("begun", "deltas", "frame")
 
     def __init__(self, begun: Content | OpenText) -> None:
-        """`begun`: as `PartStarted` has it."""
+        """`begun`: the part as `PartStarted` has it."""
         self.begun = begun
         self.deltas: list[str | bytes] = []
         self.frame: tuple[bytes, bytes] | None = None
@@ -61,8 +61,7 @@ P = TypeVar("P", bound=EncodedPart)
 
 
 def split_frame(data: bytes) -> tuple[bytes, bytes]:
-    """The bytes of an object whose last empty text is the place of a delta → those before and those
-    behind it."""
+    """Splits the bytes of an object around its last empty text, where a delta will stand."""
     before, _, behind = data.rpartition(b'""')
     return before, behind
 
@@ -76,7 +75,7 @@ class RunEncoder(ABC, Generic[P]):
     """What stands behind the last object."""
 
     def __init__(self) -> None:
-        """Subclasses take what they need of the run's request."""
+        """Starts without open parts. Subclasses take what they need of the run's request."""
         self.open: dict[Key, P] = {}
         """Parts that are open."""
         self.pending: list[Any] = []
@@ -90,7 +89,7 @@ class RunEncoder(ABC, Generic[P]):
     # what a wire gives
 
     def admit(self, event: Event) -> bool:  # noqa: ARG002 for those that look at it
-        """What comes before an event's step. `False`: it has none."""
+        """Prepares for an event. Returns False if the event has no step."""
         return not self.over
 
     @abstractmethod
@@ -98,11 +97,12 @@ class RunEncoder(ABC, Generic[P]):
         """Writes the end of a run that no event ended."""
 
     def frame(self, data: JsonMap) -> bytes:
-        """An object as bytes."""
+        """Returns an object as bytes."""
         return frame_server_event(_encode(data))
 
     def delta_bytes(self, event: PartDelta) -> bytes | None:
-        """The bytes of a delta, the short way; `None`: it takes its step in the table."""
+        """Returns the bytes of a delta by the short way, or None if it must take its step in the
+        table."""
         part = self.open.get((event.message_id, event.index))
         if part is None or part.frame is None or self.pending:
             return None
@@ -117,30 +117,30 @@ class RunEncoder(ABC, Generic[P]):
     # what a caller asks
 
     def feed(self, event: Event) -> bytes:
-        """One event → the bytes that tell of it."""
+        """Returns the bytes that tell of an event."""
         if type(event) is PartDelta and (data := self.delta_bytes(event)) is not None:
             return data
-        return self._framed(self.objects(event))
+        return self._frame_all(self.objects(event))
 
     def objects(self, event: Event) -> Objects:
-        """One event → the objects that tell of it, before they are framed."""
+        """Returns the objects that tell of an event, before they become bytes."""
         if self.admit(event) and (step := self.STEPS.get(type(event))) is not None:
             step(self, event)
-        return self._taken()
+        return self._take_objects()
 
     def close(self) -> bytes:
-        """The end of the events → the end of the stream."""
+        """Ends the stream and returns its last bytes."""
         if self._closed:
             return b""
         self._closed = True
-        return self._framed(self.close_objects()) + self.DONE
+        return self._frame_all(self.close_objects()) + self.DONE
 
     def close_objects(self) -> Objects:
-        """The end of the events → the objects that end the run, where no event did."""
+        """Returns the objects that end the run, if no event did."""
         if not self.over:
             self.end_stream()
             self.over = True
-        return self._taken()
+        return self._take_objects()
 
     # what a wire's steps use
 
@@ -149,19 +149,19 @@ class RunEncoder(ABC, Generic[P]):
         self._written.extend(objects)
 
     def take_part(self, key: Key) -> P | None:
-        """The open part of that key, which is open no longer."""
+        """Removes the open part with this key and returns it."""
         return self.open.pop(key, None)
 
     def take_parts(self, message_ids: Collection[str] | None = None) -> list[tuple[Key, P]]:
-        """The open parts of these messages, or of all, which are open no longer."""
+        """Removes the open parts of these messages, or of all, and returns them."""
         keys = [key for key in self.open if message_ids is None or key[0] in message_ids]
         return [(key, self.open.pop(key)) for key in keys]
 
-    def _taken(self) -> Objects:
+    def _take_objects(self) -> Objects:
         if not self._written:
             return NO_OBJECTS
         objects, self._written = self._written, []
         return objects
 
-    def _framed(self, objects: Sequence[JsonMap]) -> bytes:
+    def _frame_all(self, objects: Sequence[JsonMap]) -> bytes:
         return b"".join([self.frame(data) for data in objects])

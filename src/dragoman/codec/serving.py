@@ -103,7 +103,7 @@ class Route(msgspec.Struct, frozen=True):
     """Name of a header, in lower case, that this API's clients send, where another wire has the
     same place; empty: any client's."""
     public: bool = False
-    """Whether it may be asked for without a key, where its handler allows that."""
+    """True if it may be asked for without a key, where its handler allows that."""
 
 
 class KeyPlace(msgspec.Struct, frozen=True):
@@ -156,13 +156,16 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 def look_up_class(table: Mapping[type[DragomanError], T], error: DragomanError, default: T) -> T:
-    """What a table has for the class of an error, else for the nearest above it."""
-    return next((table[kind] for kind in type(error).__mro__ if kind in table), default)
+    """Returns the table's entry for the class of an error, or for the nearest class above it."""
+    return next(
+        (table[error_class] for error_class in type(error).__mro__ if error_class in table), default
+    )
 
 
-def error_status(error: DragomanError, own: Mapping[type[DragomanError], int] = {}) -> int:
-    """The HTTP status with which most APIs answer an error. `own`: where an API has another."""
-    return look_up_class({**_STATUSES, **own}, error, 500)
+def error_status(error: DragomanError, own_statuses: Mapping[type[DragomanError], int] = {}) -> int:
+    """Returns the HTTP status with which most APIs answer an error. `own_statuses`: where an API
+    has another."""
+    return look_up_class({**_STATUSES, **own_statuses}, error, 500)
 
 
 class RequestFields(msgspec.Struct, frozen=True):
@@ -212,7 +215,7 @@ class RequestFields(msgspec.Struct, frozen=True):
 
 
 def error_response(error: DragomanError, status: int, body: Json) -> ErrorResponse:
-    """An error's response, with the wait that the error asks for."""
+    """Returns an error's response, with the wait that the error asks for."""
     headers = {"content-type": "application/json"}
     if isinstance(error, RateLimitError | OverloadedError) and error.retry_after is not None:
         headers["retry-after"] = f"{error.retry_after:.3f}".rstrip("0").rstrip(".")
@@ -226,8 +229,8 @@ def note_problem(
     field: str | None,
     listed: str = "messages",
 ) -> None:
-    """Notes what could not be read, where problems are noted. `listed`: the field that the
-    conversation's list stands in.
+    """Records an element that could not be read in `problems`. `listed`: the field that holds the
+    conversation's list.
 
     Raises:
         HistoryError: they are not.

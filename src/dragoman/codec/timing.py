@@ -39,7 +39,7 @@ class AnswerTimer:
     """Measures one answer, from the moment in which it is made."""
 
     def __init__(self, clock: Callable[[], int] = perf_counter_ns) -> None:
-        """`clock`: tells nanoseconds that never go back."""
+        """`clock`: returns nanoseconds that never decrease."""
         self._clock = clock
         self._began = clock()
         self._asked: int | None = None
@@ -47,11 +47,11 @@ class AnswerTimer:
         self._messages: set[str] = set()
 
     def ask(self) -> None:
-        """The model is asked now."""
+        """Records that the model is asked now."""
         self._asked = self._clock()
 
     def observe(self, events: Iterable[Event]) -> None:
-        """Events came now: the first part that is the model's begins the answer."""
+        """Records the arrival of events: the first part of a model message begins the answer."""
         if self._first is not None:
             return
         for event in events:
@@ -62,16 +62,18 @@ class AnswerTimer:
                 return
 
     def measure(self) -> Durations:
-        """What it took until now. An answer without a part was not begun."""
+        """Returns the durations up to now. An answer without a part has not begun."""
         now = self._clock()
-        asked = self._began if self._asked is None else self._asked
+        asked_at = self._began if self._asked is None else self._asked
         first = now if self._first is None else self._first
-        return Durations(max(asked - self._began, 1), max(first - asked, 1), max(now - first, 1))
+        return Durations(
+            max(asked_at - self._began, 1), max(first - asked_at, 1), max(now - first, 1)
+        )
 
 
 def convert_to_utc(time: datetime) -> datetime:
-    """A time in UTC; one without a zone is in it already. Where UTC would be before the year 1 or
-    after 9999, the first or last time that there is."""
+    """Returns a time in UTC; one without a zone counts as UTC. Outside of the years 1 to 9999 it is
+    the first or last possible time."""
     if time.tzinfo is None:
         return time.replace(tzinfo=UTC)
     try:

@@ -34,23 +34,23 @@ class MessageTurn(NamedTuple):
 
 
 def split_turns(messages: Sequence[Message]) -> list[MessageTurn]:
-    """A conversation, cut into turns. A message that names no turn goes on with the one before it
-    where structure says so: results behind the model, the model behind results. Two answers that
-    stand beside each other are two turns unless both name the same one."""
-    found: list[MessageTurn] = []
+    """Cuts a conversation into turns. A message without a turn continues the one before it by
+    structure: results after the model, the model after results. Two neighbouring answers are two
+    turns unless both name the same one."""
+    message_turns: list[MessageTurn] = []
     start = 0
-    for at in range(1, len(messages) + 1):
-        if at == len(messages) or not continues_turn(
-            messages[start], messages[at - 1], messages[at]
+    for end in range(1, len(messages) + 1):
+        if end == len(messages) or not continues_turn(
+            messages[start], messages[end - 1], messages[end]
         ):
-            part = tuple(messages[start:at])
-            found.append(MessageTurn(part[0].turn or part[0].id, start, part))
-            start = at
-    return found
+            part = tuple(messages[start:end])
+            message_turns.append(MessageTurn(part[0].turn or part[0].id, start, part))
+            start = end
+    return message_turns
 
 
 def continues_turn(first: Message, before: Message, message: Message) -> bool:
-    """Whether a message belongs to the turn of the one before it. `first`: the turn's first
+    """True if a message belongs to the turn of the one before it. `first`: the turn's first
     message."""
     if message.role is Role.SYSTEM or before.role is Role.SYSTEM:
         return False
@@ -62,8 +62,8 @@ def continues_turn(first: Message, before: Message, message: Message) -> bool:
 
 
 def next_turn_id(messages: Sequence[Message]) -> str | None:
-    """The turn with which an answer to a conversation goes on; `None`: it begins one; empty: that
-    turn has no name."""
+    """Returns the turn that an answer to a conversation continues: None if it begins one, empty if
+    that turn has no name."""
     for message in reversed(messages):
         if message.role is Role.MODEL:
             return message.turn or ""
@@ -73,27 +73,24 @@ def next_turn_id(messages: Sequence[Message]) -> str | None:
 
 
 def holds_only_answers(message: Message) -> bool:
-    """Whether a user message brings results of tools (or what a call waits for) and nothing
-    else."""
+    """True if a user message holds tool results (or interrupt marks) and nothing else."""
     return (
         message.role is Role.USER and bool(message.content) and all(map(_answers, message.content))
     )
 
 
 def _answers(piece: Content) -> bool:
-    return (
-        piece.kind == INTERRUPT
-        if isinstance(piece, MarkPart)
-        else isinstance(piece, ToolResultPart)
-    )
+    if isinstance(piece, MarkPart):
+        return piece.kind == INTERRUPT
+    return isinstance(piece, ToolResultPart)
 
 
 def make_inner_ids(turn_id: str, taken: Container[str] = ()) -> Iterator[str]:
-    """The ids of a turn's messages: its own for the first, `id:1`, `id:2` … for the others, without
-    those that are `taken`."""
+    """Yields ids for a turn's messages: its own for the first, then `id:1`, `id:2`, …, without
+    those in `taken`."""
     yield turn_id
     number = 0
     while True:
         number += 1
-        if (made := f"{turn_id}:{number}") not in taken:
-            yield made
+        if (message_id := f"{turn_id}:{number}") not in taken:
+            yield message_id

@@ -1,4 +1,4 @@
-"""Cuts a text into pieces that are worth a vector each: paragraphs, else sentences, else
+"""Splits a text into chunks for embedding: paragraphs, or sentences if those are too long, or
 windows."""
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ _SENTENCE = re.compile(r"\S.*?(?:(?<=[.!?])(?=\s)|\Z)", re.DOTALL)
 
 
 class Chunk(msgspec.Struct, frozen=True):
-    """A piece of a text."""
+    """A piece of a text, with its offset."""
 
     text: str
     """The piece, as it stands in the whole."""
     offset: int
-    """Where it begins, in characters from the beginning of the text."""
+    """Its start, in characters from the beginning of the text."""
 
 
 def chunks(text: str, size: int = 512, overlap: int = 100) -> list[Chunk]:
-    """A text → its chunks, none longer than `size` characters.
+    """Splits a text into chunks of at most `size` characters.
 
     Paragraphs (blank lines part them) that fit are a chunk each. Of longer ones sentences are
     packed together, joined by a space, as many as fit; a sentence that does not fit is cut into
@@ -41,32 +41,34 @@ def chunks(text: str, size: int = 512, overlap: int = 100) -> list[Chunk]:
         )
     return [
         chunk
-        for start, paragraph in _paragraphs(text)
-        for chunk in _cut(paragraph, start, size, overlap)
+        for start, paragraph in _find_paragraphs(text)
+        for chunk in _cut_paragraph(paragraph, start, size, overlap)
     ]
 
 
-def _paragraphs(text: str) -> Iterator[tuple[int, str]]:
-    """The paragraphs, trimmed, and where each begins."""
+def _find_paragraphs(text: str) -> Iterator[tuple[int, str]]:
+    """Yields each paragraph, trimmed, after its offset."""
     start = 0
-    for end, following in [
+    for end, next_start in [
         *((match.start(), match.end()) for match in _BLANK_LINE.finditer(text)),
         (len(text), len(text)),
     ]:
         piece = text[start:end]
         if paragraph := piece.strip():
             yield start + len(piece) - len(piece.lstrip()), paragraph
-        start = following
+        start = next_start
 
 
-def _cut(paragraph: str, start: int, size: int, overlap: int) -> Iterator[Chunk]:
+def _cut_paragraph(paragraph: str, start: int, size: int, overlap: int) -> Iterator[Chunk]:
+    """Yields the chunks of a paragraph."""
     if len(paragraph) <= size:
         yield Chunk(paragraph, start)
     else:
-        yield from _packed(paragraph, start, size, overlap)
+        yield from _pack_sentences(paragraph, start, size, overlap)
 
 
-def _packed(paragraph: str, start: int, size: int, overlap: int) -> Iterator[Chunk]:
+def _pack_sentences(paragraph: str, start: int, size: int, overlap: int) -> Iterator[Chunk]:
+    """Yields chunks of as many whole sentences as fit."""
     packed, offset = "", 0
     for match in _SENTENCE.finditer(paragraph):
         sentence = match[0]
@@ -79,12 +81,13 @@ def _packed(paragraph: str, start: int, size: int, overlap: int) -> Iterator[Chu
         if len(sentence) <= size:
             packed, offset = sentence, start + match.start()
         else:
-            yield from _windows(sentence, start + match.start(), size, overlap)
+            yield from _cut_windows(sentence, start + match.start(), size, overlap)
     if packed:
         yield Chunk(packed, offset)
 
 
-def _windows(sentence: str, start: int, size: int, overlap: int) -> Iterator[Chunk]:
+def _cut_windows(sentence: str, start: int, size: int, overlap: int) -> Iterator[Chunk]:
+    """Yields overlapping windows of a sentence that is too long."""
     for position in range(0, len(sentence), size - overlap):
         window = sentence[position : position + size]
         if not window.isspace():

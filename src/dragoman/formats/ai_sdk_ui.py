@@ -34,7 +34,7 @@ fields = MESSAGE_FIELDS
 """Its own fields that a history acts on."""
 layout = Layout(
     fields=("messages",),
-    own=frozenset(["trigger", "messageId"]),
+    distinctive=frozenset(["trigger", "messageId"]),
     regeneration=Regeneration("trigger", "regenerate-message", "messageId"),
 )
 """Where its messages stand in what `useChat` sends."""
@@ -88,7 +88,10 @@ def _by_turn(messages: Iterable[Message]) -> list[Message]:
     are one. Between a call and a text a step begins."""
     shown_messages: list[Message] = []
     for message in messages:
-        last = shown_messages[-1] if shown_messages else None
+        if shown_messages:
+            last = shown_messages[-1]
+        else:
+            last = None
         if last is None or not _is_one_turn(last, message):
             shown_messages.append(message)
             continue

@@ -151,7 +151,9 @@ def read_jsonl(
     for number, text in enumerate(source, start=1):
         if not text.strip():
             continue
-        problems: list[Problem] | None = [] if errors == "collect" else None
+        problems: list[Problem] | None = None
+        if errors == "collect":
+            problems = []
         try:
             name, _, messages = read(decode_line(text), format, problems)
         except HistoryError as error:
@@ -221,7 +223,9 @@ def convert(
         SettingsError: there is no such format, or no such version of it.
     """
     check_version(to, version)
-    problems: list[Problem] | None = [] if errors == "collect" else None
+    problems: list[Problem] | None = None
+    if errors == "collect":
+        problems = []
     payload = replace_halves(payload, "the conversation")
     name, field, messages = read(payload, format, problems, origin)
     losses: list[Loss] = []
@@ -229,7 +233,10 @@ def convert(
         return Converted(
             _body(request, name, to, target, losses), name, losses, field, problems or []
         )
-    options = {} if version is None else {"version": version}
+    if version is None:
+        options = {}
+    else:
+        options = {"version": version}
     converted = get(to).dump_messages(messages, target=target, losses=losses, **options)
     return Converted(
         converted, name, [*losses, *_beside(payload, field, name)], field, problems or []

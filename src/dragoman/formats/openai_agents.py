@@ -146,7 +146,10 @@ def _origin(data: Sequence[JsonMap]) -> Origin | None:
     """Whose answer it is, where the items say so."""
     model = next((value for fields in data if (value := if_text(fields.get("model")))), "")
     prefix, slash, rest_of_it = model.partition("/")
-    provider = _PREFIXES.get(prefix, prefix) if slash else ""
+    if slash:
+        provider = _PREFIXES.get(prefix, prefix)
+    else:
+        provider = ""
     if not slash:
         provider = next((of for family, of in _FAMILIES.items() if prefix.startswith(family)), "")
     if not provider and any(_BLOCKS in fields for fields in data):
@@ -220,7 +223,10 @@ def _lower_thinking(message: Message, index: int) -> tuple[ThinkingPart, int]:
 def _same_item_parts(content: Sequence[Content], most: object) -> list[ThinkingPart]:
     """Returns the pieces at the start of `content` that belong to one item. `most`: how many blocks
     the item had when it was read, if it was."""
-    limit = max(most, 1) if isinstance(most, int) else len(content)
+    if isinstance(most, int):
+        limit = max(most, 1)
+    else:
+        limit = len(content)
     parts: list[ThinkingPart] = []
     for piece in content[:limit]:
         if not isinstance(piece, ThinkingPart):

@@ -170,7 +170,10 @@ class _Reader:
         form |= more
         if speaker not in ("human", "gpt", "system"):
             form["from"] = speaker
-        origin = self._origin if role is Role.MODEL else None
+        if role is Role.MODEL:
+            origin = self._origin
+        else:
+            origin = None
         self.messages.append(
             Message(role, tuple(content), origin=origin, native=OWN.note(fields, form))
         )

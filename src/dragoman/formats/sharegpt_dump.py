@@ -63,7 +63,7 @@ def dump_messages(
         unreadable=(),
         ids={},
         names={},
-        places=positions,
+        part_indexes=positions,
     )
     written = _with_ids(plain)
     document: Json = {"conversations": []}
@@ -294,9 +294,8 @@ def _writable_parts(
                 )
             writable.append((part_index, piece))
         elif isinstance(piece, ThinkingPart):
-            writable += (
-                [(part_index, piece)] if _holds_thinking(out, position, part_index, piece) else []
-            )
+            if _holds_thinking(out, position, part_index, piece):
+                writable += [(part_index, piece)]
         elif isinstance(piece, ToolCallPart | ToolResultPart | ProviderPart):
             out.lose(
                 position,

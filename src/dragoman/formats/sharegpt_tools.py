@@ -138,7 +138,9 @@ def result_object(part: ToolResultPart, result: object, call_id: str | None) -> 
     """A result → the object. `result`: what it says, as JSON's value; `call_id`: to be written in
     it."""
     named = part.name and "nameless" not in OWN.form(part.native)
-    names: JsonMap = {"name": part.name} if named else {}
+    names: JsonMap = {}
+    if named:
+        names = {"name": part.name}
     return {
         **({"tool_call_id": call_id} if call_id else {}),
         **names,

@@ -216,7 +216,10 @@ def _result_tags(value: str) -> Iterator[_Tag]:
             close = value.find(_RESULT_END, start)
         else:
             close = -1
-        between = value[end:start] if close >= 0 else value[end:]
+        if close >= 0:
+            between = value[end:start]
+        else:
+            between = value[end:]
         if between.strip():
             yield _Tag(end, end, None)
         if close < 0 or between.strip():
@@ -315,7 +318,10 @@ class _Loading:
         if not between.startswith(gap):
             gap = between[: between.startswith("\n")]
             self.forms[-1]["after"] = gap
-        line = "\n" if is_before_tag and between.endswith("\n") else ""
+        if is_before_tag and between.endswith("\n"):
+            line = "\n"
+        else:
+            line = ""
         self.pieces.append(TextPart(between[len(gap) : len(between) - len(line)]))
         self.forms.append({})
         if is_before_tag:

@@ -131,7 +131,10 @@ class Addition:
         positions = [
             None if message.id is None else rows.position(message.id) for message in messages
         ]
-        current = None if name is None else rows.turn(name)
+        if name is None:
+            current = None
+        else:
+            current = rows.turn(name)
         if current is None and name is not None:
             current = rows.position(name)
         if current is None and not any(position is not None for position in positions):
@@ -154,7 +157,10 @@ class Addition:
         sealed = rows[0].order <= self.rows.sealed
         result = decide_outcome(rows, messages, self.source, sealed=sealed, merge=self.merge)
         if result.replaced:
-            before = self.rows[start - 1].message.id if start else None
+            if start:
+                before = self.rows[start - 1].message.id
+            else:
+                before = None
             self.branches.append(ReplacedBranch(before, tuple([row.message for row in rows])))
         copy_ids = {message.id for message in messages}
         new_rows = self._merge_rows(
@@ -166,7 +172,10 @@ class Addition:
             self._warn_of_changed_record(rows, new_rows)
             self.rows.splice(start, stop, new_rows)
         if result.more:
-            turn = self.mint.new_id() if len(result.more) > 1 else None
+            if len(result.more) > 1:
+                turn = self.mint.new_id()
+            else:
+                turn = None
             new_turn = tuple([message.replace(turn=turn) for message in result.more])
             self._add_new(new_turn, follows=False)
         for message in messages:
@@ -215,7 +224,10 @@ class Addition:
         turn = next(filter(None, named), None)
         new_rows: list[Row] = []
         for message in messages:
-            row = rows_by_id.get(message.id) if message.id is not None else None
+            if message.id is not None:
+                row = rows_by_id.get(message.id)
+            else:
+                row = None
             before = new_rows[-1] if new_rows else old_rows[0]
             if row is None or row.message is not message:
                 message = stamp(message, self.mint, before.message.created_at, turn)
@@ -283,7 +295,10 @@ class Addition:
     def _order_of(self, message: Message, before: Row | None, *, is_timed: bool) -> int:
         """Returns what a new row is sorted by: its time in microseconds, but behind the row before
         it unless `is_timed`."""
-        order = 0 if message.created_at is None else microseconds(message.created_at)
+        if message.created_at is None:
+            order = 0
+        else:
+            order = microseconds(message.created_at)
         if before is not None and order <= before.order and not is_timed:
             order = before.order + 1
         return max(order, self._least_order)
@@ -400,7 +415,10 @@ def _by_time(messages: Sequence[Message]) -> Sequence[Message]:
     """Returns stored messages in the order of their times. One without a time stays behind the
     message that it followed; of several with one id the last counts."""
     by_id = {message.id or id(message): message for message in messages}
-    unique = messages if len(by_id) == len(messages) else list(by_id.values())
+    if len(by_id) == len(messages):
+        unique = messages
+    else:
+        unique = list(by_id.values())
     keys: list[int] = []
     for message in unique:
         before = keys[-1] if keys else -(1 << 80)

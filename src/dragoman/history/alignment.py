@@ -49,7 +49,10 @@ def align(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
             # A table costs the product of both lengths, so it is for short ones. Long ones without
             # anchors are repetitive.
             is_small = (a_end - a) * (b_end - b) <= _TABLE
-            find = _longest_common if is_small else _pair_repeated
+            if is_small:
+                find = _longest_common
+            else:
+                find = _pair_repeated
             pairs += [(a + i, b + j) for i, j in find(these[a:a_end], those[b:b_end])]
             continue
         anchors = [(a + i, b + j) for i, j in anchors]

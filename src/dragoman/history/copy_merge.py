@@ -310,7 +310,10 @@ def with_stored_ids(
     ids: dict[str, str] = {}  # id of a call in the copy → id of the stored call in its place
     for index, message in enumerate(copy):
         if message.role is Role.MODEL:
-            stored_calls = stored[whole[index]].tool_calls if index in whole else ()
+            if index in whole:
+                stored_calls = stored[whole[index]].tool_calls
+            else:
+                stored_calls = ()
             pairs = zip(message.tool_calls, stored_calls, strict=False)
             ids = {call.id: before.id for call, before in pairs if call.id != before.id}
         elif ids and message.tool_results:

@@ -152,7 +152,10 @@ async def summarize_rows(
     starts = find_cuts(every)
     if exchanges > len(starts):
         return None
-    end = starts[-exchanges] if exchanges > 0 else len(every)
+    if exchanges > 0:
+        end = starts[-exchanges]
+    else:
+        end = len(every)
     if not end:
         return None
     old = [*before, *every[:end]]

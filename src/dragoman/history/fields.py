@@ -96,7 +96,10 @@ def find_lost_fields(messages: Sequence[Message], target: Target, known: Known) 
             if _is_gone(position, bearer, known):
                 continue
             for wire, field, value in _fields(bearer.native):
-                what = Lost.signature if field in _SEALS else Lost.field
+                if field in _SEALS:
+                    what = Lost.signature
+                else:
+                    what = Lost.field
                 if (position, bearer.part, what) in known:
                     continue
                 if unreadable is None:

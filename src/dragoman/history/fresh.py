@@ -108,7 +108,10 @@ def add_new(
     # Calls without arguments may complete a call that is there.
     if last is not None and ToolCallPart in types and lacks_arguments(messages):
         return None
-    times = [message.created_at for message in messages] if source == "memory" else []
+    if source == "memory":
+        times = [message.created_at for message in messages]
+    else:
+        times = []
     is_early = bool(times) and last is not None and _time(times[0], last.order) < last.order
     behind = None if is_early else last
     if behind is None:
@@ -213,8 +216,14 @@ def _stamp_all(
     """Returns the messages with ids and times, and what each is sorted by. `starts`: those stand
     where their times say, if that is not before the one that they follow."""
     new, now = iter(ids), None
-    latest = None if last is None else last.message.created_at
-    before = _BEFORE_ALL if last is None else last.order
+    if last is None:
+        latest = None
+    else:
+        latest = last.message.created_at
+    if last is None:
+        before = _BEFORE_ALL
+    else:
+        before = last.order
     stamped_messages: list[Message] = []
     orders: list[int] = []
     for index, message in enumerate(messages):

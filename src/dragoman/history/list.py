@@ -25,6 +25,7 @@ from dragoman.logs import logger
 from dragoman.loss import Loss
 from dragoman.message import Content, Message, Origin, Role, TextPart, ToolResultPart
 from dragoman.providers import Provider
+from dragoman.request import ModelRequest
 from dragoman.runtime import new_id, now
 
 if TYPE_CHECKING:
@@ -156,7 +157,8 @@ class MessageList(ConversationView):
         changes = put(tuple(self), format, payload, **allowed)
         sources.check_threads(changes.added, self.thread_id, self.resource_id)
         changes, branch = place_copy(self._rows, changes, self._mint)
-        self._branches += [] if branch is None else [branch]
+        if branch is not None:
+            self._branches += [branch]
         if system:
             place_system(self._systems, changes)
         return changes
@@ -232,14 +234,14 @@ class MessageList(ConversationView):
         """
         return formats.ui_formats().dump_shown(self.get(), version=version, metadata=metadata)
 
-    def plan(self, target: str | Provider) -> Plan:
+    def plan(self, target: str | Provider, *, request: ModelRequest | None = None) -> Plan:
         """Returns what a model or a format would lose of the conversation, or get changed: see
         `dragoman.history.plan`.
 
         Raises:
             SettingsError: no provider and no format has that name.
         """
-        return plan(self, target)
+        return plan(self, target, request=request)
 
     def prompt(self) -> list[Message]:
         """Returns the messages to send to a model: system messages first, then the conversation
@@ -260,7 +262,10 @@ class MessageList(ConversationView):
         them before they were stored. A message that has changed meanwhile stays unsaved."""
         drained: list[Message] = []
         for message in self.unsaved() if saved is None else saved:
-            position = None if message.id is None else self._rows.position(message.id)
+            if message.id is None:
+                position = None
+            else:
+                position = self._rows.position(message.id)
             if position is not None and self._rows[position].message is message:
                 self._rows.put(position, self._rows[position]._replace(live=NOWHERE))
                 drained.append(message)
@@ -275,7 +280,10 @@ class MessageList(ConversationView):
             ids: ids of messages, or of turns.
             source: what came from there and was not saved since. Without ids and a source the whole conversation is removed.
         """
-        name = None if source is None else find_source(source)
+        if source is None:
+            name = None
+        else:
+            name = find_source(source)
         wanted = None
         if ids is not None:
             wanted = frozenset([ids] if isinstance(ids, str) else ids)

@@ -294,7 +294,10 @@ class _Pieces:
         by_call = self._find_calls(sorted(sources - used))
         for piece in self._filter_unmatched(unmatched):
             call = _call(piece.part)
-            source = None if call is None else by_call.pop(call, None)
+            if call is None:
+                source = None
+            else:
+                source = by_call.pop(call, None)
             if source is not None:
                 match.changed.add(piece.location)
                 match.pieces[piece.location] = (source,)

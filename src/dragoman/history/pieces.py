@@ -234,7 +234,10 @@ def rank(piece: Piece) -> int:
 
 def result_of(piece: Piece) -> ToolResultPart | None:
     """Returns the result of a call."""
-    part = None if piece.answer is None else piece.answer.part
+    if piece.answer is None:
+        part = None
+    else:
+        part = piece.answer.part
     if isinstance(part, ToolResultPart):
         return part
     return None

@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import date
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import msgspec
@@ -16,15 +18,21 @@ from dragoman.codec.history_pieces import (
     map_losses_before_repair,
     map_losses_to_input,
 )
-from dragoman.errors import HistoryError
+from dragoman.codec.native import read_signatures
+from dragoman.codec.opening import find_opening, head_length
+from dragoman.cost import call_cost
+from dragoman.errors import HistoryError, SettingsError
 from dragoman.formats.registry import Format
 from dragoman.history.fields import find_lost_fields
 from dragoman.history.target import Target, find_target
+from dragoman.json_bytes import Json
 from dragoman.loss import Loss, Lost
-from dragoman.message import MarkPart, Message, ToolCallPart, ToolResultPart
+from dragoman.message import MarkPart, Message, ToolCallPart, ToolResultPart, Usage
 from dragoman.model.tokens import estimate_tokens
+from dragoman.profiles import lower
 from dragoman.providers import Provider
 from dragoman.repair import Source
+from dragoman.request import ModelRequest
 
 __all__ = ["Plan", "Written", "plan", "name_unwritable", "write"]
 
@@ -105,6 +113,7 @@ def write(messages: Sequence[Message], target: Target, *, fields: bool = True) -
         if target.waits
         else find_sent_messages(conversation)
     )
+    sent_messages, positions = _restore_changes(sent_messages, positions, target)
     mended, repairs, sources = (
         target.mended(sent_messages) if target.mended else (sent_messages, [], None)
     )
@@ -120,6 +129,21 @@ def write(messages: Sequence[Message], target: Target, *, fields: bool = True) -
         _sort_losses(map_losses_to_input(map_losses_before_repair(losses, sources), positions)),
         _sort_losses(map_losses_to_input((*repairs, *_find_moved(mended, sources)), positions)),
     )
+
+
+def _restore_changes(
+    messages: Sequence[Message], positions: Sequence[int], target: Target
+) -> tuple[Sequence[Message], Sequence[int]]:
+    """The messages with the system messages that the target was sent among them, and where each
+    stands in the conversation."""
+    if target.origin is None:
+        return messages, positions
+    opening = find_opening(messages, target.origin)
+    if not opening.changes:
+        return messages, positions
+    head = head_length(messages)
+    restored, places = opening.restore(messages)
+    return (*messages[:head], *restored), [positions[at] for at in (*range(head), *places)]
 
 
 def _find_moved(mended: Sequence[Message], sources: Sequence[Source] | None) -> Iterator[Loss]:
@@ -164,17 +188,42 @@ class Plan(msgspec.Struct, frozen=True):
     those that would be moved to their call."""
     tokens: int = 0
     """Of the conversation, about."""
+    settings: tuple[Loss, ...] = ()
+    """Settings, tools and options of the request that the model refuses, or that would be
+    changed."""
+    voided: int = 0
+    """Signed blocks of thinking that the model itself made and that would be left out."""
+    fits: bool | None = None
+    """True if the conversation and the longest answer that is asked for fit into `window`; `None`:
+    the window is unknown."""
+    window: int | None = None
+    """The most tokens that the model takes; `None`: unknown."""
+    price: Decimal | None = None
+    """US dollars that the conversation costs as a prompt, about; `None`: unknown."""
+    retires: date | None = None
+    """The day from which the provider no longer serves the model; `None`: none is known."""
 
     @property
     def ok(self) -> bool:
-        """Whether nothing but minor things would be lost, and nothing made up or dropped: what
-        `on_loss="error"` lets pass."""
-        return all(loss.is_minor for loss in (*self.losses, *self.repairs))
+        """True if it fits, nothing but minor things would be lost, and nothing made up or
+        dropped: what `on_loss="error"` lets pass."""
+        losses = (*self.losses, *self.repairs, *self.settings)
+        return self.fits is not False and all(loss.is_minor for loss in losses)
+
+    def to_json(self) -> Json:
+        """Returns the plan as a JSON object, with `ok`; price and day are texts."""
+        fields: Json = msgspec.to_builtins(self)
+        return {"ok": self.ok, **fields}
 
     def __str__(self) -> str:
         serious = [loss for loss in self.losses if not loss.is_minor]
         minor = [loss for loss in self.losses if loss.is_minor]
-        sections = (("lost or changed", serious), ("repaired", self.repairs), ("minor", minor))
+        sections = (
+            ("lost or changed", serious),
+            ("repaired", self.repairs),
+            ("settings refused or changed", self.settings),
+            ("minor", minor),
+        )
         counts = [f"{len(losses)} {title}" for title, losses in sections if losses] or [
             "nothing is lost"
         ]
@@ -182,29 +231,88 @@ class Plan(msgspec.Struct, frozen=True):
         for title, losses in sections:
             if losses:
                 lines += [f"{title}:", *_group_losses(losses)]
+        if self.fits is False:
+            lines.append(f"it does not fit: the model takes {self.window:,} tokens")
+        if self.retires is not None:
+            lines.append(f"the provider retires the model on {self.retires}")
         return "\n".join(lines)
 
 
-def plan(messages: Iterable[Message], target: str | Provider | Format) -> Plan:
+def plan(
+    messages: Iterable[Message],
+    target: str | Provider | Format,
+    *,
+    request: ModelRequest | None = None,
+) -> Plan:
     """Returns what of a conversation would be lost or changed at a target. Nothing is sent; the
     conversation is written as it would be for it.
 
-    `target`: a model string (`anthropic:claude-sonnet-4-6`; `anthropic` alone is the provider with
-    its default model), a provider's record, the name of a format, or a format
-    (`formats.get("anthropic")`, whose name is a provider's). What a model reads is repaired first;
-    a user interface's or a library's format is written as it is.
+    Args:
+        messages: the conversation. What a model reads is repaired first; a user interface's or a
+            library's format is written as it is.
+        target: a model string (`anthropic:claude-sonnet-4-6`; `anthropic` alone is the provider
+            with its default model), a provider's record, the name of a format, or a format
+            (`formats.get("anthropic")`, whose name is a provider's).
+        request: the tools, settings and options that the conversation is to be sent with, for a
+            model; its own messages are not looked at.
 
     Raises:
         SettingsError: no provider and no format has that name.
     """
     conversation = tuple(messages)
-    target_found = find_target(target)
+    lowering: tuple[Loss, ...] = ()
+    target_found = find_target(target, request)
+    profile = target_found.profile
+    if request is not None and target_found.wire:
+        around = request.replace(model=target_found.model, messages=())
+        request, lowering = lower(around, profile, wire=target_found.wire)
+        target_found = find_target(target, request)
     written = write(conversation, target_found)
     with name_unwritable(conversation):
         tokens = estimate_tokens(
             conversation, provider=target_found.provider, model=target_found.model
         )
-    return Plan(target_found.name, written.losses, written.repairs, tokens)
+    of_request = [loss for loss in written.losses if loss.what in _REQUEST_LOSSES]
+    window = profile.window or profile.input
+    answer = (request.settings.max_tokens or 0) if request and profile.window else 0
+    return Plan(
+        target_found.name,
+        tuple([loss for loss in written.losses if loss.what not in _REQUEST_LOSSES]),
+        written.repairs,
+        tokens,
+        settings=tuple(dict.fromkeys((*lowering, *of_request))),
+        voided=_count_voided(conversation, written.losses, target_found),
+        fits=None if window is None else tokens + answer <= window,
+        window=window,
+        price=_find_price(target_found, tokens),
+        retires=profile.retires,
+    )
+
+
+_REQUEST_LOSSES = (Lost.setting, Lost.option, Lost.output_schema, Lost.tool)
+"""Losses of what stands around a conversation in its request."""
+
+
+def _count_voided(messages: Sequence[Message], losses: Iterable[Loss], target: Target) -> int:
+    """How many signed blocks of the target's own thinking are among the losses."""
+    voided = 0
+    for loss in losses:
+        if loss.what is not Lost.thinking or loss.message is None or loss.part is None:
+            continue
+        message = messages[loss.message]
+        is_own = message.origin is not None and message.origin.provider == target.provider
+        voided += is_own and bool(read_signatures(message.content[loss.part].native))
+    return voided
+
+
+def _find_price(target: Target, tokens: int) -> Decimal | None:
+    """What the tokens cost as a prompt; `None`: unknown, or the prices are not installed."""
+    if target.origin is None:
+        return None
+    try:
+        return call_cost(target.origin, Usage(input_tokens=tokens, output_tokens=0))
+    except SettingsError:
+        return None
 
 
 def _group_losses(losses: Iterable[Loss]) -> Iterator[str]:

@@ -96,7 +96,10 @@ class _Tracing:
     def list_shown(self) -> list[Shown]:
         shown_pieces: list[Shown] = []
         for read, piece in enumerate(self._read):
-            before = shown_pieces[-1].sources if shown_pieces else ()
+            if shown_pieces:
+                before = shown_pieces[-1].sources
+            else:
+                before = ()
             shown_pieces.append(Shown(piece.key, self._sources.get(read) or before))
         return shown_pieces
 

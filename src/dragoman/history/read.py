@@ -248,7 +248,10 @@ def unreadable_error(problems: Sequence[Problem]) -> HistoryError:
         where = "beside the messages"
     else:
         where = f"messages[{first.index}]"
-    field = f", field {first.field!r}" if first.field else ""
+    if first.field:
+        field = f", field {first.field!r}"
+    else:
+        field = ""
     if len(problems) > 1:
         more = f" ({len(problems) - 1} more cannot be read either)"
     else:

@@ -398,7 +398,10 @@ class Rows:
     def _mark_starts(self, start: int, stop: int, new_rows: Sequence[Row]) -> tuple[list[Row], int]:
         """Rows that are to stand there, and of those behind them such for which a turn begins
         elsewhere now; and where they stop."""
-        before = self[start - 1].message if start else None
+        if start:
+            before = self[start - 1].message
+        else:
+            before = None
         if start:
             first = self[self.unit(start - 1)[0]].message
         else:

@@ -124,7 +124,10 @@ def stamp(
 
 def read_noted_time(metadata: JsonMap) -> datetime | None:
     """Returns the time that a message's metadata names, as user interfaces note it."""
-    value = metadata.get("createdAt") if metadata else None
+    if metadata:
+        value = metadata.get("createdAt")
+    else:
+        value = None
     if isinstance(value, datetime):
         return value
     if not isinstance(value, str):
@@ -147,7 +150,10 @@ def check_threads(
         return
     for position, message in enumerate(messages):
         for field in threads_of(message):
-            expected = thread_id if field.is_thread else resource_id
+            if field.is_thread:
+                expected = thread_id
+            else:
+                expected = resource_id
             if expected is not None and field.value != expected:
                 raise HistoryError(
                     f"Received input message with wrong {field.name}: message {position} is of {field.value!r:.100}, "

@@ -14,7 +14,8 @@ from dragoman.formats.registry import Format
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
 from dragoman.model.strings import ModelString, resolve_model
-from dragoman.profiles.attach import attach_profile, needs_profile
+from dragoman.model_profile import EMPTY, ModelProfile
+from dragoman.profiles.attach import attach_profile
 from dragoman.providers import REGISTRY, Provider
 from dragoman.providers.address import find_written_url, join_url
 from dragoman.repair import Source, trace_repair
@@ -51,6 +52,10 @@ class Target(NamedTuple):
     """The model that reads it; `None`: none, so that each message goes as if to its own origin."""
     reads: Sequence[str] = ()
     """Names of other providers whose signed content the model reads."""
+    profile: ModelProfile = EMPTY
+    """What the model accepts."""
+    wire: str = ""
+    """Name of the wire that the model is asked by; empty: it is no model."""
     waits: bool = False
     """Whether it has messages that are there only because a run waits; else they are left out, as
     no part of the conversation."""
@@ -65,16 +70,16 @@ class Target(NamedTuple):
         return find_unreadable(messages, self.origin, self.reads)
 
 
-def find_target(target: str | Provider | Format) -> Target:
+def find_target(target: str | Provider | Format, request: ModelRequest | None = None) -> Target:
     """A model string, a provider's record, the name of a format or a format → the target. A name
     that a provider and a format both have is the provider's, with its default model, where it has
-    models.
+    models. `request`: what is written around the messages for a model.
 
     Raises:
         SettingsError: no provider and no format has that name.
     """
     if isinstance(target, Provider):
-        return _model(target, ModelString(target.name))
+        return _model(target, ModelString(target.name), request)
     if not isinstance(target, str):
         return format_target(target)
     try:
@@ -87,10 +92,10 @@ def find_target(target: str | Provider | Format) -> Target:
         ) from error
     if provider.by_url and string.chat is None and target in formats.names():
         return format_target(formats.get(target))
-    return _model(provider, string)
+    return _model(provider, string, request)
 
 
-def _model(provider: Provider, string: ModelString) -> Target:
+def _model(provider: Provider, string: ModelString, request: ModelRequest | None = None) -> Target:
     wire = wires.client(provider.wire) or wires.get(provider.wire)
     model = string.chat or provider.chat_model
     url = find_written_url(provider) or provider.base_url or (model if provider.by_url else None)
@@ -98,18 +103,25 @@ def _model(provider: Provider, string: ModelString) -> Target:
         endpoint = public_url(url if provider.by_url else join_url(url, ""))
     else:
         endpoint = None
-    origin = Origin(provider.name, endpoint, model)
+    profile = profiles.REGISTRY.find(provider, model or "")
+    origin = Origin(provider.name, endpoint, model, binds=profile.binds)
+    around = (request or ModelRequest("")).replace(model=model or "")
 
     def dump(messages: Sequence[Message], losses: list[Loss]) -> Any:
-        request = ModelRequest(model or "", tuple(messages))
-        quirks = provider.quirks
-        if needs_profile(request, wire.name):
-            quirks = attach_profile(quirks, wire, profiles.REGISTRY.find(provider, model or ""))
-        return wire.dump_request(request, target=origin, quirks=quirks, losses=losses)
+        sent = around.replace(messages=tuple(messages))
+        quirks = attach_profile(provider.quirks, wire, profile)
+        return wire.dump_request(sent, target=origin, quirks=quirks, losses=losses)
 
     reads = getattr(provider.quirks, "reads", ())
     return Target(
-        str(ModelString(provider.name, model)), dump, trace_repair, provider.name, origin, reads
+        str(ModelString(provider.name, model)),
+        dump,
+        trace_repair,
+        provider.name,
+        origin,
+        reads,
+        profile,
+        provider.wire,
     )
 
 
@@ -138,7 +150,7 @@ def format_target(target_format: Format, origin: Origin | None = None, **options
         "",
         origin,
         getattr(quirks, "reads", ()),
-        target_format is dragoman,
+        waits=target_format is dragoman,
     )
 
 

@@ -292,13 +292,19 @@ def _with_outcomes(stored: Sequence[Message], copy: Sequence[Message]) -> list[M
             call = replace(call, native=merge_native(call.native, other.native))
             pieces[index] = piece._replace(part=call)
             continue
-        answer = copied_piece if isinstance(other, ToolResultPart) else copied_piece.answer
+        if isinstance(other, ToolResultPart):
+            answer = copied_piece
+        else:
+            answer = copied_piece.answer
         if answer is None or call.run_by == "provider":
             continue
         if answer.home not in moved:
             message = second.homes[answer.home]
             moved[answer.home] = len(homes)
-            message_id = None if message.id in ids else message.id
+            if message.id in ids:
+                message_id = None
+            else:
+                message_id = message.id
             homes.append(Message(Role.USER, id=message_id, created_at=message.created_at))
         pieces[index] = piece._replace(answer=answer._replace(home=moved[answer.home]))
     return join_pieces(Flat(tuple(pieces), tuple(homes)))

@@ -255,7 +255,10 @@ def seal_turn(rows: Rows, message_id: str, mint: Mint) -> bool:
 
 def without_step(message: Message) -> tuple[Message, MarkPart] | None:
     """Returns a message that ends in the mark of a step, without that; `None`: it does not."""
-    last = message.content[-1] if message.content else None
+    if message.content:
+        last = message.content[-1]
+    else:
+        last = None
     if not isinstance(last, MarkPart) or not is_step(last):
         return None
     return message.replace(content=message.content[:-1]), last

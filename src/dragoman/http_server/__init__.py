@@ -1,5 +1,4 @@
-"""What servers have in common, whatever they serve: where they listen, which hosts and pages they
-are for, what a connection may take."""
+"""Shared code of all HTTP servers: listening, allowed hosts and origins, limits of a connection."""
 
 from __future__ import annotations
 

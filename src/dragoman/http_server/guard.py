@@ -1,4 +1,4 @@
-"""Which hosts a request may be for, and which web pages may send one."""
+"""Refuses requests for unknown hosts and requests of web pages from other origins."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _MAX_AGE = "600"
 """Seconds for which a browser may keep the answer to a preflight."""
 _METHODS = "GET, POST, DELETE"
 _EXPOSED_HEADERS = b"retry-after, dragoman-loss, x-request-id, request-id"
-"""What pages may read of a response's headers, beside what they may always."""
+"""Response headers that pages may read, beside those that browsers always show them."""
 _HOST = re.compile(rb"(\[[0-9a-fA-F:.]+\]|[^\[\]:@/?#\s]+)(?::[0-9]{1,5})?")
 _ORIGIN = re.compile(r"\*|null|[a-z][a-z0-9+.-]*://[^/?#\s]+")
 _HEADER_LIST = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4096}")
 
 
 def host_names(hosts: Iterable[str]) -> list[str]:
-    """Returns names of hosts as they are compared.
+    """Returns host names in the form in which they are compared.
 
     Raises:
-        SettingsError: one is a URL, or no host at all.
-        TypeError: they are no sequence of texts.
+        SettingsError: an entry is a URL, or not a host name.
+        TypeError: the argument is not a sequence of texts.
     """
     names = [host.lower() for host in expect_each("hosts", hosts, str)]
     for name in names:
@@ -41,11 +41,11 @@ def host_names(hosts: Iterable[str]) -> list[str]:
 
 
 def page_origins(origins: Iterable[str]) -> list[str]:
-    """Returns origins as they are compared.
+    """Returns origins in the form in which they are compared.
 
     Raises:
-        SettingsError: one lacks its scheme, or has a path.
-        TypeError: they are no sequence of texts.
+        SettingsError: an entry lacks its scheme, or has a path.
+        TypeError: the argument is not a sequence of texts.
     """
     pages = [origin.lower().rstrip("/") for origin in expect_each("origins", origins, str)]
     for page in pages:
@@ -57,18 +57,22 @@ def page_origins(origins: Iterable[str]) -> list[str]:
 
 
 class HostGuard:
-    """Lets requests in that are for one of these hosts, and from pages of these origins.
+    """Admits requests that are for one of the allowed hosts, and pages of the allowed origins.
 
-    A page in a browser on this machine could reach a server that is for this machine alone, under a
-    name of its own (DNS rebinding) or as another origin; both are refused.
+    A web page in a browser on this machine can reach a server that only listens here, either under a
+    host name of its own (DNS rebinding) or from its own origin. Both are refused.
     """
 
     def __init__(
         self, app: ASGIApp, *, hosts: Iterable[str] = (), origins: Iterable[str] = ()
     ) -> None:
-        """`hosts`: names beside those of this machine, with a port where only that one is meant;
-        `*`: any. `origins`: such as `https://chat.example.com`, whose pages may use the server
-        beside its own; `*` in the place of a port: any port; `*` alone: any origin."""
+        """Args:
+        app: the application.
+        hosts: allowed host names beside those of this machine, with a port to allow only that one;
+            `*` allows any.
+        origins: origins whose pages may use the server beside its own, such as
+            `https://chat.example.com`; `*` as the port allows any port, `*` alone any origin.
+        """
         self._app = app
         self._hosts = frozenset([*LOOPBACK, *host_names(hosts)])
         self._origins = frozenset(page_origins(origins))
@@ -101,7 +105,7 @@ class HostGuard:
         return None
 
     async def _answer_page(self, origin: bytes, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a page that may use the server."""
+        """Answers a request of an allowed page, with the headers that CORS needs."""
         cors_headers = [
             (b"access-control-allow-origin", origin),
             (b"access-control-expose-headers", _EXPOSED_HEADERS),
@@ -124,6 +128,7 @@ class HostGuard:
         await Response(None, 204, preflight)(scope, receive, send_to_page)
 
     def _is_allowed_host(self, host: bytes) -> bool:
+        """True if the name is allowed, with or without its port."""
         match = _HOST.fullmatch(host)
         if match is None:
             return False
@@ -134,6 +139,7 @@ class HostGuard:
     def _is_allowed_origin(self, origin: bytes, scope: Scope, host: bytes) -> bool:
         page = origin.decode("latin-1").lower()
         own_origin = f"{scope.get('scheme', 'http')}://{host.decode('latin-1')}".lower()
+        # An origin is allowed with any port if `*` stands in the place of the port.
         without_port = re.sub(r"(?<=[^/:]):[0-9]+$", "", page)
         return (
             "*" in self._origins

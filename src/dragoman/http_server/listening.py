@@ -1,5 +1,4 @@
-"""Where a server listens, and how it ends: by itself, by a signal, or when its connections have had
-their time."""
+"""Opens the socket that a server listens on, configures uvicorn, and ends the server on signals."""
 
 from __future__ import annotations
 
@@ -26,24 +25,24 @@ __all__ = ["make_config", "open_listener", "handle_signals", "serve_until_stoppe
 
 _MOST_PORT = 65535
 _BACKLOG = 2048
-"""Connections that may wait for the server to take them."""
+"""Connections that may wait until the server accepts them."""
 _KEEP_ALIVE_SECONDS = 75
-"""So long a connection stays open without a request: longer than proxies keep theirs, so that they
-never send into one that closes."""
+"""Seconds that a connection stays open without a request. Proxies keep connections for a shorter
+time, so they never send a request into one that is closing."""
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def make_config(app: Any, *, closing_seconds: int | None = None) -> uvicorn.Config:
-    """Returns uvicorn's configuration for an application: bounds for clients that send or read
+    """Returns uvicorn's configuration for an application: limits for clients that send or read
     slowly, no WebSockets, no logs of its own.
 
-    `closing_seconds`: so long open requests may take to end when the server does; `None`: as long
-    as they take.
+    `closing_seconds`: seconds that open requests have when the server ends; None for no limit.
     """
     import uvicorn
 
     http: Any = "h11"
+    # The bounds need httptools; h11 has its own limits for headers.
     if find_spec("httptools") is not None:
         from dragoman.http_server.protocol import BoundedProtocol
 
@@ -65,8 +64,8 @@ def open_listener(host: str, port: int) -> socket.socket:
     """Opens a socket that listens. `port`: 0 takes a free one.
 
     Raises:
-        SettingsError: there is no such host, or the port is none, is taken or may not be taken.
-        TypeError: `port` is no number.
+        SettingsError: the host does not exist, or the port is invalid, in use or not allowed.
+        TypeError: `port` is not a number.
     """
     expect("port", port, int)
     if not 0 <= port <= _MOST_PORT:
@@ -76,7 +75,10 @@ def open_listener(host: str, port: int) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (socket.gaierror, UnicodeError) as error:
-        reason = error.strerror if isinstance(error, socket.gaierror) else "it is no host name"
+        if isinstance(error, socket.gaierror):
+            reason = error.strerror
+        else:
+            reason = "it is no host name"
         raise SettingsError(f"there is no host {host!r} to serve on: {reason}") from error
     try:
         return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
@@ -97,7 +99,7 @@ def server_url(host: str, listener: socket.socket) -> str:
 
 
 async def serve_until_stopped(server: uvicorn.Server, listener: socket.socket) -> None:
-    """Serves until the process is asked to end; when this is cancelled, calls are ended first."""
+    """Serves until the process is asked to end. If it is cancelled, it ends open calls first."""
     task = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         await asyncio.shield(task)
@@ -110,9 +112,11 @@ async def serve_until_stopped(server: uvicorn.Server, listener: socket.socket) -
 
 @contextmanager
 def handle_signals(*actions: Callable[[], object]) -> Generator[None]:
-    """Within the block SIGINT and SIGTERM do the first of these; each further one the next, and the
-    last again and again. It needs a running event loop. Outside of the main thread, where no signal
-    arrives, they stay as they are."""
+    """Handles SIGINT and SIGTERM within the block: the first signal calls the first action, the next
+    one the second, and so on. The last action is called again for all further signals.
+
+    It needs a running event loop. Outside the main thread, where no signals arrive, it does nothing.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -123,6 +127,8 @@ def handle_signals(*actions: Callable[[], object]) -> Generator[None]:
         (remaining.pop(0) if len(remaining) > 1 else remaining[0])()
 
     def schedule_act(_number: int, _frame: FrameType | None) -> None:
+        # The handler runs between two bytecodes of the main thread, not in the event
+        # loop.
         loop.call_soon_threadsafe(act)
 
     for number in _SIGNALS:

@@ -1,5 +1,5 @@
-"""What a connection may take of a server beside its requests: time and bytes before one is whole,
-and time to read the rest of an answer."""
+"""Limits what a connection costs the server: time and bytes until a request is complete, and time to
+read the rest of an answer."""
 
 from __future__ import annotations
 
@@ -12,25 +12,24 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 __all__ = ["BoundedProtocol"]
 
 _FRAMING_BYTES = 16
-"""Bytes around each byte of a body that are no attack: a chunk may be that small."""
+"""Bytes of framing per byte of body that are allowed, because a chunk may hold a single byte."""
 _REFUSAL = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
 _UPGRADE_HEADERS = (b"upgrade", b"http2-settings")
-"""Headers, and words of `Connection`, with which a client offers to speak another protocol."""
+"""Headers, and options of `Connection`, with which a client offers another protocol."""
 
 
 class _TooLargeError(Exception):
-    """A request's first line and headers are larger than may be."""
+    """The first line and headers of a request are too large."""
 
 
 class _Parser:
-    """httptools' parser, which goes on with HTTP/1.1 where a client offers another protocol (RFC
-    9110, section 7.8).
+    """Parser of httptools that stays with HTTP/1.1 if a client offers another protocol (RFC 9110,
+    section 7.8).
 
-    The parser itself stops behind the headers of such a request and leaves its body out. So those
-    headers are read a second time, by a new parser and without the offer, and the body follows
-    them.
+    The original parser stops after the headers of such a request and skips its body. So a new parser
+    reads the headers a second time, without the offer, and then the body.
     """
 
     def __init__(self, protocol: BoundedProtocol) -> None:
@@ -60,24 +59,25 @@ class _Parser:
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """uvicorn's, with bounds that it has not: for the time until a request's headers are whole, for
-    their bytes, and for a client that leaves an answer unread. It ignores offers of other
-    protocols, such as the `Upgrade: h2c` of Java's client. It also tells every request of a
-    connection that its client is gone, not only the last one."""
+    """uvicorn's protocol with more limits: for the time until the headers are complete, for their
+    bytes, and for a client that does not read its answer.
+
+    It ignores offers of other protocols, such as `Upgrade: h2c` of Java's client. It tells every
+    request of a connection that its client is gone, not only the last one.
+    """
 
     header_bytes = 64 * 1024
-    """Most bytes of the first line and the headers; of what frames a body, beside the body."""
+    """Most bytes of the first line and the headers, and of the framing of a body."""
     header_seconds = 20.0
-    """Most seconds that they may take to come, and that nothing may be read of what is left of an
-    answer."""
+    """Most seconds until the headers are complete, and most seconds in which a client may read
+    nothing of the rest of an answer."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See `asyncio.Protocol`."""
         super().connection_made(transport)  # pyright: ignore[reportArgumentType] - it is a `Transport`
         self.parser: Any = _Parser(self)
         self.declines = False
-        """Whether the request offers another protocol, and its headers are to be read again without
-        that."""
+        """True if the request offers another protocol, so that its headers are read again."""
         self._overhead = self._body = self._head = 0
         self._is_too_large = False
         self._unread = 0
@@ -102,7 +102,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._overhead > self.header_bytes + _FRAMING_BYTES * self._body
             and not self.transport.is_closing()
         ):
-            # While an answer goes out a refusal would stand in its middle.
+            # While an answer is being sent a refusal would end up in the middle of it.
             if not self._cycles:
                 self.transport.write(_REFUSAL)
             self.transport.close()
@@ -158,8 +158,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport.close()
 
     def _count(self, size: int) -> None:
-        """Counts bytes of the first line and the headers: those that came with the request's first
-        byte are in no other count."""
+        """Counts bytes of the first line and the headers. Those that arrived together with the
+        first byte of the request are in no other count."""
         self._head += size
         if self._head > self.header_bytes:
             self._is_too_large = True
@@ -193,8 +193,8 @@ class BoundedProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, run)
 
     def _start_deadline(self) -> None:
-        """Bounds the time until the next request, and until the client has read what is left of
-        this answer."""
+        """Limits the time until the next request, and until the client has read the rest of this
+        answer."""
         self._deadline.cancel()
         if self.parser is None:  # pyright: ignore[reportUnnecessaryComparison] - so uvicorn has it when the connection is lost
             return
@@ -204,6 +204,7 @@ class BoundedProtocol(HttpToolsProtocol):
         )
 
     def _close_idle(self) -> None:
+        """Closes the connection, unless its client is still reading."""
         unread = self.transport.get_write_buffer_size()
         if unread and unread < self._unread:  # it is being read
             self._start_deadline()

@@ -51,7 +51,7 @@ class VisitPage(AskUser):
         """
         if urlsplit(url).scheme not in ("https", "http"):
             raise ToolError(
-                f"{server} wants somebody to go to an address that is no web page; nobody was asked"
+                f"{server} asks a person to visit an address that is not a web page, so nobody was asked"
             )
         metadata: Json = {"url": url, "server": server}
         if notes:
@@ -77,8 +77,8 @@ class Answers:
         self._answers = list(zip(questions, answers, strict=False))
         self._unused = list(self._answers)
         self.round = if_object(notes.get("round")) or None
-        """What the server wants to know before the call goes on, as it said so; `None`: nothing, or
-        it asks by itself."""
+        """The server's question and state before the call continues; `None` if there is none, or
+        if the server asks by requests of its own."""
 
     def start_again(self) -> None:
         """Allows all answers to be used again, since the server starts from the beginning."""

@@ -85,6 +85,7 @@ class ServerCall:
             if result is not None:
                 responses = await self._answer_inputs(result)
                 if responses is None:
+                    # The server needs only time: ask again, less and less often.
                     await asyncio.sleep(min(0.05 * 2**again, _LONGEST_WAIT))
             try:
                 answer = await session.call_tool(
@@ -127,7 +128,7 @@ class ServerCall:
             answer = await self.answer_request(question)
             if isinstance(answer, types.ErrorData):
                 raise ToolError(
-                    f"{self._name} asks for what is not to be had here: {answer.message}"
+                    f"{self._name} asks for something that this client does not offer: {answer.message}"
                 )
             responses[key] = answer
         return responses or None
@@ -155,10 +156,12 @@ class ServerCall:
     async def respond(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
         """Returns the answer to a request that the server sends by itself. A question for a person
         ends the call first."""
+        # In the context of the call: an agent that answers is a part of its run.
         work = asyncio.create_task(self.answer_request(request), context=self._variables.copy())
         self._tasks.add(work)
         work.add_done_callback(self._tasks.discard)
         try:
+            # `wait` does not cancel the task with this one: it is cancelled below.
             await asyncio.wait((work,))
         finally:
             work.cancel()
@@ -166,12 +169,14 @@ class ServerCall:
             return decline(request)
         error = work.exception()
         if isinstance(error, AskUser):
+            # The first question counts: the run can wait for one at a time.
             self._question = self._question or error
             self._scope.cancel()
+            # The server must not get its answer before it knows that the call is cancelled.
             await self._ended.wait()
             return decline(request)
         if error is not None:
-            _LOG.warning("a request of an MCP server's failed: %s", error)
+            _LOG.warning("a request of the MCP server %s failed: %s", self._name, error)
             return types.ErrorData(
                 code=types.INTERNAL_ERROR, message="the request failed on the client's side"
             )
@@ -202,7 +207,7 @@ def decline(request: types.InputRequest) -> Any:
     """Returns the refusal of a request that nobody can answer now."""
     if isinstance(request, types.ElicitRequest):
         return types.ElicitResult(action="cancel")
-    return types.ErrorData(code=types.INVALID_REQUEST, message="nobody answers this now")
+    return types.ErrorData(code=types.INVALID_REQUEST, message="no one can answer this now")
 
 
 class Inputs:
@@ -249,10 +254,11 @@ class Inputs:
         return list_roots(self._options)
 
     async def _respond(self, request: types.InputRequest) -> Any:
+        """Answers a request in the name of its call, or declines it if the call is unknown."""
         call = await self._find_asking_call()
         if call is None:
             _LOG.warning(
-                "%s asks something, and nobody can tell for which of its calls", self._name
+                "%s asks something, but several of its calls may be the reason", self._name
             )
             return decline(request)
         return await call.respond(request)

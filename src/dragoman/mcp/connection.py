@@ -60,9 +60,9 @@ class Connection:
         self._lists_changes = True
         self._tools: tuple[types.Tool, ...] | None = None
         self.has_listed = False
-        """The server has listed its tools, if only once."""
+        """True once the server has listed its tools."""
         self.inputs = Inputs(options, name)
-        """What the server asks while it works, and the calls for which it does."""
+        """Answers what the server asks during calls."""
 
     @property
     def alive(self) -> bool:
@@ -93,6 +93,7 @@ class Connection:
             ToolError: the server cannot be started or reached, does not answer, or refuses.
         """
         # An empty context: the task outlives the caller, whose variables must not stay in it.
+        # One task enters and leaves all scopes of anyio, which it requires.
         self._task = asyncio.create_task(self._hold_session(), context=Context())
         try:
             async with asyncio.timeout(self._options.connect_timeout):
@@ -134,6 +135,7 @@ class Connection:
     def _make_refusal(self) -> Exception:
         """Returns the exception for a session that could not be opened."""
         error, name = self._error, self._name
+        # anyio wraps the error of each task group.
         while isinstance(error, ExceptionGroup):
             error = cast("ExceptionGroup[Exception]", error).exceptions[0]
         if isinstance(error, MCPError):
@@ -160,6 +162,7 @@ class Connection:
                 self._client = client
                 self._ready.set()
                 group.start_soon(self._follow_changes, client)
+                # Until `close`, or until the streams end.
                 await self._ended.wait()
                 group.cancel_scope.cancel()
         except Exception as error:  # noqa: BLE001 - who waits for it is told, else the log
@@ -171,10 +174,12 @@ class Connection:
             self._ready.set()
 
     def _new_client(self) -> Client:
+        """Returns the library's client with the answers that this side offers."""
         options = self._options
         return Client(
             self._make_transport(),
             mode=options.protocol,
+            # Lists are kept here, until the server says that they changed.
             cache=None,
             client_info=_CLIENT_INFO,
             log_level=find_log_level(),
@@ -210,6 +215,7 @@ class Connection:
                     self._tools = None
         except Exception as error:  # noqa: BLE001 - without it the tools are asked for each time
             _LOG.debug("%s tells of no changes: %s", self._name, error)
+        # Without notices a list holds for one request.
         self._lists_changes, self._tools = False, None
 
     async def _handle_message(self, message: Any) -> None:

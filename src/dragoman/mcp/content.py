@@ -130,6 +130,7 @@ def load_result(result: types.CallToolResult, most: int, server: str) -> Any:
     if result.structured_content is not None:
         structured_size = len(msgspec.json.encode(result.structured_content))
     check_size(parts, most, server, structured_size)
+    # A failed call has content too, which the model should see.
     value = _choose_value(result, parts)
     if not result.is_error:
         return value

@@ -36,6 +36,7 @@ def _is_useful(record: logging.LogRecord) -> bool:
     return not isinstance(error, anyio.BrokenResourceError | anyio.ClosedResourceError)
 
 
+# The library logs such an answer as an exception, though nothing is wrong.
 logging.getLogger("mcp.client.streamable_http").addFilter(_is_useful)
 
 
@@ -50,6 +51,7 @@ class Failures:
         """Stores a failure and returns its key."""
         key = secrets.token_hex(16)
         if len(self._failures) >= _MOST_FAILURES:
+            # The oldest one.
             del self._failures[next(iter(self._failures))]
         self._failures[key] = failure
         return key
@@ -131,7 +133,10 @@ class _Client(httpx2.AsyncClient):
             "data": self._failures.add(failure),
         }
         return httpx2.Response(
-            500, json={"jsonrpc": "2.0", "id": None, "error": error}, request=request
+            # The library turns the body into an `MCPError`, with the key in `data`.
+            500,
+            json={"jsonrpc": "2.0", "id": None, "error": error},
+            request=request,
         )
 
 
@@ -167,8 +172,10 @@ def _limit_bytes(max_result: int) -> int:
 
 def _find_failure(request: httpx2.Request, response: httpx2.Response) -> Failure | None:
     """Returns the failure that a response means, or None if the library can read it."""
+    # The protocol's answer for a session that the server has ended.
     if response.status_code == 404 and _SESSION in request.headers:
         return Failure("forgotten", "it does not know the session any more")
+    # A JSON body may be an error of JSON-RPC, which the library reads.
     if response.status_code >= 400 and not _is_json(response):
         return Failure("status", _explain_status(response.status_code))
     return None

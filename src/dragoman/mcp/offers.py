@@ -1,5 +1,5 @@
-"""What a server offers beside calls of tools: `Resource`, `Prompt`, and what it says about its
-tools (`hints`)."""
+"""Values for what a server offers beside calls of tools: `Resource`, `Prompt`, and its remarks
+about its tools (`hints`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MCP = "mcp"
 
 
 class ToolHints(msgspec.Struct, frozen=True, rename="camel"):
-    """What a server says about a tool. An untrusted server may say anything."""
+    """A server's remarks about a tool. An untrusted server may say anything."""
 
     title: str | None = None
     """A name for people."""
@@ -65,7 +65,7 @@ class Prompt(msgspec.Struct, frozen=True, omit_defaults=True):
     title: str | None = None
     """A name for people."""
     description: str | None = None
-    """What the prompt is for."""
+    """The prompt's purpose."""
     arguments: tuple[PromptArgument, ...] = ()
     """The prompt's parameters."""
 
@@ -76,5 +76,6 @@ def hints(tool: Tool) -> ToolHints:
     annotations: JsonMap = native.get("annotations") or {}
     try:
         return msgspec.convert({"title": native.get("title"), **annotations}, ToolHints)
+    # A server may send hints of the wrong type; the defaults assume the worst.
     except msgspec.ValidationError:
         return ToolHints()

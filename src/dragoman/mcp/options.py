@@ -161,6 +161,7 @@ def parse_server(server: str | Sequence[str] | object) -> Server:
         TypeError: nothing can connect to the value.
     """
     if isinstance(server, str):
+        # Only the first word: a command may have a URL among its arguments.
         if "://" in server.partition(" ")[0]:
             parts = urlsplit(server)
             if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -169,6 +170,7 @@ def parse_server(server: str | Sequence[str] | object) -> Server:
                 )
             return server
         try:
+            # On Windows a backslash is a part of a path.
             words = shlex.split(server, posix=os.name == "posix")
         except ValueError as error:
             raise SettingsError(
@@ -198,6 +200,7 @@ def make_label(server: Server) -> str:
     those may hold keys."""
     if isinstance(server, Command):
         program, *arguments = server.arguments
+        # `npx -y @scope/server` is named after the package.
         what = next((argument for argument in arguments if not argument.startswith("-")), "")
         return f"{Path(program).name} {Path(what).name[:60]}".strip()
     if isinstance(server, str):

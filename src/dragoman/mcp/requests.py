@@ -133,6 +133,7 @@ class Requests:
                     async with self._limit_time(name):
                         result = await call.run(connection.client.session, name, dict(arguments))
                 except MCPError as error:
+                    # An error of the server is an answer; a broken connection is none.
                     call.answered = connection.find_failure(error) is None
                     raise
             return load_result(result, self._options.max_result, self._name)
@@ -153,6 +154,7 @@ class Requests:
             async with bound:
                 yield
         except TimeoutError as error:
+            # The timeout of somebody else, such as the run.
             if not bound.expired():
                 raise
             raise ToolError(
@@ -202,7 +204,9 @@ class Requests:
                     if failure.kind == "status":
                         raise ToolError(f"{self._name}: {failure.text}") from error
                     if failure.kind == "forgotten":
+                        # The next attempt opens a new session.
                         await self._sessions.drop(connection)
+                    # A lost request may have run; all others have not.
                     safe = repeats or failure.kind != "lost"
                     if not again or not safe:
                         raise ToolError(

@@ -34,7 +34,7 @@ from dragoman.mcp.server_content import make_error_result
 from dragoman.mcp.server_forms import make_question, read_answer, summarize
 from dragoman.message import Message, Role, ToolCallPart, dump_messages, load_messages
 from dragoman.orchestration.iteration import RETURN_RESULT
-from dragoman.orchestration.shown import is_text
+from dragoman.orchestration.shown_output import is_text
 from dragoman.result import ChatResult
 from dragoman.run import Run
 from dragoman.tools.context import PROGRESS

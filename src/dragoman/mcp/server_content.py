@@ -82,6 +82,7 @@ def dump_blocks(parts: Iterable[ResultPart]) -> list[ContentBlock]:
 
 
 def _dump_block(index: int, part: ResultPart) -> ContentBlock:
+    """Returns a part as a content block. `index` names a file without a name."""
     if isinstance(part, TextPart):
         return TextContent(text=part.text)
     if isinstance(part, LinkPart):
@@ -94,6 +95,7 @@ def _dump_block(index: int, part: ResultPart) -> ContentBlock:
         return ImageContent(data=data, mime_type=part.mime_type)
     if media_type == "audio":
         return AudioContent(data=data, mime_type=part.mime_type)
+    # Embedded resources need a URI, but no client can read this one.
     uri = f"attachment:///{quote(part.name or str(index))}"
     if media_type == "text" and (text := _decode_text(part)) is not None:
         return EmbeddedResource(
@@ -105,6 +107,7 @@ def _dump_block(index: int, part: ResultPart) -> ContentBlock:
 
 
 def _decode_text(part: DataPart) -> str | None:
+    """Returns a text file's text, or None if it is not UTF-8."""
     try:
         return part.data.decode()
     except UnicodeDecodeError:

@@ -215,6 +215,7 @@ class Exposure:
         """Returns the options of a run: the user's, and those that continue a suspended run."""
         options: RunOptions = {
             "claim": self._claim,
+            # Before the user's options, which may name another thread.
             "thread_id": new_id(),
             **self._get_options(context),
         }
@@ -269,6 +270,7 @@ def _make_claim() -> Callable[[str, str, str], bool]:
         first = (thread_id, answer_id) not in seen
         seen[thread_id, answer_id] = None
         if len(seen) > _CLAIMS:
+            # Dictionaries keep their order: the oldest one goes.
             del seen[next(iter(seen))]
         return first
 

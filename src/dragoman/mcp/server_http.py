@@ -50,10 +50,11 @@ def http_app(
     )
     if token is not None:
         if not token.strip():
-            raise SettingsError("the token is empty; give one that nobody can guess")
+            raise SettingsError("the token is empty; give a long random one")
         app.add_middleware(_TokenRequired, token=token)
     names = _list_host_names(host)
     pages = [f"{scheme}://{name}:*" for scheme in ("http", "https") for name in names]
+    # Added last, so it runs first: before the token is looked at.
     app.add_middleware(HostGuard, hosts=names, origins=["*"] if "*" in names else pages)
     return app
 
@@ -98,6 +99,7 @@ class _TokenRequired:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             authorization = Headers(scope=scope).get("authorization", "")
+            # Takes the same time for every wrong token, so that none can be guessed bytewise.
             if not compare_digest(authorization.encode("latin-1"), self._expected):
                 refusal = JSONResponse(
                     {"error": "the token is missing or wrong"}, 401, {"WWW-Authenticate": "Bearer"}
@@ -109,7 +111,7 @@ class _TokenRequired:
 
 def _list_host_names(host: str) -> tuple[str, ...]:
     """Returns the host names by which clients reach the server."""
-    if host in ("0.0.0.0", "::"):  # noqa: S104 - nobody here knows them
+    if host in ("0.0.0.0", "::"):  # noqa: S104 - clients may use any name
         return ("*",)
     if is_loopback(host):
         return LOOPBACK

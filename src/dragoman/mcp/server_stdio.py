@@ -46,6 +46,7 @@ def _take_input() -> Generator[int]:
     find it empty."""
     standard_input = sys.stdin.fileno()
     descriptor = os.dup(standard_input)
+    # A tool or its child process that reads standard input would take messages of the protocol.
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, standard_input)
     os.close(nothing)
@@ -65,6 +66,7 @@ async def _read_lines(descriptor: int) -> AsyncGenerator[str, None]:
         while piece:
             piece = os.read(descriptor, _PIECE)
             try:
+                # Waits while the queue is full, so that a fast client cannot fill the memory.
                 asyncio.run_coroutine_threadsafe(pieces.put(piece), loop).result()
             except (RuntimeError, asyncio.CancelledError):
                 # the loop has ended

@@ -64,6 +64,7 @@ def server(
     expect("name", name, str, type(None))
     if not isinstance(served, Agent):
         tools = (served,) if isinstance(served, (Tool, Toolset)) else served
+        # Tools without an agent get one whose model is never asked.
         served, expose = (
             Agent(
                 make_call_provider(),
@@ -81,6 +82,7 @@ def server(
         on_call_tool=exposure.call_tool,
         lifespan=exposure.lifespan,
     )
+    # Seals the state of a waiting call, which the client keeps.
     mcp_server.middleware.append(RequestStateBoundary(_make_security(key), default_audience=title))
     return mcp_server
 

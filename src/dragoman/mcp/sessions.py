@@ -56,9 +56,11 @@ class Sessions:
         """
         from dragoman.mcp.connection import Connection
 
+        # Counts as a user meanwhile, so that nobody closes the session.
         self.enter()
         try:
             shared = self._get_session()
+            # Two tasks that need the first session must not open two.
             async with shared.lock:
                 if shared.connection is None or not shared.connection.alive:
                     if shared.connection is not None:

@@ -71,12 +71,13 @@ async def take_answer(server: str, oauth: OAuth, address: str) -> None:
     # Some applications pass on only the query of the address.
     query = parse_qs(urlsplit(address).query if "://" in address else address.lstrip("?"))
     state = query.get("state", [""])[0]
+    # The state proves that the answer belongs to this sign-in (RFC 6749, section 10.12).
     if begun is None or not secrets.compare_digest(state.encode(), begun.state.encode()):
         return
     if "code" not in query:
         await _save(server, oauth, msgspec.structs.replace(stored, begun=None))
         why = query.get("error_description", query.get("error", ["no code came back"]))[0]
-        raise ToolError(f"nobody has signed in: {why[:500]}")
+        raise ToolError(f"the sign-in failed: {why[:500]}")
     begun = msgspec.structs.replace(
         begun, code=query["code"][0], issuer=query.get("iss", [None])[0]
     )
@@ -114,10 +115,12 @@ class SignInAuth(OAuthClientProvider):
         begun = stored.begun
         if begun is not None and begun.code is not None:
             await _save(self._server, self._oauth, msgspec.structs.replace(stored, begun=None))
+            # Protects against an answer from another server (RFC 9207).
             validate_authorization_response_iss(begun.issuer, self.context.oauth_metadata)
             self._failure = None
             return begun.code, begun.verifier
         if self._failure is None:
+            # Several calls that need the sign-in show the user the same address.
             if begun is None or not 0 <= time.time() - begun.at <= _GOOD_FOR:
                 begun = self._start_sign_in()
                 await _save(self._server, self._oauth, msgspec.structs.replace(stored, begun=begun))
@@ -125,10 +128,11 @@ class SignInAuth(OAuthClientProvider):
         raise SignInNeeded(self._failure)
 
     async def _handle_token_response(self, response: httpx2.Response) -> None:
+        """Remembers a failed exchange of the code, so that the next request reports it."""
         try:
             await super()._handle_token_response(response)
         except OAuthFlowError as error:
-            # The same connection asks nobody again, so the next request tells this failure.
+            # The library does not ask again in this connection, so the next request reports it.
             self._failure = Failure("status", f"signing in failed: {error}")
             raise
 

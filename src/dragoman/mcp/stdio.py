@@ -59,6 +59,7 @@ async def stdio_streams(options: Options, name: str, tail: Tail) -> AsyncGenerat
         with os.fdopen(writer, "w") as errors:
             async with anyio.create_task_group() as group:
                 async with stdio_client(parameters, errlog=errors) as streams:
+                    # The program has its own copy: the pipe must end with it.
                     errors.close()
                     group.start_soon(_keep_lines, reader, name, tail)
                     yield streams
@@ -69,12 +70,14 @@ async def stdio_streams(options: Options, name: str, tail: Tail) -> AsyncGenerat
 
 async def _keep_lines(reader: int, name: str, tail: Tail) -> None:
     """Reads lines until the writer closes the pipe."""
+    # A read must never block the event loop.
     os.set_blocking(reader, False)
     pending = b""
     while True:
         await anyio.wait_readable(reader)
         data = os.read(reader, 65536)
         *lines, pending = (pending + data).split(b"\n")
+        # A line without an end is cut, so that it cannot fill the memory.
         if not data or len(pending) > _LINE:
             lines, pending = [*lines, pending], b""
         for line in lines:

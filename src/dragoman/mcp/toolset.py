@@ -53,7 +53,7 @@ class MCPToolset(Toolset):
     def __init__(self, options: Options) -> None:
         self._options = options
         self.name = options.name or make_label(options.server)
-        """What errors and people call the server."""
+        """The server's name in errors."""
         self._sessions = Sessions(options, self.name)
         self._requests: Requests | None = None
         self._tools: dict[str, tuple[Any, Tool]] = {}
@@ -67,6 +67,7 @@ class MCPToolset(Toolset):
         """
         try:
             listed = await self._get_requests().list_tools()
+        # Listing must not fail: the model decides whether it needs the server.
         except SignIn:
             return [_make_sign_in_tool(self, self._options)]
         self._tools = _make_tools(self, self._options, listed, self._tools)
@@ -86,9 +87,11 @@ class MCPToolset(Toolset):
             AskUser: the server asks something that `context` does not answer, or somebody must
                 sign in.
         """
+        # The user has returned from a sign-in that this call asked for.
         for address in self.find_addresses(context):
             await self._take_address(address)
         listed = self._tools.get(name)
+        # An unlisted tool may change something, so its call is not repeated.
         repeats = listed is not None and listed[1].idempotent
         return await self._get_requests().call_tool(name, arguments or {}, context, repeats=repeats)
 
@@ -296,6 +299,7 @@ def _make_tools(
 def _make_tool(toolset: MCPToolset, options: Options, listed: types.Tool) -> Tool:
     """Returns a listed tool as a `Tool`."""
 
+    # The parameter's name must not be that of an argument of the tool.
     async def call(dragoman_context: ToolContext[Any], **arguments: Any) -> Any:
         return await toolset.call_tool(listed.name, arguments, dragoman_context)
 
@@ -310,6 +314,7 @@ def _make_tool(toolset: MCPToolset, options: Options, listed: types.Tool) -> Too
     hint = hints(tool)
     policy = options.requires_approval
     changed = {
+        # A tool that changes nothing can be called again.
         "idempotent": hint.read_only_hint or hint.idempotent_hint,
         "requires_approval": policy(tool) if callable(policy) else policy,
     }

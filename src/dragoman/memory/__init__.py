@@ -1,4 +1,4 @@
-"""Conversations that last: threads of messages in a store, for agents that remember."""
+"""Memory: conversations stored as threads of messages, in process memory, SQLite or Postgres."""
 
 from __future__ import annotations
 

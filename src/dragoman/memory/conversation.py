@@ -1,5 +1,5 @@
-"""The conversation of one run: read from a thread, and kept there and in a list, each message when
-it is whole.
+"""The conversation of one run: loads it from a thread and stores each new message in the thread and
+in a message list.
 
 Of a history that came with the prompt only that counts as new which the thread does not have
 (`incoming`).
@@ -15,11 +15,11 @@ import msgspec
 from dragoman.arguments import expect_each
 from dragoman.codec.digest import neutral_digest
 from dragoman.codec.turns import holds_only_answers
-from dragoman.memory.changing import check_owner
 from dragoman.memory.memory import Memory
 from dragoman.memory.store import MessageQuery
-from dragoman.memory.thread import Thread
-from dragoman.memory.window import ThreadReading, tokens_of
+from dragoman.memory.thread import StoredMessage, Thread
+from dragoman.memory.thread_rules import check_owner
+from dragoman.memory.window import ThreadReading, count_tokens
 from dragoman.message import Message, Role
 
 if TYPE_CHECKING:
@@ -29,9 +29,9 @@ __all__ = ["ConversationRecorder", "open_conversation", "new_messages", "load_th
 
 
 def new_messages(history: Sequence[Message], stored: Sequence[Message]) -> list[Message]:
-    """Of a history that came from a client, what the thread does not have: what follows the last
-    answer, and that answer, where it is another one than the thread has. The thread's own record
-    counts for all before it. Of a thread without messages everything is new.
+    """Returns the messages of a client's history that the thread lacks: those after the last
+    answer, and that answer if the thread has another one. The stored thread wins over everything
+    earlier.
 
     System messages are for one request, and always there.
     """
@@ -43,12 +43,12 @@ def new_messages(history: Sequence[Message], stored: Sequence[Message]) -> list[
         [position for position, message in enumerate(talk) if message.role is Role.MODEL],
         default=-1,
     )
-    record = _Known(stored)
+    record = _StoredIndex(stored)
     return [*system, *[message for message in talk[max(last, 0) :] if not record.has(message)]]
 
 
-class _Known:
-    """What a thread has."""
+class _StoredIndex:
+    """Index of stored messages by id, answer, tool calls and tool results."""
 
     def __init__(self, stored: Sequence[Message]) -> None:
         self._ids = {message.id for message in stored}
@@ -59,7 +59,7 @@ class _Known:
         self._answered = {result.id for message in stored for result in message.tool_results}
 
     def has(self, message: Message) -> bool:
-        """Returns whether it is there: by its id; an answer also by what it says, or by its calls;
+        """True if the message is stored: under its id, an answer also by its content or its calls,
         results by the calls that they answer."""
         if message.id is not None and message.id in self._ids:
             return True
@@ -75,14 +75,17 @@ class _Known:
 
 
 def open_conversation(memory: Memory | None, options: Any) -> ConversationRecorder | None:
-    """Returns the conversation of a run with these options; `None`: nobody wants to keep it."""
+    """Returns a recorder for a run with these options, or None if neither a thread nor a message
+    list wants its messages."""
     history, thread_id = options.get("history", ()), options.get("thread_id")
-    messages = None if isinstance(history, (list, tuple)) else _message_list(history)
-    if messages is None and (memory is None or not thread_id):
+    messages = _message_list(history)
+    if not thread_id:
+        memory = None
+    if messages is None and memory is None:
         return None
     return ConversationRecorder(
         messages,
-        memory if thread_id else None,
+        memory,
         thread_id or "",
         options.get("resource_id"),
         options.get("reading"),
@@ -90,7 +93,7 @@ def open_conversation(memory: Memory | None, options: Any) -> ConversationRecord
 
 
 class ConversationRecorder:
-    """Takes the messages of one run. What was kept is not kept again."""
+    """Loads the conversation of one run and stores its new messages, each once."""
 
     def __init__(
         self,
@@ -100,25 +103,25 @@ class ConversationRecorder:
         resource_id: str | None,
         reading: ThreadReading | None = None,
     ) -> None:
-        """`messages`: the list that is to have them. `memory`: where the thread is. `reading`: the
-        thread, if it was read already."""
+        """`messages`: list that gets the messages too. `memory`: store of the thread. `reading`:
+        the thread, if it was already read."""
         self._messages, self._memory, self._reading = messages, memory, reading
         self._thread_id, self._resource_id = thread_id, resource_id
         self._early: list[Message] = []
         self._count = 0
         self.loaded: tuple[Message, ...] | None = None
-        """What was read of the thread."""
+        """The messages that were read from the thread."""
         self._begun: list[Message] | Exception | None = None
 
     @property
     def reads(self) -> bool:
-        """Whether the conversation must be read before the run can begin."""
+        """True if the conversation must be read before the run can begin."""
         return self._memory is not None
 
     async def load(self, history: Iterable[Message], new: Sequence[Message]) -> list[Message]:
-        """Returns what was said before, and is to be gone on with: of the thread, and of a history
-        that came with the prompt what the thread does not have. `new`: what the run begins with. It
-        is read once, however often it is asked for.
+        """Returns the conversation to continue: the thread's messages, then those of `history` that
+        the thread lacks. `new`: the first messages of the run. The thread is read once, however
+        often this is called.
 
         Raises:
             HistoryError: the thread is another resource's.
@@ -134,23 +137,24 @@ class ConversationRecorder:
         return [*self._begun]
 
     async def _load(self, history: Iterable[Message], new: Sequence[Message]) -> list[Message]:
+        """Reads the thread, adds what the history has beyond it, and passes what was read to the
+        list."""
         history_messages = expect_each("history", history, Message)
         if self._memory is None:
             return history_messages
         reading = self._reading or await self._memory.read_thread(self._thread_id)
         thread = reading.thread
         stored: list[Message] = []
+        known_messages: Sequence[Message] = stored
         if thread is not None:
-            goes_on = not _asks((*history_messages, *new))
-            stored = await _stored(self._memory, reading, self._resource_id, new, goes_on=goes_on)
-        known_messages = (
-            stored
-            if thread is None
-            else await self._known(self._memory, thread, history_messages, stored)
-        )
+            goes_on = not _has_question((*history_messages, *new))
+            stored = await _load_newest(
+                self._memory, reading, self._resource_id, new, goes_on=goes_on
+            )
+            known_messages = await self._load_known(self._memory, thread, history_messages, stored)
         early = new_messages(history_messages, known_messages)
-        given_ids = {message.id for message in (*early, *new)}
-        self.loaded = tuple([message for message in stored if message.id not in given_ids])
+        client_ids = {message.id for message in (*early, *new)}
+        self.loaded = tuple([message for message in stored if message.id not in client_ids])
         self._early = [
             self._memory.stamp(message) for message in early if message.role is not Role.SYSTEM
         ]
@@ -160,11 +164,11 @@ class ConversationRecorder:
         system = [message for message in early if message.role is Role.SYSTEM]
         return [*system, *self.loaded, *early_messages]
 
-    async def _known(
+    async def _load_known(
         self, memory: Memory, thread: Thread, history: Sequence[Message], stored: Sequence[Message]
     ) -> Sequence[Message]:
-        """Returns what the thread has of messages that came with the prompt; something at least,
-        where it is not empty."""
+        """Returns the stored messages that the history may repeat; at least one if the thread is
+        not empty."""
         last = max(
             [position for position, message in enumerate(history) if message.role is Role.MODEL],
             default=None,
@@ -172,7 +176,8 @@ class ConversationRecorder:
         if last is None:
             return stored
         stored_ids = {message.id for message in stored}
-        wanted = tuple(
+        # The window may have cut messages that the client still has: they are looked up by id.
+        other_ids = tuple(
             [
                 message.id
                 for message in history[last:]
@@ -180,11 +185,9 @@ class ConversationRecorder:
             ]
         )
         shown_query = MessageQuery(thread_id=thread.id, branch=thread.branch)
-        older = (
-            await memory.store.messages(msgspec.structs.replace(shown_query, ids=wanted))
-            if wanted
-            else []
-        )
+        older: list[StoredMessage] = []
+        if other_ids:
+            older = await memory.store.messages(msgspec.structs.replace(shown_query, ids=other_ids))
         if not stored and not older:
             older = await memory.store.messages(
                 msgspec.structs.replace(shown_query, newest_first=True, limit=1)
@@ -192,7 +195,8 @@ class ConversationRecorder:
         return [*stored, *[message.message for message in older]]
 
     async def keep(self, messages: Sequence[Message]) -> None:
-        """Keeps those of a run's messages that are not kept yet. When it returns, they are stored.
+        """Stores those of the run's messages that are not stored yet. They are durable when it
+        returns.
 
         Raises:
             HistoryError: one cannot be stored.
@@ -202,9 +206,9 @@ class ConversationRecorder:
             return
         new = [message for message in messages[self._count :] if message.role is not Role.SYSTEM]
         if self._memory is not None and not self._memory.read_only:
-            written = [*self._early, *new]
-            if written:
-                await self._memory.save(written, self._thread_id, resource_id=self._resource_id)
+            unsaved = [*self._early, *new]
+            if unsaved:
+                await self._memory.save(unsaved, self._thread_id, resource_id=self._resource_id)
         self._early = []
         if self._messages is not None:
             for message in new:
@@ -220,8 +224,8 @@ async def load_thread(
     *,
     reading: ThreadReading | None = None,
 ) -> list[Message]:
-    """Returns the newest messages of a thread, as an agent is given them; none if it is not there.
-    `reading`: the thread, if it was read already.
+    """Returns the newest messages of a thread, in the window that an agent gets; none if the thread
+    does not exist. `reading`: the thread, if it was already read.
 
     Raises:
         HistoryError: it is another resource's.
@@ -230,26 +234,28 @@ async def load_thread(
     reading = reading or await memory.read_thread(thread_id)
     if reading.thread is None:
         return []
-    return await _stored(memory, reading, resource_id, (), goes_on=True)
+    return await _load_newest(memory, reading, resource_id, (), goes_on=True)
 
 
-async def _stored(
+async def _load_newest(
     memory: Memory,
     reading: ThreadReading,
     resource_id: str | None,
-    beside: Sequence[Message],
+    new: Sequence[Message],
     *,
     goes_on: bool,
 ) -> list[Message]:
+    """Checks the owner of a thread and returns its newest messages."""
     assert reading.thread is not None
     check_owner(reading.thread, resource_id)
-    tokens = tokens_of(*beside) if beside else 0
-    loaded = await memory.load_newest(reading, beside=tokens, goes_on=goes_on)
+    loaded = await memory.load_newest(
+        reading, other_tokens=count_tokens(*new) if new else 0, goes_on=goes_on
+    )
     return [stored.message for stored in loaded.messages]
 
 
-def _asks(messages: Sequence[Message]) -> bool:
-    """Returns whether something is asked behind the last answer."""
+def _has_question(messages: Sequence[Message]) -> bool:
+    """True if a user message follows the last answer."""
     for message in reversed(messages):
         if message.role is Role.MODEL:
             return False
@@ -259,6 +265,10 @@ def _asks(messages: Sequence[Message]) -> bool:
 
 
 def _message_list(history: Any) -> MessageList | None:
+    """Returns the history if it is a `MessageList`, otherwise None."""
+    # Nearly every history is a plain list: then the package `history` need not be imported.
+    if isinstance(history, (list, tuple)):
+        return None
     from dragoman.history.list import MessageList
 
     return history if isinstance(history, MessageList) else None

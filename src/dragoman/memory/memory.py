@@ -1,4 +1,4 @@
-"""`Memory`: conversations that last, and how much of one an agent is given."""
+"""`Memory`: stored conversations, and the window of one that an agent is given."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import msgspec
 from dragoman.arguments import expect, expect_each, wrong_type_error
 from dragoman.errors import HistoryError, SettingsError, ThreadNotFoundError
 from dragoman.json_bytes import JsonMap
-from dragoman.memory.changing import check_owner, clone_messages, describe_clone, is_owned
 from dragoman.memory.memory_store import open_store
 from dragoman.memory.settings import (
+    check_filter,
     check_id,
     check_ids,
     check_metadata,
     check_optional_id,
     check_page,
     check_title,
-    window,
+    make_window,
 )
 from dragoman.memory.store import (
     Batch,
@@ -30,11 +30,12 @@ from dragoman.memory.store import (
     Store,
     ThreadChange,
     ThreadQuery,
-    page_of,
-    with_neighbours,
+    load_neighbours,
+    read_page,
 )
 from dragoman.memory.thread import Branch, Page, StoredMessage, Thread
-from dragoman.memory.window import Loaded, ThreadReading, newest
+from dragoman.memory.thread_rules import check_owner, clone_messages, describe_clone, is_owned
+from dragoman.memory.window import Loaded, ThreadReading, load_newest
 from dragoman.message import Message
 from dragoman.runtime import new_id, now
 
@@ -44,15 +45,14 @@ Scalar = str | int | float | bool | None
 
 
 class Memory:
-    """Threads of messages in a store. Give it to an agent, and name a thread when you send:
+    """Threads of messages in a store. Give it to an agent and name a thread when you send:
 
     ```python
     agent = Agent("openai", memory=Memory("sqlite:///chats.db"))
     await agent.send("Hello", thread_id="t1", resource_id="ann")
     ```
 
-    It may be shared by tasks, threads and event loops. `close` (or `async with`) gives back what
-    its store holds open.
+    Tasks, threads and event loops may share it. `close` (or `async with`) closes its store.
     """
 
     def __init__(
@@ -70,26 +70,27 @@ class Memory:
 
         Args:
             store: `memory:`, `sqlite:///PATH`, `postgresql://USER:PASSWORD@HOST/DATABASE`, or your own `Store`.
-            last_messages: how many of a thread's newest messages an agent is given; `False` or 0: none. Default 10, unless `tokens`
+            last_messages: most messages of a thread that an agent is given; `False` or 0: none. Default 10, unless `tokens`
                 is given. The window begins with a user message and keeps its start for several turns, so it may hold fewer.
-            tokens: about how many tokens of the conversation an agent is given. Beyond it the oldest exchanges are left out.
-            remove_tokens: how many tokens are then free again; default a quarter of `tokens`. Nothing is deleted.
-            read_only: whether nothing is written.
-            id_factory: makes ids of threads and messages. `clock`: gives their times.
+            tokens: most tokens of the conversation that an agent is given, estimated. Beyond it the oldest exchanges are left out.
+            remove_tokens: tokens that a cut leaves free; default a quarter of `tokens`. Nothing is deleted.
+            read_only: True to write nothing.
+            id_factory: makes ids of threads and messages.
+            clock: returns the time, in UTC.
 
         Raises:
-            SettingsError: the store's URL, or a number, is none; a package is missing.
+            SettingsError: the store's URL or a number is invalid, or a package is missing.
             TypeError: an argument is of another type.
         """
         if isinstance(store, type) or not isinstance(cast(object, store), (str, Store)):
             raise wrong_type_error("store", store, 'a URL such as "sqlite:///chats.db", or a Store')
         expect("read_only", read_only, bool)
-        self.window = window(last_messages, tokens, remove_tokens)
-        """How much of a thread an agent is given."""
+        self.window = make_window(last_messages, tokens, remove_tokens)
+        """How many messages and tokens of a thread an agent is given."""
         self.read_only = read_only
-        """Whether nothing is written."""
+        """True if nothing is written."""
         self.store: Store = open_store(store) if isinstance(store, str) else store
-        """Where it all is."""
+        """Holds threads and messages."""
         self._new_id, self._clock = id_factory, clock
 
     # threads
@@ -102,21 +103,22 @@ class Memory:
         title: str | None = None,
         metadata: JsonMap | None = None,
     ) -> Thread:
-        """Makes a thread, or writes into the one that is there: metadata is merged, what is not
-        given stays. → the thread.
+        """Creates a thread, or updates the existing one: metadata is merged, and values that are
+        not given stay. Returns the thread.
 
-        A thread that nobody owns becomes `resource_id`'s; no other function changes an owner.
+        A thread without an owner gets `resource_id`. No other method changes an owner.
 
         Raises:
             ThreadNotFoundError: it is another resource's.
             HistoryError: something cannot be stored.
         """
-        return await self._change(
+        return await self._change_thread(
             thread_id or self._new_id(), "missing", resource_id, title, metadata
         )
 
     async def thread(self, thread_id: str, *, resource_id: str | None = None) -> Thread | None:
-        """Returns a thread by its id; `None`: there is none, or it is not this resource's."""
+        """Returns a thread by its id, or None if there is none or it belongs to another
+        resource."""
         threads = await self.store.threads(ThreadQuery(ids=(check_id("thread_id", thread_id),)))
         if not threads or not is_owned(threads[0], check_optional_id("resource_id", resource_id)):
             return None
@@ -131,27 +133,19 @@ class Memory:
         per_page: int | None = 100,
         newest_first: bool = True,
     ) -> Page[Thread]:
-        """Threads, by the time of their last change. `metadata`: those that have all these fields
-        at the top of theirs.
+        """Returns a page of threads, sorted by the time of their last change. `metadata`: only
+        threads with all these top-level fields.
 
         Raises:
             HistoryError: there is no such page, or a field of `metadata` is to be an object or a list.
         """
         check_page(page, per_page)
-        fields = {} if metadata is None else check_metadata("metadata", metadata)
-        for name, value in fields.items():
-            if isinstance(value, (dict, list)):
-                raise HistoryError(
-                    f"metadata[{name!r}]: threads are found by texts, numbers, booleans and None alone"
-                )
         query = ThreadQuery(
             resource_id=check_optional_id("resource_id", resource_id),
-            metadata=fields,
+            metadata=check_filter(metadata or {}),
             newest_first=newest_first,
-            offset=page * (per_page or 0),
-            limit=None if per_page is None else per_page + 1,
         )
-        return page_of([] if per_page == 0 else await self.store.threads(query), page, per_page)
+        return await read_page(self.store.threads, query, page, per_page)
 
     async def update_thread(
         self,
@@ -161,19 +155,19 @@ class Memory:
         title: str | None = None,
         metadata: JsonMap | None = None,
     ) -> Thread:
-        """Writes into a thread: metadata is merged, field by field at its top. → the thread.
+        """Updates a thread and returns it. Metadata is merged field by field at the top level.
 
         Raises:
             ThreadNotFoundError: there is none, or it is not this resource's.
             HistoryError: something cannot be stored.
         """
         self._check_writable()
-        await self._owned(thread_id, resource_id)
-        return await self._change(thread_id, "never", resource_id, title, metadata)
+        await self._load_owned(thread_id, resource_id)
+        return await self._change_thread(thread_id, "never", resource_id, title, metadata)
 
     async def delete_thread(self, thread_id: str, *, resource_id: str | None = None) -> bool:
-        """Deletes a thread with its messages → whether there was one, of this resource if one is
-        given."""
+        """Deletes a thread with its messages. Returns False if there is none that belongs to the
+        resource."""
         self._check_writable()
         if not await self._is_reachable(thread_id, resource_id):
             return False
@@ -193,9 +187,8 @@ class Memory:
         until: datetime | None = None,
         ids: Iterable[str] | None = None,
     ) -> Thread:
-        """Copies a thread as it is shown, with ids of its own; what messages hold is shared. → the
-        new thread, whose `metadata["clone"]` says where it is from. `last_messages`, `since`,
-        `until`, `ids`: only those messages.
+        """Copies the visible messages of a thread under new ids and returns the new thread. Content
+        is shared, not duplicated. The copy's `metadata["clone"]` names its source.
 
         Args:
             thread_id: the thread to copy.
@@ -217,28 +210,27 @@ class Memory:
         thread = await self.thread(thread_id, resource_id=resource_id)
         if thread is None:
             raise ThreadNotFoundError(f"Source thread with id {thread_id} not found")
-        wanted = None if ids is None else tuple(check_ids(ids))
-        query = MessageQuery(
-            thread_id=thread_id, branch=thread.branch, ids=wanted, since=since, until=until
-        )
+        query = MessageQuery(thread_id=thread_id, branch=thread.branch, since=since, until=until)
+        if ids is not None:
+            query = msgspec.structs.replace(query, ids=tuple(check_ids(ids)))
         if last_messages is not None:
             check_page(0, last_messages)
             query = msgspec.structs.replace(query, newest_first=True, limit=last_messages)
-        copied = [stored.message for stored in await self.store.messages(query)]
-        messages = copied if last_messages is None else copied[::-1]
+        messages = [stored.message for stored in await self.store.messages(query)]
+        if query.newest_first:
+            messages.reverse()
         time = self._clock()
         change = describe_clone(thread, messages, time, title, new_resource_id, metadata)
-        new = check_id("new_id", new_id) if new_id is not None else self._new_id()
+        clone_id = self._new_id() if new_id is None else check_id("new_id", new_id)
         copies = clone_messages(messages, self._new_id)
-        batch = Batch(thread_id=new, messages=copies, at=time, make="new", change=change)
+        batch = Batch(thread_id=clone_id, messages=copies, at=time, make="new", change=change)
         return await self.store.save(batch)
 
     # branches
 
     async def branches(self, thread_id: str, *, resource_id: str | None = None) -> list[Branch]:
-        """Returns the ways in which a thread went on beside the first one, which is number 0.
-        `Thread.branch` is the one that is shown. There are none where there is no such thread of
-        this resource."""
+        """Returns the branches of a thread besides the first one, which is number 0.
+        `Thread.branch` is the visible one. Returns none if the resource has no such thread."""
         if not await self._is_reachable(thread_id, resource_id):
             return []
         return await self.store.branches(check_id("thread_id", thread_id))
@@ -246,7 +238,7 @@ class Memory:
     async def show_branch(
         self, thread_id: str, branch: int, *, resource_id: str | None = None
     ) -> Thread:
-        """Shows another branch, and goes on with it. → the thread.
+        """Makes another branch the visible one, which new messages continue. Returns the thread.
 
         Raises:
             ThreadNotFoundError: there is no such thread of this resource.
@@ -254,16 +246,9 @@ class Memory:
         """
         expect("branch", branch, int)
         self._check_writable()
-        await self._owned(thread_id, resource_id)
+        await self._load_owned(thread_id, resource_id)
         change = ThreadChange(branch=branch, resource_id=resource_id)
-        batch = Batch(
-            thread_id=check_id("thread_id", thread_id),
-            messages=(),
-            at=self._clock(),
-            make="never",
-            change=change,
-        )
-        return await self.store.save(batch)
+        return await self._write_change(check_id("thread_id", thread_id), change)
 
     # messages
 
@@ -275,13 +260,13 @@ class Memory:
         resource_id: str | None = None,
         after: str | None = None,
     ) -> list[Message]:
-        """Writes messages at the end of a thread, which is made where it is missing; one whose id
-        the thread shows takes that message's place. What has no id or time gets one. → the messages
-        as they are stored, which they are, all of them, when this returns.
+        """Appends messages to a thread, which is created if missing, and returns them as stored. A
+        message with the id of a visible one replaces it. Messages without id or time get one. All
+        are durable when it returns.
 
-        `after`: id of the message that they follow, `""` for the beginning: where others follow it
-        already, they begin a branch, which is then shown. That is how a message is edited or
-        answered again: nothing is deleted.
+        `after`: id of the message that they follow, or `""` for the beginning. If other messages
+        follow it already, the new ones begin a branch, which becomes the visible one. This is how
+        you edit a message or ask for another answer: nothing is deleted.
 
         Raises:
             ThreadNotFoundError: the thread is there, and is another resource's or nobody's.
@@ -292,12 +277,12 @@ class Memory:
         """
         self._check_writable()
         checked = expect_each("messages", messages, Message)
-        time = self._clock()
+        # One id twice: the later message counts, at the place of the earlier one.
         by_id = {message.id: message for message in map(self.stamp, checked)}
         batch = Batch(
             thread_id=check_id("thread_id", thread_id),
             messages=tuple(by_id.values()),
-            at=time,
+            at=self._clock(),
             change=ThreadChange(resource_id=check_optional_id("resource_id", resource_id)),
             after=after and check_id("after", after),
         )
@@ -318,45 +303,42 @@ class Memory:
         branch: int | None = None,
         problems: list[str] | None = None,
     ) -> Page[Message]:
-        """Messages of a thread, a page of them; `per_page=None`: all. `since` and `until` (which is
-        not in it): when they were made. `include`: these, too, with their neighbours. `branch`: as
-        that one shows the thread. `problems`: takes what is wrong with messages that are damaged in
-        the store, which are left out then.
+        """Returns a page of a thread's messages. `per_page=None`: all. `since`, `until`: only those
+        made from then on, or before. `include`: adds these messages and their neighbours. `branch`:
+        the branch to read. `problems`: a list that gets a description of each damaged message;
+        without it a damaged message raises.
 
         Raises:
             ThreadNotFoundError: there is no such thread of this resource.
             HistoryError: there is no such branch or page, or a message is damaged.
         """
         check_page(page, per_page)
-        thread = await self._owned(thread_id, resource_id)
+        thread = await self._load_owned(thread_id, resource_id)
+        if branch is None:
+            branch = thread.branch
         query = MessageQuery(
             thread_id=thread.id,
-            branch=thread.branch if branch is None else branch,
+            branch=branch,
             since=since,
             until=until,
             newest_first=newest_first,
-            offset=page * (per_page or 0),
-            limit=None if per_page is None else per_page + 1,
             damaged=problems is not None,
         )
-        page_found = page_of(
-            [] if per_page == 0 else await self.store.messages(query), page, per_page
-        )
-        items = {stored.position: stored for stored in page_found.items}
-        for wanted in expect_each("include", include, Neighbours):
+        stored_page = await read_page(self.store.messages, query, page, per_page)
+        items = {stored.position: stored for stored in stored_page.items}
+        for neighbours in expect_each("include", include, Neighbours):
             items |= {
                 stored.position: stored
-                for stored in await with_neighbours(self.store, query, wanted)
+                for stored in await load_neighbours(self.store, query, neighbours)
             }
         ordered = [stored for _, stored in sorted(items.items(), reverse=newest_first)]
-        (problems if problems is not None else []).extend(
-            [stored.problem for stored in ordered if stored.problem]
-        )
+        if problems is not None:
+            problems += [stored.problem for stored in ordered if stored.problem]
         return Page(
             items=tuple([stored.message for stored in ordered if stored.problem is None]),
             page=page,
             per_page=per_page,
-            has_more=page_found.has_more,
+            has_more=stored_page.has_more,
         )
 
     async def search(
@@ -370,10 +352,10 @@ class Memory:
         page: int = 0,
         per_page: int | None = 40,
     ) -> Page[StoredMessage]:
-        """Messages whose text has all these words, whatever their case, newest first; in all
-        threads, or those of a resource, or one. Whole words are compared, by their letters alone:
-        no endings, no meaning, nothing of files or of results of tools, and of a message the first
-        100,000 characters. Messages in branches that are not shown are found, too.
+        """Finds messages that contain all these words, ignoring case, newest first: in one thread,
+        in a resource's threads, or everywhere. Whole words are compared, without stemming. Files,
+        tool results and text beyond the first 100,000 characters are not searched. Branches that
+        are not visible are.
 
         Raises:
             HistoryError: there is no such page.
@@ -387,22 +369,20 @@ class Memory:
             since=since,
             until=until,
             newest_first=True,
-            offset=page * (per_page or 0),
-            limit=None if per_page is None else per_page + 1,
         )
-        return page_of([] if per_page == 0 else await self.store.messages(query), page, per_page)
+        return await read_page(self.store.messages, query, page, per_page)
 
     async def update_messages(
         self, messages: Iterable[Message], thread_id: str, *, resource_id: str | None = None
     ) -> list[Message]:
-        """Writes messages in place of those that have their ids. → the messages.
+        """Replaces the messages with the same ids and returns the new ones.
 
         Raises:
             ThreadNotFoundError: there is no such thread of this resource.
             HistoryError: the thread shows no message with such an id.
         """
         checked = expect_each("messages", messages, Message)
-        thread = await self._owned(thread_id, resource_id)
+        thread = await self._load_owned(thread_id, resource_id)
         ids = tuple([check_id("the id of a message", message.id or "") for message in checked])
         stored_messages = await self.store.messages(
             MessageQuery(thread_id=thread.id, branch=thread.branch, ids=ids)
@@ -416,31 +396,32 @@ class Memory:
     async def delete_messages(
         self, ids: Iterable[str], thread_id: str, *, resource_id: str | None = None
     ) -> int:
-        """Deletes messages of a thread, in all its branches → how many; none where there is no such
-        thread of this resource."""
+        """Deletes messages from all branches of a thread and returns how many; 0 if the resource
+        has no such thread."""
         self._check_writable()
-        wanted = check_ids(ids)
+        message_ids = check_ids(ids)
         if not await self._is_reachable(thread_id, resource_id):
             return 0
         return await self.store.delete_messages(
-            check_id("thread_id", thread_id), wanted, self._clock()
+            check_id("thread_id", thread_id), message_ids, self._clock()
         )
 
     def stamp(self, message: Message) -> Message:
-        """Returns a message with an id and a time, as it is stored.
+        """Returns a message with an id and a time, ready to store.
 
         Raises:
             HistoryError: its id is none that can be stored.
         """
-        message_id = (
-            self._new_id() if message.id is None else check_id("the id of a message", message.id)
-        )
+        message_id = message.id
+        if message_id is None:
+            message_id = self._new_id()
+        check_id("the id of a message", message_id)
         if message.turn is not None:
             check_id("the turn of a message", message.turn)
         return message.replace(id=message_id, created_at=message.created_at or self._clock())
 
     async def read_thread(self, thread_id: str) -> ThreadReading:
-        """Returns a thread as it is now, whose messages are read when they are first asked for.
+        """Returns a thread in its present state. Its messages are read when they are first needed.
 
         Raises:
             StoreError: the store failed.
@@ -448,25 +429,22 @@ class Memory:
         return ThreadReading(self.store, await self.thread(thread_id))
 
     async def load_newest(
-        self, reading: ThreadReading, *, beside: int = 0, goes_on: bool = False
+        self, reading: ThreadReading, *, other_tokens: int = 0, goes_on: bool = False
     ) -> Loaded:
-        """Returns what an agent is given of a thread, and keeps the boundary of the token budget in
-        the thread. `beside`: tokens of what is sent with it. `goes_on`: nothing new is asked."""
-        loaded = await newest(reading, self.window, beside=beside, goes_on=goes_on)
+        """Returns the messages of a thread that an agent is given, and stores where the token
+        budget cut. `other_tokens`: tokens of what is sent besides. `goes_on`: the last exchange
+        continues, without a new prompt."""
+        loaded = await load_newest(reading, self.window, other_tokens=other_tokens, goes_on=goes_on)
         thread = reading.thread
         if thread is not None and loaded.trimmed > thread.trimmed and not self.read_only:
-            change = ThreadChange(trimmed=loaded.trimmed)
-            batch = Batch(
-                thread_id=thread.id, messages=(), at=self._clock(), make="never", change=change
-            )
-            await self.store.save(batch)
+            await self._write_change(thread.id, ThreadChange(trimmed=loaded.trimmed))
             reading.trim(loaded.trimmed)
         return loaded
 
     # its end
 
     async def close(self) -> None:
-        """Gives back what the store holds open."""
+        """Closes the connections of the store."""
         await self.store.close()
 
     async def __aenter__(self) -> Self:
@@ -475,7 +453,9 @@ class Memory:
     async def __aexit__(self, *error: object) -> None:
         await self.close()
 
-    async def _owned(self, thread_id: str, resource_id: str | None) -> Thread:
+    async def _load_owned(self, thread_id: str, resource_id: str | None) -> Thread:
+        """Returns a thread. Raises `ThreadNotFoundError` if it does not exist or belongs to another
+        resource."""
         thread = await self.thread(thread_id)
         if thread is None:
             raise ThreadNotFoundError(f"No thread found with id {thread_id}")
@@ -483,12 +463,12 @@ class Memory:
         return thread
 
     async def _is_reachable(self, thread_id: str, resource_id: str | None) -> bool:
-        """Returns whether a resource may use a thread; without a resource nothing is asked."""
+        """True if the resource may use the thread, or if no resource is given."""
         return (
             resource_id is None or await self.thread(thread_id, resource_id=resource_id) is not None
         )
 
-    async def _change(
+    async def _change_thread(
         self,
         thread_id: str,
         make: Make,
@@ -496,15 +476,22 @@ class Memory:
         title: str | None,
         metadata: JsonMap | None,
     ) -> Thread:
+        """Writes title, owner and metadata of a thread and returns it."""
         self._check_writable()
         change = ThreadChange(
             title=check_title(title),
             resource_id=check_optional_id("resource_id", resource_id),
             metadata=None if metadata is None else check_metadata("metadata", metadata),
         )
-        thread_id = check_id("thread_id", thread_id)
+        return await self._write_change(check_id("thread_id", thread_id), change, make)
+
+    async def _write_change(
+        self, thread_id: str, change: ThreadChange, make: Make = "never"
+    ) -> Thread:
+        """Writes a change of a thread, without messages."""
+        time = self._clock()
         return await self.store.save(
-            Batch(thread_id=thread_id, messages=(), at=self._clock(), make=make, change=change)
+            Batch(thread_id=thread_id, messages=(), at=time, make=make, change=change)
         )
 
     def _check_writable(self) -> None:

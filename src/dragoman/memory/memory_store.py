@@ -1,11 +1,11 @@
-"""A store in memory: gone with the process. For tests, and for agents that need not remember
-longer."""
+"""A message store in process memory, for tests and for conversations that may be forgotten.
+`open_store` opens a store by its URL."""
 
 from __future__ import annotations
 
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -13,10 +13,10 @@ from pathlib import Path
 import msgspec
 
 from dragoman.errors import HistoryError, SettingsError
-from dragoman.memory.changing import change_thread, fits, is_owned, words_of
 from dragoman.memory.packing import Packed, digest_data, pack, to_microseconds, unpack
 from dragoman.memory.store import Batch, MessageQuery, Store, ThreadQuery
-from dragoman.memory.thread import Branch, Span, StoredMessage, Thread, path, shows
+from dragoman.memory.thread import Branch, Span, StoredMessage, Thread, find_spans, is_shown
+from dragoman.memory.thread_rules import change_thread, fold_words, is_owned, matches_query
 from dragoman.message import Message
 from dragoman.sql.address import check_address
 
@@ -39,14 +39,14 @@ class _Body(msgspec.Struct, frozen=True):
     attachments: tuple[bytes, ...]
 
 
-class _Kept:
-    """A thread, its messages, its branches, and the last position that was given."""
+class _ThreadRecord:
+    """A thread with its messages, its branches and the last used position."""
 
     def __init__(self, thread: Thread) -> None:
         self.thread = thread
         self.rows: list[_Row] = []
-        self.places: defaultdict[str, list[int]] = defaultdict(list)
-        """Of each id: where its messages stand among the rows."""
+        self.indexes: defaultdict[str, list[int]] = defaultdict(list)
+        """Message id → indexes of its rows."""
         self.branches: dict[int, Branch] = {}
         self.end = 0
 
@@ -55,10 +55,10 @@ class MemoryStore:
     """A `Store` that threads and event loops may share."""
 
     def __init__(self) -> None:
-        self._threads: dict[str, _Kept] = {}
+        self._threads: dict[str, _ThreadRecord] = {}
         self._bodies: dict[bytes, _Body] = {}
         self._uses: Counter[bytes] = Counter()
-        """How many messages have a body, and how many bodies an attachment."""
+        """Number of messages that share a body, and of bodies that share an attachment."""
         self._attachments: dict[bytes, bytes] = {}
         self._lock = threading.Lock()
 
@@ -67,47 +67,49 @@ class MemoryStore:
         parts = [pack(message) for message in batch.messages]
         with self._lock:
             record = self._threads.get(batch.thread_id)
-            thread = change_thread(batch, None if record is None else record.thread)
-            record = _Kept(thread) if record is None else record
+            if record is None:
+                thread = change_thread(batch, None)
+                record = _ThreadRecord(thread)
+            else:
+                thread = change_thread(batch, record.thread)
+            # Nothing is stored before the last of these checks, so that a refused batch leaves no
+            # trace.
             if batch.change.branch is not None:
-                path(thread.id, batch.change.branch, record.branches)
-            spans = path(thread.id, thread.branch, record.branches)
-            branch = self._branch(record, thread, spans, batch)
+                find_spans(thread.id, batch.change.branch, record.branches)
+            spans = find_spans(thread.id, thread.branch, record.branches)
+            branch = self._begin_branch(record, thread, spans, batch)
             if branch is not None:
                 record.branches[branch.number] = branch
                 thread = msgspec.structs.replace(thread, branch=branch.number)
-                spans = path(thread.id, thread.branch, record.branches)
+                spans = find_spans(thread.id, thread.branch, record.branches)
             record.thread = self._threads.setdefault(batch.thread_id, record).thread = thread
             for message, part in zip(batch.messages, parts, strict=True):
                 record.end += 1
-                self._write(
+                self._write_message(
                     record,
                     _find_index(record, spans, message.id or ""),
                     message,
-                    self._keep(part),
+                    self._store_body(part),
                     batch.at,
                 )
             return thread
 
-    async def messages(self, wanted: MessageQuery) -> list[StoredMessage]:
+    async def messages(self, query: MessageQuery) -> list[StoredMessage]:
         """As `Store.messages`."""
         with self._lock:
-            rows = self._found(wanted)
-            chosen = islice(
-                rows, wanted.offset, None if wanted.limit is None else wanted.offset + wanted.limit
-            )
-            return [self._stored(thread_id, row) for thread_id, row in chosen]
+            rows = islice(self._find_rows(query), query.offset, _find_end(query))
+            return [self._load_message(thread_id, row) for thread_id, row in rows]
 
-    async def threads(self, wanted: ThreadQuery) -> list[Thread]:
+    async def threads(self, query: ThreadQuery) -> list[Thread]:
         """As `Store.threads`."""
         with self._lock:
             threads = [
-                record.thread for record in self._threads.values() if fits(record.thread, wanted)
+                record.thread
+                for record in self._threads.values()
+                if matches_query(record.thread, query)
             ]
-        threads.sort(key=lambda thread: (thread.updated_at, thread.id), reverse=wanted.newest_first)
-        return threads[
-            wanted.offset : None if wanted.limit is None else wanted.offset + wanted.limit
-        ]
+        threads.sort(key=lambda thread: (thread.updated_at, thread.id), reverse=query.newest_first)
+        return threads[query.offset : _find_end(query)]
 
     async def branches(self, thread_id: str) -> list[Branch]:
         """As `Store.branches`."""
@@ -118,117 +120,135 @@ class MemoryStore:
         """As `Store.delete_thread`."""
         with self._lock:
             record = self._threads.pop(thread_id, None)
-            for row in [] if record is None else record.rows:
-                self._release(row.body)
-            return record is not None
+            if record is None:
+                return False
+            for row in record.rows:
+                self._release_body(row.body)
+            return True
 
     async def delete_messages(self, thread_id: str, ids: Sequence[str], at: datetime) -> int:
         """As `Store.delete_messages`."""
         with self._lock:
             record, unwanted = self._threads.get(thread_id), frozenset(ids)
-            gone = (
-                [] if record is None else [row for row in record.rows if row.message_id in unwanted]
-            )
-            if record is None or not gone:
+            if record is None:
+                return 0
+            deleted_rows = [row for row in record.rows if row.message_id in unwanted]
+            if not deleted_rows:
                 return 0
             record.rows = [row for row in record.rows if row.message_id not in unwanted]
-            record.places.clear()
+            record.indexes.clear()
             for index, row in enumerate(record.rows):
-                record.places[row.message_id].append(index)
+                record.indexes[row.message_id].append(index)
             record.thread = msgspec.structs.replace(record.thread, updated_at=at)
-            for row in gone:
-                self._release(row.body)
-            return len(gone)
+            for row in deleted_rows:
+                self._release_body(row.body)
+            return len(deleted_rows)
 
     async def close(self) -> None:
         """As `Store.close`. What it holds stays."""
 
-    def _branch(
-        self, record: _Kept, thread: Thread, spans: tuple[Span, ...], batch: Batch
+    def _begin_branch(
+        self, record: _ThreadRecord, thread: Thread, spans: tuple[Span, ...], batch: Batch
     ) -> Branch | None:
-        """Returns the branch that begins; `None`: none does."""
+        """Returns the new branch that a batch begins, or None if it continues the visible one."""
         if batch.after is None:
             return None
         index = _find_index(record, spans, batch.after)
-        previous = None if index is None else record.rows[index]
-        last = next(
-            (row for row in reversed(record.rows) if shows(spans, row.branch, row.position)), None
-        )
-        if previous is None and batch.after:
+        if index is None and batch.after:
             raise HistoryError(
                 f'the thread "{thread.id}" shows no message "{batch.after}" to go on from'
             )
-        if last is previous:
+        last = next(
+            (row for row in reversed(record.rows) if is_shown(spans, row.branch, row.position)),
+            None,
+        )
+        parent = position = 0
+        fork = None
+        if index is not None:
+            fork = record.rows[index]
+            parent, position = fork.branch, fork.position
+        if last is fork:
             return None
-        parent, position = (previous.branch, previous.position) if previous is not None else (0, 0)
         number = max(record.branches, default=0) + 1
         return Branch(number=number, parent=parent, position=position, created_at=batch.at)
 
-    def _write(
-        self, record: _Kept, index: int | None, message: Message, body: bytes, time: datetime
+    def _write_message(
+        self,
+        record: _ThreadRecord,
+        index: int | None,
+        message: Message,
+        body: bytes,
+        time: datetime,
     ) -> None:
-        """Writes a message at the end, or in place of another."""
-        old = None if index is None else record.rows[index]
-        position, branch = (
-            (record.end, record.thread.branch) if old is None else (old.position, old.branch)
-        )
-        microseconds_since = to_microseconds(message.created_at or time)
+        """Appends a message, or replaces the row at `index`."""
         row = _Row(
             message.id or "",
-            position,
-            branch,
+            record.end,
+            record.thread.branch,
             message.created_at,
-            microseconds_since,
+            to_microseconds(message.created_at or time),
             message.turn,
             body,
         )
-        if index is None or old is None:
-            record.places[row.message_id].append(len(record.rows))
+        if index is None:
+            record.indexes[row.message_id].append(len(record.rows))
             record.rows.append(row)
         else:
-            record.rows[index] = row
-            self._release(old.body)
+            old = record.rows[index]
+            record.rows[index] = msgspec.structs.replace(
+                row, position=old.position, branch=old.branch
+            )
+            self._release_body(old.body)
 
-    def _found(self, wanted: MessageQuery) -> Iterator[tuple[str, _Row]]:
-        if wanted.thread_id is not None:
-            yield from self._in_order(wanted)
+    def _find_rows(self, query: MessageQuery) -> Iterator[tuple[str, _Row]]:
+        """Yields the rows that a query finds: by position in one thread, by time across threads."""
+        if query.thread_id is not None:
+            yield from self._iterate_rows(query)
             return
         matches = sorted(
-            self._in_order(wanted), key=lambda match: (match[1].at, match[0], match[1].position)
+            self._iterate_rows(query), key=lambda match: (match[1].at, match[0], match[1].position)
         )
-        yield from reversed(matches) if wanted.newest_first else matches
+        yield from reversed(matches) if query.newest_first else matches
 
-    def _in_order(self, wanted: MessageQuery) -> Iterator[tuple[str, _Row]]:
-        """Yields those of one thread after the other, each in its order."""
-        query_words = None if wanted.text is None else words_of(wanted.text)
-        ids = None if wanted.ids is None else frozenset(wanted.ids)
-        threads = self._threads
-        if wanted.thread_id is not None:
-            threads = (
-                {wanted.thread_id: threads[wanted.thread_id]} if wanted.thread_id in threads else {}
-            )
-        for thread_id, record in threads.items():
-            if not is_owned(record.thread, wanted.resource_id):
+    def _iterate_rows(self, query: MessageQuery) -> Iterator[tuple[str, _Row]]:
+        """Yields matching rows thread by thread, each thread in its order."""
+        conditions = self._make_conditions(query)
+        thread_ids = [*self._threads] if query.thread_id is None else [query.thread_id]
+        for thread_id in thread_ids:
+            record = self._threads.get(thread_id)
+            if record is None or not is_owned(record.thread, query.resource_id):
                 continue
-            spans = (
-                None if wanted.branch is None else path(thread_id, wanted.branch, record.branches)
-            )
-            for row in reversed(record.rows) if wanted.newest_first else record.rows:
-                if (
-                    (spans is None or shows(spans, row.branch, row.position))
-                    and (ids is None or row.message_id in ids)
-                    and (
-                        query_words is None
-                        or (bool(query_words) and query_words <= self._bodies[row.body].text)
-                    )
-                    and (wanted.after is None or row.position > wanted.after)
-                    and (wanted.before is None or row.position < wanted.before)
-                    and (wanted.since is None or row.at >= to_microseconds(wanted.since))
-                    and (wanted.until is None or row.at < to_microseconds(wanted.until))
-                ):
+            spans = None
+            if query.branch is not None:
+                spans = find_spans(thread_id, query.branch, record.branches)
+            for row in reversed(record.rows) if query.newest_first else record.rows:
+                is_visible = spans is None or is_shown(spans, row.branch, row.position)
+                if is_visible and all(condition(row) for condition in conditions):
                     yield thread_id, row
 
-    def _stored(self, thread_id: str, row: _Row) -> StoredMessage:
+    def _make_conditions(self, query: MessageQuery) -> list[Callable[[_Row], bool]]:
+        """Returns the conditions on a row that a query sets, apart from its thread and branch."""
+        conditions: list[Callable[[_Row], bool]] = []
+        if (ids := query.ids) is not None:
+            conditions.append(lambda row: row.message_id in ids)
+        if query.text is not None:
+            words = fold_words(query.text)
+            # A text without words finds nothing, as in the databases.
+            conditions.append(lambda row: bool(words) and words <= self._bodies[row.body].text)
+        if (after := query.after) is not None:
+            conditions.append(lambda row: row.position > after)
+        if (before := query.before) is not None:
+            conditions.append(lambda row: row.position < before)
+        if query.since is not None:
+            since = to_microseconds(query.since)
+            conditions.append(lambda row: row.at >= since)
+        if query.until is not None:
+            until = to_microseconds(query.until)
+            conditions.append(lambda row: row.at < until)
+        return conditions
+
+    def _load_message(self, thread_id: str, row: _Row) -> StoredMessage:
+        """Returns the message of a row with its place in the thread."""
         body = self._bodies[row.body]
         attachments = [self._attachments[digest] for digest in body.attachments]
         message = unpack(
@@ -242,47 +262,53 @@ class MemoryStore:
             message=message, thread_id=thread_id, position=row.position, branch=row.branch
         )
 
-    def _keep(self, part: Packed) -> bytes:
-        """Keeps a body, or counts one more use of it. Returns its digest."""
+    def _store_body(self, part: Packed) -> bytes:
+        """Stores a body, or counts one more use of an equal one. Returns its digest."""
         row, attachments = part
         body_digest: bytes = row["digest"]
         self._uses[body_digest] += 1
         if body_digest not in self._bodies:
             digests = tuple([digest_data(data) for data in attachments])
-            self._bodies[body_digest] = _Body(row["body"], words_of(row["text"]), digests)
+            self._bodies[body_digest] = _Body(row["body"], fold_words(row["text"]), digests)
             for digest, data in zip(digests, attachments, strict=True):
                 self._uses[digest] += 1
                 self._attachments[digest] = data
         return body_digest
 
-    def _release(self, digest: bytes) -> None:
+    def _release_body(self, digest: bytes) -> None:
+        """Counts one use less of a body; drops it, and its attachments, after the last."""
         self._uses[digest] -= 1
         if self._uses[digest]:
             return
         del self._uses[digest]
+        # Attachments are counted by the bodies that use them, not by messages.
         for attachment in self._bodies.pop(digest).attachments:
             self._uses[attachment] -= 1
             if not self._uses[attachment]:
                 del self._uses[attachment], self._attachments[attachment]
 
 
-def _find_index(record: _Kept, spans: tuple[Span, ...], message_id: str) -> int | None:
-    """Returns where the message with that id stands which these spans show."""
-    indexes = record.places.get(message_id, ())
+def _find_index(record: _ThreadRecord, spans: tuple[Span, ...], message_id: str) -> int | None:
+    """Returns the index of the visible message with that id, or None."""
+    indexes = record.indexes.get(message_id, ())
     return next(
         (
             index
             for index in indexes
-            if shows(spans, record.rows[index].branch, record.rows[index].position)
+            if is_shown(spans, record.rows[index].branch, record.rows[index].position)
         ),
         None,
     )
 
 
+def _find_end(query: MessageQuery | ThreadQuery) -> int | None:
+    """Returns the index at which a query's results end; None: at their end."""
+    return None if query.limit is None else query.offset + query.limit
+
+
 def open_store(url: str) -> Store:
-    """Returns a store: `memory:` (gone with the process), `sqlite:///path`, or
-    `postgresql://user:password@host/database`. Its tables are made or brought up to date with the
-    first use.
+    """Returns the store for a URL: `memory:` (ends with the process), `sqlite:///path`, or
+    `postgresql://user:password@host/database`. Tables are created or migrated on first use.
 
     Raises:
         SettingsError: the URL is of another kind, its folder is not there, or a package is missing.

@@ -1,4 +1,4 @@
-"""What a memory is set to, and its arguments, checked where they are given."""
+"""Settings of a memory, and checks of the arguments that its methods take."""
 
 from __future__ import annotations
 
@@ -13,39 +13,40 @@ from dragoman.json_bytes import Json
 
 __all__ = [
     "Window",
+    "check_filter",
     "check_id",
     "check_ids",
     "check_metadata",
     "check_optional_id",
     "check_page",
     "check_title",
-    "window",
+    "make_window",
 ]
 
-_LAST = 10
-"""Messages that an agent is given where nothing else is wanted."""
-_LONGEST = 1000
-"""Bytes of an id; indexes of databases bound them."""
+_DEFAULT_MESSAGES = 10
+"""Messages that an agent is given by default."""
+_MAX_ID_BYTES = 1000
+"""Most bytes of an id; database indexes limit it."""
 
 
 class Window(msgspec.Struct, frozen=True):
-    """How much of a thread an agent is given."""
+    """Limits on the messages and tokens of a thread that an agent is given."""
 
     messages: int | None
-    """Most messages; `None`: no bound."""
+    """Most messages; `None`: no limit."""
     tokens: int | None
-    """Most tokens of the whole conversation, about; `None`: no bound."""
+    """Most tokens of the whole conversation, estimated; `None`: no limit."""
     remove: int
-    """Tokens that are left free once there are too many, so that not every turn begins
-    elsewhere."""
+    """Tokens that a cut leaves free, so that the window does not move every turn."""
 
 
-def window(last_messages: Any, tokens: Any, remove_tokens: Any) -> Window:
-    """Returns the window that these arguments of `Memory` mean.
+def make_window(last_messages: Any, tokens: Any, remove_tokens: Any) -> Window:
+    """Returns the window that these arguments of `Memory` describe.
 
     Raises:
         SettingsError: one is no number, or out of range.
     """
+    # `False` is Mastra's way to say none; `True` says nothing, and is refused below.
     if last_messages is False:
         last_messages = 0
     if last_messages is not None and not _is_count(last_messages):
@@ -58,15 +59,20 @@ def window(last_messages: Any, tokens: Any, remove_tokens: Any) -> Window:
     if tokens is None:
         if remove_tokens is not None:
             raise SettingsError("remove_tokens is for a budget: give tokens, too")
-        return Window(_LAST if last_messages is None else last_messages, None, 0)
-    remove = tokens // 4 if remove_tokens is None else remove_tokens
-    if remove > tokens:
-        raise SettingsError(f"remove_tokens ({remove}) must not be more than tokens ({tokens})")
-    return Window(last_messages, tokens, remove)
+        if last_messages is None:
+            last_messages = _DEFAULT_MESSAGES
+        return Window(last_messages, None, 0)
+    if remove_tokens is None:
+        remove_tokens = tokens // 4
+    if remove_tokens > tokens:
+        raise SettingsError(
+            f"remove_tokens ({remove_tokens}) must not be more than tokens ({tokens})"
+        )
+    return Window(last_messages, tokens, remove_tokens)
 
 
 def check_id(name: str, value: Any) -> str:
-    """Returns an id that every store takes.
+    """Returns the id if every store can hold it.
 
     Raises:
         TypeError: it is no string.
@@ -76,11 +82,11 @@ def check_id(name: str, value: Any) -> str:
         raise wrong_type_error(name, value, "a string")
     if not value:
         raise HistoryError(f"{name} is empty: give an id")
-    return _check_text(name, value, _LONGEST)
+    return _check_text(name, value, _MAX_ID_BYTES)
 
 
 def check_metadata(name: str, value: Any) -> Json:
-    """Metadata that every store takes.
+    """Returns a plain copy of metadata that every store can hold.
 
     Raises:
         TypeError: it is no mapping.
@@ -93,13 +99,25 @@ def check_metadata(name: str, value: Any) -> Json:
         plain = msgspec.json.decode(encoded, type=Json)
     except (TypeError, ValueError, RecursionError) as error:
         raise HistoryError(f"{name} cannot be stored as JSON: {error}") from error
+    # Postgres cannot hold this character, even escaped within JSON.
     if rb"\u0000" in encoded:
         raise HistoryError(f"{name} holds the character U+0000, which databases refuse")
     return plain
 
 
+def check_filter(metadata: Any) -> Json:
+    """Returns the metadata fields that threads are searched by. Raises as `check_metadata` does."""
+    fields = check_metadata("metadata", metadata)
+    for name, value in fields.items():
+        if isinstance(value, (dict, list)):
+            raise HistoryError(
+                f"metadata[{name!r}] is an object or a list: search threads by texts, numbers, booleans or None"
+            )
+    return fields
+
+
 def check_page(page: Any, per_page: Any) -> None:
-    """Raises `HistoryError` where there is no such page."""
+    """Raises `HistoryError` if the page numbers are invalid."""
     if not _is_count(page):
         raise HistoryError(f"page must be a non-negative integer, not {page!r}")
     if per_page is not None and not _is_count(per_page):
@@ -111,17 +129,17 @@ def check_page(page: Any, per_page: Any) -> None:
 
 
 def check_ids(ids: Iterable[str]) -> list[str]:
-    """Returns ids of messages that every store takes. Raises as `check_id` does."""
+    """Returns the message ids if every store can hold them. Raises as `check_id` does."""
     return [check_id("an id in ids", message_id) for message_id in expect_each("ids", ids, str)]
 
 
 def check_optional_id(name: str, value: str | None) -> str | None:
-    """Returns an id that every store takes, or `None`. Raises as `check_id` does."""
+    """Returns None, or the id if every store can hold it. Raises as `check_id` does."""
     return None if value is None else check_id(name, value)
 
 
 def check_title(value: Any) -> str | None:
-    """Returns a title that every store takes.
+    """Returns None, or the title if every store can hold it.
 
     Raises:
         TypeError: it is no string.
@@ -134,17 +152,19 @@ def check_title(value: Any) -> str | None:
     return _check_text("title", value, None)
 
 
-def _check_text(name: str, value: str, longest: int | None) -> str:
+def _check_text(name: str, value: str, max_bytes: int | None) -> str:
+    """Returns the text, unless databases refuse it or it has over `max_bytes` bytes."""
     try:
         size = len(value.encode())
     except UnicodeEncodeError as error:
         raise HistoryError(f"{name} holds half a character: {value!r}") from error
     if "\x00" in value:
         raise HistoryError(f"{name} holds the character U+0000, which databases refuse: {value!r}")
-    if longest is not None and size > longest:
-        raise HistoryError(f"{name} is {size} bytes long; {longest} are the most")
+    if max_bytes is not None and size > max_bytes:
+        raise HistoryError(f"{name} is {size} bytes long; {max_bytes} are the most")
     return value
 
 
 def _is_count(value: Any) -> bool:
+    """True for an integer of 0 or more that is no boolean."""
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0

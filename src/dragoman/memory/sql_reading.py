@@ -1,4 +1,4 @@
-"""Threads and messages read from a database.
+"""Reads threads and messages from a database.
 
 A statement is made once for the fields of a query that are given, and kept: its values are bound
 parameters. So a query is first turned into named values, and their names choose the statement.
@@ -31,28 +31,28 @@ from sqlalchemy.sql.expression import TextualSelect
 
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
-from dragoman.memory.changing import split_words
 from dragoman.memory.packing import to_microseconds, unpack
 from dragoman.memory.sql_tables import attachments, bodies, branches, files, messages, threads
 from dragoman.memory.store import MessageQuery, ThreadQuery
-from dragoman.memory.thread import Branch, Span, StoredMessage, Thread, path
+from dragoman.memory.thread import Branch, Span, StoredMessage, Thread, find_spans
+from dragoman.memory.thread_rules import split_words
 from dragoman.message import Message
 
 __all__ = [
-    "THREAD",
-    "branches_of",
-    "date",
-    "messages_of",
-    "of_spans",
-    "selection",
-    "span_values",
-    "thread_of",
-    "threads_of",
+    "THREAD_COLUMNS",
+    "select_branches",
+    "dump_date",
+    "select_messages",
+    "span_condition",
+    "make_selection",
+    "dump_spans",
+    "load_thread_row",
+    "select_threads",
 ]
 
-THREAD = tuple([column for column in threads.c if column.name not in ("changed_at", "end")])
+THREAD_COLUMNS = tuple([column for column in threads.c if column.name not in ("changed_at", "end")])
 """The columns of a `Thread`."""
-_COLUMNS = (
+_MESSAGE_COLUMNS = (
     "thread_id",
     "position",
     "branch",
@@ -62,20 +62,20 @@ _COLUMNS = (
     "turn",
     "body_id",
 )
-_CHUNK = 500
-_END = 1 << 62
-"""A position behind all."""
-_TRIES = 3
-"""How often is read anew what somebody deleted in the middle of it."""
+_CHUNK_SIZE = 500
+_LAST_POSITION = 1 << 62
+"""A position after all others."""
+_READ_ATTEMPTS = 3
+"""Attempts to read messages while another process deletes some of them."""
 
 
-def date(at: datetime | None) -> str | None:
-    """Returns a date as it is stored, with its zone."""
+def dump_date(at: datetime | None) -> str | None:
+    """Returns a date in its stored form, with its zone."""
     return None if at is None else at.isoformat()
 
 
-def thread_of(row: Any) -> Thread:
-    """A row of `THREAD` → the thread.
+def load_thread_row(row: Any) -> Thread:
+    """Returns the thread in a row of `THREAD_COLUMNS`.
 
     Raises:
         HistoryError: it is damaged.
@@ -97,38 +97,40 @@ def thread_of(row: Any) -> Thread:
         ) from error
 
 
-def threads_of(connection: Connection, wanted: ThreadQuery) -> list[Thread]:
-    """Returns the threads that `Store.threads` is asked for."""
+def select_threads(connection: Connection, query: ThreadQuery) -> list[Thread]:
+    """Returns the threads that a query finds."""
     values = _without_none(
         {
-            "ids": wanted.ids and list(wanted.ids),
-            "resource_id": wanted.resource_id,
-            "limit": wanted.limit,
-            "offset": wanted.offset or None,
+            "ids": query.ids and list(query.ids),
+            "resource_id": query.resource_id,
+            "limit": query.limit,
+            "offset": query.offset or None,
         }
     )
-    if wanted.ids is not None and not wanted.ids:
+    if query.ids is not None and not query.ids:
         return []
-    statement = _thread_selection(frozenset(values), wanted.newest_first)
-    for number, (name, value) in enumerate(wanted.metadata.items()):
-        statement = statement.where(_has(connection.dialect.name, number, name, value))
-    return [thread_of(row) for row in connection.execute(statement, values)]
+    statement = _thread_selection(frozenset(values), query.newest_first)
+    for number, (name, value) in enumerate(query.metadata.items()):
+        statement = statement.where(
+            _metadata_condition(connection.dialect.name, number, name, value)
+        )
+    return [load_thread_row(row) for row in connection.execute(statement, values)]
 
 
 @lru_cache(64)
 def _thread_selection(names: frozenset[str], newest_first: bool) -> Select[Any]:
-    """Returns the statement that finds threads by the parameters of these names."""
-    statement = select(*THREAD)
+    """Returns the statement for a thread query with parameters of these names."""
+    statement = select(*THREAD_COLUMNS)
     if "ids" in names:
         statement = statement.where(threads.c.thread_id.in_(bindparam("ids", expanding=True)))
     if "resource_id" in names:
         statement = statement.where(threads.c.resource_id == bindparam("resource_id"))
     order = (threads.c.changed_at, threads.c.thread_id)
     statement = statement.order_by(*[key.desc() for key in order] if newest_first else order)
-    return _limited(statement, names)
+    return _add_limit(statement, names)
 
 
-def branches_of(connection: Connection, thread_id: str) -> dict[int, Branch]:
+def select_branches(connection: Connection, thread_id: str) -> dict[int, Branch]:
     """Returns the branches of a thread by their numbers."""
     rows = connection.execute(
         select(branches).where(branches.c.thread_id == thread_id).order_by(branches.c.number)
@@ -144,64 +146,69 @@ def branches_of(connection: Connection, thread_id: str) -> dict[int, Branch]:
     }
 
 
-def messages_of(connection: Connection, wanted: MessageQuery) -> list[StoredMessage]:
-    """Returns the messages that `Store.messages` is asked for."""
-    if wanted.text is not None and not split_words(wanted.text):
+def select_messages(connection: Connection, query: MessageQuery) -> list[StoredMessage]:
+    """Returns the messages that a query finds."""
+    if query.text is not None and not split_words(query.text):
         return []
-    statement, values = selection(connection, wanted)
+    statement, values = make_selection(connection, query)
     rows: Sequence[Any] = ()
     data: Mapping[int, Sequence[bytes]] = {}
-    for _ in range(_TRIES):
+    # Files are read after their messages: one that was deleted meanwhile is missing then.
+    for _ in range(_READ_ATTEMPTS):
         rows = connection.execute(statement, values).all()
-        data = _data(connection, [row.body_id for row in rows if row.files])
+        data = _load_files(connection, [row.body_id for row in rows if row.files])
         if all(len(data[row.body_id]) == row.files for row in rows):
             break
-    return [_stored(row, data[row.body_id], damaged=wanted.damaged) for row in rows]
+    return [_load_message(row, data[row.body_id], damaged=query.damaged) for row in rows]
 
 
-def selection(connection: Connection, wanted: MessageQuery) -> tuple[Select[Any], JsonMap]:
-    """Returns the statement that finds messages, and the values of its parameters."""
+def make_selection(connection: Connection, query: MessageQuery) -> tuple[Select[Any], JsonMap]:
+    """Returns the statement for a message query and the values of its parameters."""
     spans: JsonMap = {}
-    if wanted.thread_id is not None:
-        spans = span_values(wanted.thread_id, _spans(connection, wanted.thread_id, wanted.branch))
-    by_place = wanted.ids is None and wanted.text is None
-    after, before = wanted.after, wanted.before
-    if wanted.thread_id is not None and wanted.limit is not None and by_place:
+    if query.thread_id is not None:
+        spans = dump_spans(query.thread_id, _find_spans(connection, query.thread_id, query.branch))
+    by_position = query.ids is None and query.text is None
+    after, before = query.after, query.before
+    if query.thread_id is not None and query.limit is not None and by_position:
         # Between two bounds a database without statistics, too, goes along the index of the order.
-        after, before = after or 0, before or _END
-    found = {
-        "resource_id": wanted.resource_id,
-        "ids": None if wanted.ids is None else list(wanted.ids),
-        "words": None if wanted.text is None else _quoted(connection, wanted.text),
+        after, before = after or 0, before or _LAST_POSITION
+    fields: Json = {
+        "resource_id": query.resource_id,
         "after": after,
         "before": before,
-        "since": None if wanted.since is None else to_microseconds(wanted.since),
-        "until": None if wanted.until is None else to_microseconds(wanted.until),
-        "limit": wanted.limit,
-        "offset": wanted.offset or None,
+        "limit": query.limit,
+        "offset": query.offset or None,
     }
-    values = {**spans, **_without_none(found)}
+    if query.ids is not None:
+        fields["ids"] = list(query.ids)
+    if query.text is not None:
+        fields["words"] = _quote_words(connection, query.text)
+    if query.since is not None:
+        fields["since"] = to_microseconds(query.since)
+    if query.until is not None:
+        fields["until"] = to_microseconds(query.until)
+    values = {**spans, **_without_none(fields)}
     dialect = connection.dialect.name
-    return _message_selection(dialect, frozenset(values), wanted.newest_first), values
+    return _message_selection(dialect, frozenset(values), query.newest_first), values
 
 
 @lru_cache(256)
 def _message_selection(dialect: str, names: frozenset[str], newest_first: bool) -> Select[Any]:
-    """Returns the statement that finds messages by the parameters of these names; made once, since
-    making one takes longer than running it.
+    """Returns the statement for a message query with parameters of these names. Cached, because
+    building one takes longer than running it.
 
     The rows are chosen before their bodies are joined, so that a database without statistics reads
     no more bodies than it gives.
     """
-    rows = select(*[messages.c[name] for name in _COLUMNS])
+    rows = select(*[messages.c[name] for name in _MESSAGE_COLUMNS])
     if "thread_id" in names:
-        rows = rows.where(of_spans(names))
+        rows = rows.where(span_condition(names))
     if "resource_id" in names:
         of_resource = threads.c.resource_id == bindparam("resource_id")
         rows = rows.join(threads, threads.c.thread_id == messages.c.thread_id).where(of_resource)
     conditions: Mapping[str, Callable[[], ColumnElement[bool]]] = {
         "ids": lambda: messages.c.message_id.in_(bindparam("ids", expanding=True)),
-        "words": lambda: messages.c.body_id.in_(_holding(dialect)),
+        "words": lambda: messages.c.body_id.in_(_select_bodies(dialect)),
         "after": lambda: messages.c.position > bindparam("after"),
         "before": lambda: messages.c.position < bindparam("before"),
         "since": lambda: messages.c.made_at >= bindparam("since"),
@@ -210,30 +217,30 @@ def _message_selection(dialect: str, names: frozenset[str], newest_first: bool) 
     for name, condition in conditions.items():
         if name in names:
             rows = rows.where(condition())
-    own = _limited(_ordered(rows, messages.c, names, newest_first), names).subquery("found")
-    whole = select(*[own.c[name] for name in _COLUMNS], bodies.c.body, bodies.c.files)
-    joined = whole.join(bodies, bodies.c.body_id == own.c.body_id)
-    return _ordered(joined, own.c, names, newest_first)
+    chosen = _add_limit(_add_order(rows, messages.c, names, newest_first), names).subquery("found")
+    columns = select(*[chosen.c[name] for name in _MESSAGE_COLUMNS], bodies.c.body, bodies.c.files)
+    joined = columns.join(bodies, bodies.c.body_id == chosen.c.body_id)
+    return _add_order(joined, chosen.c, names, newest_first)
 
 
-def of_spans(names: Collection[str]) -> ColumnElement[bool]:
-    """Returns the condition that a message is in one of a thread's spans; without the names of
-    spans, that it is in the thread. `names`: of the parameters, as `span_values` has them."""
-    own = messages.c.thread_id == bindparam("thread_id")
+def span_condition(names: Collection[str]) -> ColumnElement[bool]:
+    """Returns the condition that a message is in the thread, and in one of its spans if there are
+    names for spans. `names`: of the parameters, as `dump_spans` gives them."""
+    in_thread = messages.c.thread_id == bindparam("thread_id")
     # A sum is looked up in no index: one that begins with the thread has all its rows.
     branch = messages.c.branch + literal_column("0")
     spans: list[ColumnElement[bool]] = []
     while (name := f"branch_{len(spans)}") in names:
         span = branch == bindparam(name)
         until = f"until_{len(spans)}"
-        spans.append(
-            and_(span, messages.c.position <= bindparam(until)) if until in names else span
-        )
-    return and_(own, or_(false(), *spans)) if spans else own
+        if until in names:
+            span = and_(span, messages.c.position <= bindparam(until))
+        spans.append(span)
+    return and_(in_thread, or_(false(), *spans)) if spans else in_thread
 
 
-def span_values(thread_id: str, spans: tuple[Span, ...] | None) -> Json:
-    """Returns the parameters of `of_spans`. `spans=None`: the whole thread, whatever the branch."""
+def dump_spans(thread_id: str, spans: tuple[Span, ...] | None) -> Json:
+    """Returns the parameters of `span_condition`. `spans=None`: all branches of the thread."""
     values: Json = {"thread_id": thread_id}
     for number, span in enumerate(spans or ()):
         values[f"branch_{number}"] = span.branch
@@ -242,23 +249,32 @@ def span_values(thread_id: str, spans: tuple[Span, ...] | None) -> Json:
     return values
 
 
-def _spans(connection: Connection, thread_id: str, branch: int | None) -> tuple[Span, ...] | None:
+def _find_spans(
+    connection: Connection, thread_id: str, branch: int | None
+) -> tuple[Span, ...] | None:
+    """Returns the spans that a branch shows; None for all branches."""
     if branch is None:
         return None
-    return path(thread_id, branch, branches_of(connection, thread_id) if branch else {})
+    # Branch 0 has no parents: nothing need be read.
+    branches = select_branches(connection, thread_id) if branch else {}
+    return find_spans(thread_id, branch, branches)
 
 
-def _ordered(
+def _add_order(
     statement: Select[Any], columns: Any, names: Collection[str], newest_first: bool
 ) -> Select[Any]:
-    order = ("position",) if "thread_id" in names else ("made_at", "thread_id", "position")
+    """Returns the statement with its order: by position in a thread, by time across threads."""
+    order = ["position"]
+    if "thread_id" not in names:
+        order = ["made_at", "thread_id", "position"]
     keys = [columns[name] for name in order]
     if "ids" in names:  # SQLite would go along the order instead of looking the ids up
         keys[-1] += literal_column("0")
     return statement.order_by(*[key.desc() if newest_first else key for key in keys])
 
 
-def _limited(statement: Select[Any], names: Collection[str]) -> Select[Any]:
+def _add_limit(statement: Select[Any], names: Collection[str]) -> Select[Any]:
+    """Returns the statement with the limit and offset that the names contain."""
     if "limit" in names:
         statement = statement.limit(bindparam("limit", type_=Integer))
     if "offset" in names:
@@ -270,39 +286,41 @@ def _without_none(values: JsonMap) -> Json:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _has(dialect: str, number: int, name: str, value: Any) -> ColumnElement[bool]:
-    """That the metadata has this value under this name."""
+def _metadata_condition(dialect: str, number: int, name: str, value: Any) -> ColumnElement[bool]:
+    """Returns the condition that a thread's metadata has this value under this name."""
     if dialect == "postgresql":
         wanted = msgspec.json.encode({name: value}).decode()
         return text(f"dragoman_threads.metadata::jsonb @> CAST(:has_{number} AS jsonb)").bindparams(
             **{f"has_{number}": wanted}
         )  # pyright: ignore[reportReturnType]
-    each = func.json_each(threads.c.metadata).table_valued(
+    field = func.json_each(threads.c.metadata).table_valued(
         "key", "value", "type", name=f"each_{number}"
     )
     if value is None or isinstance(value, bool):
-        same = each.c.type == {None: "null", True: "true", False: "false"}[value]
+        is_same = field.c.type == {None: "null", True: "true", False: "false"}[value]
     else:
-        kinds = ("text",) if isinstance(value, str) else ("integer", "real")
-        same = and_(each.c.type.in_(kinds), each.c.value == value)
-    return select(each.c.key).select_from(each).where(each.c.key == name, same).exists()
+        # SQLite compares 1 and true, and 1 and "1", as equal: the JSON type must fit too.
+        json_types = ("text",) if isinstance(value, str) else ("integer", "real")
+        is_same = and_(field.c.type.in_(json_types), field.c.value == value)
+    return select(field.c.key).select_from(field).where(field.c.key == name, is_same).exists()
 
 
-def _quoted(connection: Connection, words: str) -> str:
-    """Returns the words of a text as the database's search takes them."""
+def _quote_words(connection: Connection, words: str) -> str:
+    """Returns the words of a text in the syntax of the database's search."""
     if connection.dialect.name == "postgresql":
         return " ".join(split_words(words))
     return " ".join([f'"{word}"' for word in split_words(words)])
 
 
-def _holding(dialect: str) -> Select[Any] | TextualSelect:
-    """Returns the statement that finds the bodies whose text has the parameter `words`."""
+def _select_bodies(dialect: str) -> Select[Any] | TextualSelect:
+    """Returns the statement that finds bodies whose text contains the parameter `words`."""
     if dialect == "postgresql":
-        own = func.to_tsvector(literal_column("'simple'"), bodies.c.text)
+        # Materialized, so that the search runs first and once, by its index.
+        vector = func.to_tsvector(literal_column("'simple'"), bodies.c.text)
         query = func.plainto_tsquery(literal_column("'simple'"), bindparam("words"))
         matched = (
             select(bodies.c.body_id)
-            .where(own.op("@@")(query))
+            .where(vector.op("@@")(query))
             .cte("matched")
             .prefix_with("MATERIALIZED")
         )
@@ -311,7 +329,7 @@ def _holding(dialect: str) -> Select[Any] | TextualSelect:
     return matched.columns(bodies.c.body_id)
 
 
-_DATA = (
+_SELECT_FILES = (
     select(attachments.c.body_id, files.c.data)
     .join(files, files.c.digest == attachments.c.digest)
     .where(attachments.c.body_id.in_(bindparam("body_ids", expanding=True)))
@@ -319,26 +337,30 @@ _DATA = (
 )
 
 
-def _data(connection: Connection, body_ids: Sequence[int]) -> defaultdict[int, list[bytes]]:
-    """Returns the bytes of these bodies' files, in order."""
-    found: defaultdict[int, list[bytes]] = defaultdict(list)
-    wanted = sorted({*body_ids})
-    for start in range(0, len(wanted), _CHUNK):
-        some = {"body_ids": wanted[start : start + _CHUNK]}
-        for body_id, data in connection.execute(_DATA, some):
-            found[body_id].append(bytes(data))
-    return found
+def _load_files(connection: Connection, body_ids: Sequence[int]) -> defaultdict[int, list[bytes]]:
+    """Returns the file contents of these bodies, in order, by body id."""
+    files_by_body: defaultdict[int, list[bytes]] = defaultdict(list)
+    unique_ids = sorted({*body_ids})
+    for start in range(0, len(unique_ids), _CHUNK_SIZE):
+        chunk = {"body_ids": unique_ids[start : start + _CHUNK_SIZE]}
+        for body_id, data in connection.execute(_SELECT_FILES, chunk):
+            files_by_body[body_id].append(bytes(data))
+    return files_by_body
 
 
-def _stored(row: Any, data: Sequence[bytes], *, damaged: bool) -> StoredMessage:
-    place: Json = {
+def _load_message(row: Any, data: Sequence[bytes], *, damaged: bool) -> StoredMessage:
+    """Returns the message of a row with its place. `damaged`: an unreadable one comes back empty,
+    with its problem, instead of raising."""
+    location: Json = {
         "thread_id": row.thread_id,
         "position": row.position,
         "branch": row.branch,
     }
     try:
-        made = None if row.created_at is None else datetime.fromisoformat(row.created_at)
-        message = unpack(row.body, data, message_id=row.message_id, created_at=made, turn=row.turn)
+        created_at = row.created_at and datetime.fromisoformat(row.created_at)
+        message = unpack(
+            row.body, data, message_id=row.message_id, created_at=created_at, turn=row.turn
+        )
     except (HistoryError, ValueError, TypeError) as error:
         problem = (
             f'the message "{row.message_id}" of the thread "{row.thread_id}" is damaged in the store: {error}. '
@@ -347,6 +369,6 @@ def _stored(row: Any, data: Sequence[bytes], *, damaged: bool) -> StoredMessage:
         if not damaged:
             raise HistoryError(problem) from error
         return StoredMessage(
-            message=Message.user().replace(id=row.message_id), problem=problem, **place
+            message=Message.user().replace(id=row.message_id), problem=problem, **location
         )
-    return StoredMessage(message=message, **place)
+    return StoredMessage(message=message, **location)

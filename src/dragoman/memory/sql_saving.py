@@ -1,5 +1,5 @@
-"""Messages written into a database: a batch, in few statements, in the transaction of whoever
-calls."""
+"""Writes batches of messages into a database, in few statements, inside the caller's
+transaction."""
 
 from __future__ import annotations
 
@@ -14,110 +14,129 @@ from sqlalchemy import Connection, bindparam, delete, exists, func, insert, sele
 
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json
-from dragoman.memory.changing import change_thread
 from dragoman.memory.packing import Packed, digest_data, to_microseconds
 from dragoman.memory.sql_reading import (
-    THREAD,
-    branches_of,
-    date,
-    of_spans,
-    span_values,
-    thread_of,
+    THREAD_COLUMNS,
+    dump_date,
+    dump_spans,
+    load_thread_row,
+    select_branches,
+    span_condition,
 )
 from dragoman.memory.sql_tables import attachments, bodies, branches, files, messages, threads
 from dragoman.memory.store import Batch
-from dragoman.memory.thread import Branch, Span, Thread, path
+from dragoman.memory.thread import Branch, Span, Thread, find_spans
+from dragoman.memory.thread_rules import change_thread
 from dragoman.sql.engine import DIALECTS
 
 __all__ = ["delete_messages", "delete_thread", "save"]
 
 T = TypeVar("T")
-_WHEN = ("updated_at", "changed_at")
-_CHUNK = 500
-"""Values in one statement; databases bound them."""
+_TIME_COLUMNS = ("updated_at", "changed_at")
+_CHUNK_SIZE = 500
+"""Values in one statement; databases limit them."""
 
 
 class Statements(NamedTuple):
-    """Those of every batch, made once, since making one costs as much as running it."""
+    """The statements of every batch. Built once, because building one costs as much as running
+    it."""
 
     make: Any
-    """Makes a thread that is not there."""
+    """Creates a thread if it does not exist."""
     take: Any
-    """Locks and reads a thread, and takes positions."""
+    """Locks and reads a thread, and reserves positions."""
     write: Any
-    """Writes a thread."""
+    """Updates a thread."""
     bodies: Any
-    """Writes bodies that are not there."""
+    """Writes bodies that are missing."""
     files: Any
-    """The same for bytes."""
+    """Writes file contents that are missing."""
     attachments: Any
-    """Which bytes a body has."""
+    """Links bodies to their files."""
     messages: Any
-    """Writes messages that branch 0 does not have by their ids; the others it leaves out."""
+    """Writes messages, skipping those whose ids their branch already has."""
     replace: Any
-    """Writes messages in place of others."""
+    """Replaces messages at their positions."""
 
 
 @cache
-def _statements(dialect: str) -> Statements:
-    put = DIALECTS[dialect].insert
+def _make_statements(dialect: str) -> Statements:
+    """Builds the statements for a dialect."""
+    insert_into = DIALECTS[dialect].insert
     body = select(bodies.c.body_id).where(bodies.c.digest == bindparam("_digest")).scalar_subquery()
-    own = threads.c.thread_id == bindparam("_thread_id")
-    written = ("resource_id", "title", "metadata", "updated_at", "changed_at", "branch", "trimmed")
-    held: Json = {
+    is_thread = threads.c.thread_id == bindparam("_thread_id")
+    thread_columns = (
+        "resource_id",
+        "title",
+        "metadata",
+        "updated_at",
+        "changed_at",
+        "branch",
+        "trimmed",
+    )
+    key_values: Json = {
         name: bindparam(f"_{name}") for name in ("thread_id", "position", "branch", "message_id")
     }
-    new: Json = {
+    other_values: Json = {
         "body_id": body,
         **{name: bindparam(f"_{name}") for name in ("created_at", "made_at", "turn")},
     }
     return Statements(
-        put(threads).on_conflict_do_nothing().returning(threads.c.thread_id),
+        insert_into(threads).on_conflict_do_nothing().returning(threads.c.thread_id),
         update(threads)
-        .where(own)
+        .where(is_thread)
         .values(
             end=threads.c.end + bindparam("_count"),
-            **{name: bindparam(f"_{name}") for name in _WHEN},
+            **{name: bindparam(f"_{name}") for name in _TIME_COLUMNS},
         )
-        .returning(*THREAD, threads.c.end),
-        update(threads).where(own).values({name: bindparam(f"_{name}") for name in written}),
-        put(bodies).on_conflict_do_nothing(),
-        put(files).on_conflict_do_nothing(),
-        put(attachments)
+        .returning(*THREAD_COLUMNS, threads.c.end),
+        update(threads)
+        .where(is_thread)
+        .values({name: bindparam(f"_{name}") for name in thread_columns}),
+        insert_into(bodies).on_conflict_do_nothing(),
+        insert_into(files).on_conflict_do_nothing(),
+        insert_into(attachments)
         .values(body_id=body, number=bindparam("_number"), digest=bindparam("_file"))
         .on_conflict_do_nothing(),
-        put(messages)
-        .values({**held, **new})
+        insert_into(messages)
+        .values({**key_values, **other_values})
         .on_conflict_do_nothing()
         .execution_options(preserve_rowcount=True),
         update(messages)
-        .where(messages.c.thread_id == held["thread_id"], messages.c.position == held["position"])
-        .values(new),
+        .where(
+            messages.c.thread_id == key_values["thread_id"],
+            messages.c.position == key_values["position"],
+        )
+        .values(other_values),
     )
 
 
 def save(connection: Connection, batch: Batch, parts: Sequence[Packed]) -> Thread:
-    """Writes a batch → the thread. `parts`: of each message its parts.
+    """Writes a batch and returns the thread. `parts`: the stored form of each message.
 
     Raises:
         HistoryError: see `Store.save`.
     """
-    statements = _statements(connection.dialect.name)
-    thread, end, written = _taken(connection, statements, batch)
+    statements = _make_statements(connection.dialect.name)
+    thread, end, stored_thread = _take_positions(connection, statements, batch)
     spans = (Span(0, None),)
     if thread.branch or batch.after is not None or batch.change.branch is not None:
-        known = branches_of(connection, thread.id)
-        spans = path(thread.id, thread.branch, known)
-        if (branch := _branch(connection, thread, known, spans, batch)) is not None:
+        branches_by_number = select_branches(connection, thread.id)
+        spans = find_spans(thread.id, thread.branch, branches_by_number)
+        if (
+            branch := _begin_branch(connection, thread, branches_by_number, spans, batch)
+        ) is not None:
             row = {
                 "thread_id": thread.id,
                 **msgspec.structs.asdict(branch),
-                "created_at": date(batch.at),
+                "created_at": dump_date(batch.at),
             }
             connection.execute(insert(branches), row)
             thread = msgspec.structs.replace(thread, branch=branch.number)
-            spans = path(thread.id, branch.number, known | {branch.number: branch})
-    if thread != written:
+            spans = find_spans(
+                thread.id, branch.number, branches_by_number | {branch.number: branch}
+            )
+    if thread != stored_thread:
         connection.execute(statements.write, _thread_row(thread))
     if batch.messages:
         _write_bodies(connection, statements, parts)
@@ -128,7 +147,7 @@ def save(connection: Connection, batch: Batch, parts: Sequence[Packed]) -> Threa
                 "_position": first + number,
                 "_branch": thread.branch,
                 "_message_id": message.id,
-                "_created_at": date(message.created_at),
+                "_created_at": dump_date(message.created_at),
                 "_made_at": to_microseconds(message.created_at or batch.at),
                 "_turn": message.turn,
                 "_digest": row["digest"],
@@ -145,176 +164,194 @@ def _write_messages(
     rows: Sequence[Json],
     spans: tuple[Span, ...],
 ) -> None:
-    """Writes messages at their positions, or in place of those of their ids that the thread
-    shows."""
-    there: Json = {}
+    """Writes messages at their positions; a visible message with the same id is replaced."""
+    shown_rows: Json = {}
     if len(spans) > 1:  # a message of another branch may have the place: no index tells of it
-        there = _there(connection, rows, spans)
-    new = [row for row in rows if row["_message_id"] not in there]
-    if new and connection.execute(statements.messages, new).rowcount != len(new):
-        there = _there(connection, rows, spans)
-    old = [
+        shown_rows = _find_shown(connection, rows, spans)
+    new_rows = [row for row in rows if row["_message_id"] not in shown_rows]
+    if new_rows and connection.execute(statements.messages, new_rows).rowcount != len(new_rows):
+        shown_rows = _find_shown(connection, rows, spans)
+    replaced_rows = [
         {**row, "_position": shown.position, "_body_id": shown.body_id}
         for row in rows
-        if (shown := there.get(row["_message_id"])) and shown.position != row["_position"]
+        if (shown := shown_rows.get(row["_message_id"])) and shown.position != row["_position"]
     ]
-    if old:
-        connection.execute(statements.replace, old)
-        _sweep(connection, [row["_body_id"] for row in old])
+    if replaced_rows:
+        connection.execute(statements.replace, replaced_rows)
+        _delete_unused(connection, [row["_body_id"] for row in replaced_rows])
 
 
 def delete_thread(connection: Connection, thread_id: str) -> bool:
-    """Deletes a thread with all that no other has → whether there was one."""
-    take = select(threads.c.thread_id).where(threads.c.thread_id == thread_id).with_for_update()
-    if connection.execute(take).first() is None:
+    """Deletes a thread and all content that no other thread uses. Returns False if it does not
+    exist."""
+    # Locked first, so that no other process appends to the thread meanwhile.
+    lock = select(threads.c.thread_id).where(threads.c.thread_id == thread_id).with_for_update()
+    if connection.execute(lock).first() is None:
         return False
-    gone = delete(messages).where(messages.c.thread_id == thread_id).returning(messages.c.body_id)
-    held = connection.execute(gone).scalars().all()
+    statement = (
+        delete(messages).where(messages.c.thread_id == thread_id).returning(messages.c.body_id)
+    )
+    body_ids = connection.execute(statement).scalars().all()
     connection.execute(delete(threads).where(threads.c.thread_id == thread_id))
-    _sweep(connection, held)
+    _delete_unused(connection, body_ids)
     return True
 
 
 def delete_messages(
     connection: Connection, thread_id: str, ids: Sequence[str], at: datetime
 ) -> int:
-    """Deletes messages of a thread → how many."""
-    held: list[int] = []
-    for some in _chunks(ids):
-        gone = delete(messages).where(
-            messages.c.thread_id == thread_id, messages.c.message_id.in_(some)
+    """Deletes messages of a thread from all branches. Returns how many."""
+    body_ids: list[int] = []
+    for chunk in _split_chunks(ids):
+        statement = delete(messages).where(
+            messages.c.thread_id == thread_id, messages.c.message_id.in_(chunk)
         )
-        held += connection.execute(gone.returning(messages.c.body_id)).scalars().all()
-    if held:
-        changed = {"updated_at": date(at), "changed_at": to_microseconds(at)}
-        connection.execute(update(threads).where(threads.c.thread_id == thread_id).values(changed))
-        _sweep(connection, held)
-    return len(held)
+        body_ids += connection.execute(statement.returning(messages.c.body_id)).scalars().all()
+    if body_ids:
+        times = {"updated_at": dump_date(at), "changed_at": to_microseconds(at)}
+        connection.execute(update(threads).where(threads.c.thread_id == thread_id).values(times))
+        _delete_unused(connection, body_ids)
+    return len(body_ids)
 
 
-def _taken(
+def _take_positions(
     connection: Connection, statements: Statements, batch: Batch
 ) -> tuple[Thread, int, Thread]:
-    """Locks the thread and takes positions in it. Returns the thread as it is to be, the last
-    position that is given now, and the thread as it is written by now."""
-    when = {"_updated_at": date(batch.at), "_changed_at": to_microseconds(batch.at)}
-    take = {"_thread_id": batch.thread_id, "_count": len(batch.messages), **when}
-    row = connection.execute(statements.take, take).first()
+    """Locks the thread and reserves positions for a batch. Returns the thread as it is to be, the
+    last reserved position, and the thread as it is stored now."""
+    times = {"_updated_at": dump_date(batch.at), "_changed_at": to_microseconds(batch.at)}
+    reserved = {"_thread_id": batch.thread_id, "_count": len(batch.messages), **times}
+    row = connection.execute(statements.take, reserved).first()
     if row is not None:
-        written = thread_of(row)
-        return change_thread(batch, written), row.end, written
+        stored_thread = load_thread_row(row)
+        return change_thread(batch, stored_thread), row.end, stored_thread
     thread = change_thread(batch, None)
-    first = {name.removeprefix("_"): value for name, value in _thread_row(thread).items()}
-    values = {**first, "created_at": date(batch.at), "end": 0}
-    is_new = connection.execute(statements.make, values).first() is not None
-    row = connection.execute(statements.take, take).one()
-    written = thread_of(row)
-    return (thread if is_new else change_thread(batch, written)), row.end, written
+    columns = {name.removeprefix("_"): value for name, value in _thread_row(thread).items()}
+    new_row = {**columns, "created_at": dump_date(batch.at), "end": 0}
+    is_new = connection.execute(statements.make, new_row).first() is not None
+    row = connection.execute(statements.take, reserved).one()
+    stored_thread = load_thread_row(row)
+    # Another process may have created the thread meanwhile: its rules then apply to this batch.
+    if not is_new:
+        thread = change_thread(batch, stored_thread)
+    return thread, row.end, stored_thread
 
 
 def _thread_row(thread: Thread) -> Json:
+    """Returns a thread as parameters of the statements."""
     return {
         "_thread_id": thread.id,
         "_resource_id": thread.resource_id,
         "_title": thread.title,
         "_metadata": msgspec.json.encode(thread.metadata).decode(),
-        "_updated_at": date(thread.updated_at),
+        "_updated_at": dump_date(thread.updated_at),
         "_changed_at": to_microseconds(thread.updated_at),
         "_branch": thread.branch,
         "_trimmed": thread.trimmed,
     }
 
 
-def _branch(
+def _begin_branch(
     connection: Connection,
     thread: Thread,
-    known: dict[int, Branch],
+    branches_by_number: dict[int, Branch],
     spans: tuple[Span, ...],
     batch: Batch,
 ) -> Branch | None:
-    """Returns the branch that begins; `None`: none does."""
+    """Returns the new branch that a batch begins, or None if it continues the visible one."""
     if batch.after is None:
         return None
-    shown = span_values(thread.id, spans)
-    of_shown = of_spans(shown)
-    place = select(messages.c.position, messages.c.branch).where(of_shown)
-    at = connection.execute(
-        place.where(messages.c.message_id == bindparam("after")), {**shown, "after": batch.after}
+    span_parameters = dump_spans(thread.id, spans)
+    is_shown = span_condition(span_parameters)
+    statement = select(messages.c.position, messages.c.branch).where(is_shown)
+    fork = connection.execute(
+        statement.where(messages.c.message_id == bindparam("after")),
+        {**span_parameters, "after": batch.after},
     ).first()
-    if at is None and batch.after:
+    if fork is None and batch.after:
         raise HistoryError(
             f'the thread "{thread.id}" shows no message "{batch.after}" to go on from'
         )
-    latest = select(func.max(messages.c.position)).where(of_shown)
-    last = connection.execute(latest, shown).scalar()
-    if last == (None if at is None else at.position):
+    parent, position = 0, None
+    if fork is not None:
+        parent, position = fork.branch, fork.position
+    latest = select(func.max(messages.c.position)).where(is_shown)
+    # The fork is the last visible message (or both are none): nothing follows it, so no branch.
+    if connection.execute(latest, span_parameters).scalar() == position:
         return None
-    parent, position = (0, 0) if at is None else (at.branch, at.position)
-    return Branch(
-        number=max(known, default=0) + 1, parent=parent, position=position, created_at=batch.at
-    )
+    number = max(branches_by_number, default=0) + 1
+    return Branch(number=number, parent=parent, position=position or 0, created_at=batch.at)
 
 
-def _there(connection: Connection, rows: Sequence[Json], spans: tuple[Span, ...]) -> Json:
-    """Returns the messages with the ids of these rows that the thread shows, by id."""
-    shown = span_values(rows[0]["_thread_id"], spans)
-    statement = _shown_messages(frozenset(shown))
-    found: Json = {}
-    for ids in _chunks([row["_message_id"] for row in rows]):
-        for row in connection.execute(statement, {**shown, "ids": ids}):
-            found[row.message_id] = row
-    return found
+def _find_shown(connection: Connection, rows: Sequence[Json], spans: tuple[Span, ...]) -> Json:
+    """Returns the visible messages that have the ids of these rows, by id."""
+    span_parameters = dump_spans(rows[0]["_thread_id"], spans)
+    statement = _shown_statement(frozenset(span_parameters))
+    rows_by_id: Json = {}
+    for ids in _split_chunks([row["_message_id"] for row in rows]):
+        for row in connection.execute(statement, {**span_parameters, "ids": ids}):
+            rows_by_id[row.message_id] = row
+    return rows_by_id
 
 
 @cache
-def _shown_messages(names: frozenset[str]) -> Any:
+def _shown_statement(names: frozenset[str]) -> Any:
+    """Returns the statement that finds visible messages by id."""
     columns = (messages.c.message_id, messages.c.position, messages.c.body_id)
-    wanted = messages.c.message_id.in_(bindparam("ids", expanding=True))
-    return select(*columns).where(of_spans(names), wanted)
+    has_id = messages.c.message_id.in_(bindparam("ids", expanding=True))
+    return select(*columns).where(span_condition(names), has_id)
 
 
 def _write_bodies(connection: Connection, statements: Statements, parts: Sequence[Packed]) -> None:
-    """In the order of their digests, so that two processes wait for each other seldom."""
-    own = {row["digest"]: (row, attached) for row, attached in sorted(parts, key=_digest)}
-    connection.execute(statements.bodies, [row for row, _ in own.values()])
-    data = {digest_data(item): item for _, attached in own.values() for item in attached}
+    """Writes bodies and their files, sorted by digest so that two processes rarely block each
+    other."""
+    parts_by_digest = {
+        row["digest"]: (row, attached) for row, attached in sorted(parts, key=_part_digest)
+    }
+    connection.execute(statements.bodies, [row for row, _ in parts_by_digest.values()])
+    data = {
+        digest_data(item): item for _, attached in parts_by_digest.values() for item in attached
+    }
     if not data:
         return
     rows = [{"digest": digest, "data": data[digest]} for digest in sorted(data)]
     connection.execute(statements.files, rows)
     uses = [
         {"_digest": digest, "_number": number, "_file": digest_data(item)}
-        for digest, (_, attached) in own.items()
+        for digest, (_, attached) in parts_by_digest.items()
         for number, item in enumerate(attached)
     ]
     connection.execute(statements.attachments, uses)
 
 
-def _digest(part: Packed) -> bytes:
+def _part_digest(part: Packed) -> bytes:
+    """Returns the digest of a packed message."""
     return part[0]["digest"]
 
 
-def _sweep(connection: Connection, held: Sequence[int]) -> None:
-    """Deletes those of these bodies that no message has, and the bytes that no body has then."""
-    for some in _chunks(sorted({*held})):
-        unused = bodies.c.body_id.in_(some) & ~exists().where(
+def _delete_unused(connection: Connection, body_ids: Sequence[int]) -> None:
+    """Deletes those of these bodies that no message uses, and the files that no body uses
+    afterwards."""
+    for chunk in _split_chunks(sorted({*body_ids})):
+        unused = bodies.c.body_id.in_(chunk) & ~exists().where(
             messages.c.body_id == bodies.c.body_id
         )
-        own = (
+        digests = (
             select(attachments.c.digest)
             .distinct()
             .join(bodies, bodies.c.body_id == attachments.c.body_id)
         )
-        data = connection.execute(own.where(unused)).scalars().all()
+        data = connection.execute(digests.where(unused)).scalars().all()
         connection.execute(delete(bodies).where(unused))
-        for each in _chunks(data):
-            lost = files.c.digest.in_(each) & ~exists().where(
+        for digest_chunk in _split_chunks(data):
+            is_unused = files.c.digest.in_(digest_chunk) & ~exists().where(
                 attachments.c.digest == files.c.digest
             )
-            connection.execute(delete(files).where(lost))
+            connection.execute(delete(files).where(is_unused))
 
 
-def _chunks(values: Sequence[T]) -> Iterator[list[T]]:
-    each = iter(values)
-    while some := list(islice(each, _CHUNK)):
-        yield some
+def _split_chunks(values: Sequence[T]) -> Iterator[list[T]]:
+    """Yields the values in lists of at most `_CHUNK_SIZE`."""
+    iterator = iter(values)
+    while chunk := list(islice(iterator, _CHUNK_SIZE)):
+        yield chunk

@@ -20,7 +20,7 @@ class SqlStore:
     """A `Store` in a database, which processes may share."""
 
     def __init__(self, url: str) -> None:
-        """`url`: as in `open_store`. Nothing is opened before the first use."""
+        """`url`: as for `open_store`. Nothing is opened before the first use."""
         self.database = Database(url, MIGRATIONS, name="message store", failure=StoreError)
         """Its connections."""
 
@@ -31,22 +31,22 @@ class SqlStore:
             lambda connection: sql_saving.save(connection, batch, parts)
         )
 
-    async def messages(self, wanted: MessageQuery) -> list[StoredMessage]:
+    async def messages(self, query: MessageQuery) -> list[StoredMessage]:
         """As `Store.messages`."""
         return await self.database.read(
-            lambda connection: sql_reading.messages_of(connection, wanted)
+            lambda connection: sql_reading.select_messages(connection, query)
         )
 
-    async def threads(self, wanted: ThreadQuery) -> list[Thread]:
+    async def threads(self, query: ThreadQuery) -> list[Thread]:
         """As `Store.threads`."""
         return await self.database.read(
-            lambda connection: sql_reading.threads_of(connection, wanted)
+            lambda connection: sql_reading.select_threads(connection, query)
         )
 
     async def branches(self, thread_id: str) -> list[Branch]:
         """As `Store.branches`."""
         branches = await self.database.read(
-            lambda connection: sql_reading.branches_of(connection, thread_id)
+            lambda connection: sql_reading.select_branches(connection, thread_id)
         )
         return list(branches.values())
 

@@ -74,8 +74,7 @@ threads = Table(
     Index("ix_dragoman_threads_resource_id_changed_at", "resource_id", "changed_at"),
     Index("ix_dragoman_threads_changed_at", "changed_at"),
 )
-"""A thread. `end`: the last position that was given. `changed_at`: `updated_at` in microseconds
-since 1970."""
+"""Threads. `end`: the last used position. `changed_at`: `updated_at` in microseconds since 1970."""
 
 branches = Table(
     "dragoman_branches",
@@ -91,7 +90,7 @@ branches = Table(
     Column("position", BigInteger, nullable=False),
     Column("created_at", String, nullable=False),
 )
-"""Where a thread goes on in another way. Branch 0 is not among them."""
+"""Branches of threads, without branch 0."""
 
 bodies = Table(
     "dragoman_bodies",
@@ -103,7 +102,8 @@ bodies = Table(
     Column("files", Integer, nullable=False),
     UniqueConstraint("digest", name="uq_dragoman_bodies_digest"),
 )
-"""What messages hold, each once. `text`: what can be found. `files`: how many attachments."""
+"""Contents of messages, each stored once. `text`: the searchable text. `files`: the number of
+attachments."""
 
 messages = Table(
     "dragoman_messages",
@@ -125,8 +125,8 @@ messages = Table(
     UniqueConstraint("thread_id", "message_id", "branch", name="uq_dragoman_messages_message_id"),
     Index("ix_dragoman_messages_body_id", "body_id"),
 )
-"""A message in its place. `made_at`: `created_at`, else when it was stored, in microseconds since
-1970."""
+"""Messages and their places in threads. `made_at`: `created_at`, otherwise the time of storing, in
+microseconds since 1970."""
 
 files = Table(
     "dragoman_files",
@@ -134,7 +134,7 @@ files = Table(
     Column("digest", LargeBinary, primary_key=True),
     Column("data", LargeBinary, nullable=False),
 )
-"""The bytes of attachments, each once."""
+"""File contents, each stored once."""
 
 attachments = Table(
     "dragoman_attachments",
@@ -146,4 +146,4 @@ attachments = Table(
     Column("digest", LargeBinary, ForeignKey("dragoman_files.digest"), nullable=False),
     Index("ix_dragoman_attachments_digest", "digest"),
 )
-"""Which bytes a body's files have, in order."""
+"""The files of each body, in order."""

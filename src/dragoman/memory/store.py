@@ -1,9 +1,8 @@
-"""Where threads and messages are kept: the protocol of a store, what it is asked with, a store by
-its URL, and pages of what it holds."""
+"""The protocol of a message store: its queries, batches and pages."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Literal, Protocol, TypeVar, runtime_checkable
 
@@ -21,110 +20,110 @@ __all__ = [
     "Store",
     "ThreadChange",
     "ThreadQuery",
-    "page_of",
-    "with_neighbours",
+    "load_neighbours",
+    "read_page",
 ]
 
 Make = Literal["never", "missing", "new"]
-"""Whether a thread that is not there is made: `new` refuses one that is."""
+"""Whether a missing thread is created: `never`, if it is `missing`, or only as a `new` one, which
+must not exist."""
 
 
 class ThreadChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be another in a thread; `None` leaves a field as it is."""
+    """Changes to a thread; `None` leaves a field as it is."""
 
     title: str | None = None
-    """The title."""
+    """The new title."""
     resource_id: str | None = None
-    """Whose it is; only a thread that is nobody's takes it."""
+    """The owner, if the thread has none yet."""
     metadata: Json | None = None
-    """Fields that are put into the metadata, each in place of the one of that name."""
+    """Fields that are added to the metadata, replacing those of the same name."""
     trimmed: int | None = None
-    """The boundary of a token budget. It moves only forward."""
+    """The position up to which the token budget cuts. It only moves forward."""
     branch: int | None = None
-    """The branch that is shown."""
+    """The branch that becomes visible."""
 
 
 class ThreadQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which threads."""
+    """Selects threads."""
 
     ids: tuple[str, ...] | None = None
-    """With these ids; `None`: any."""
+    """Ids to find; `None`: any."""
     resource_id: str | None = None
-    """Of this resource; `None`: of any."""
+    """Owner to find; `None`: any."""
     metadata: dict[str, str | int | float | bool | None] = {}
-    """With all these fields at the top of their metadata."""
+    """Fields that the metadata must have at its top level."""
     newest_first: bool = True
-    """By the time of their last change."""
+    """Order by the time of the last change."""
     offset: int = 0
-    """Without the first so many."""
+    """Number of threads to skip."""
     limit: int | None = None
-    """Most of them; `None`: all."""
+    """Most threads to return; `None`: all."""
 
 
 class MessageQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which messages."""
+    """Selects messages."""
 
     thread_id: str | None = None
-    """Of this thread; `None`: of any (then with `text`)."""
+    """Thread to search; `None`: all (only together with `text`)."""
     branch: int | None = None
-    """As this branch shows the thread; `None`: whatever the branch."""
+    """Branch whose view of the thread counts; `None`: all branches."""
     resource_id: str | None = None
-    """Of threads of this resource; `None`: of any."""
+    """Owner of the threads to search; `None`: any."""
     ids: tuple[str, ...] | None = None
-    """With these ids; `None`: any."""
+    """Ids to find; `None`: any."""
     text: str | None = None
-    """With all these words in their text, whatever the case."""
+    """Words that the text must contain, in any case."""
     after: int | None = None
-    """Behind this position."""
+    """Only messages after this position."""
     before: int | None = None
-    """Before this position."""
+    """Only messages before this position."""
     since: datetime | None = None
-    """Made then or later."""
+    """Only messages made at this time or later."""
     until: datetime | None = None
-    """Made before."""
+    """Only messages made before this time."""
     newest_first: bool = False
-    """In reverse order. The order is that of positions; across threads, that of times."""
+    """Reverse order. The order is by position in a thread, by time across threads."""
     offset: int = 0
-    """Without the first so many."""
+    """Number of messages to skip."""
     limit: int | None = None
-    """Most of them; `None`: all."""
+    """Most messages to return; `None`: all."""
     damaged: bool = False
-    """With those that are there and cannot be read, as `StoredMessage.problem` tells; else they are
-    an error."""
+    """True to return unreadable messages with `StoredMessage.problem`; otherwise they raise."""
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True):
-    """Messages that are written at once: all or none."""
+    """Messages that are written together, all or none."""
 
     thread_id: str
-    """Into which thread."""
+    """The thread that they are written into."""
     messages: tuple[Message, ...]
-    """In order, with ids, none of them twice."""
+    """The messages in order, with unique ids."""
     at: datetime
-    """Now."""
+    """The present time."""
     make: Make = "missing"
-    """Whether the thread may be made."""
+    """Whether the thread may be created."""
     change: ThreadChange = ThreadChange()
-    """What else is written of the thread. A thread that is another resource's is refused."""
+    """Other changes to the thread. A thread of another resource is refused."""
     after: str | None = None
-    """Id of the message that the first one follows: where that is not the last one, a branch
-    begins, which is then shown. `""`: they stand at the beginning. `None`: the end of what is
-    shown."""
+    """Id of the message that the first one follows. If that is not the last one, the batch begins a
+    branch, which becomes visible. `""`: they come first. `None`: they follow the last visible
+    message."""
 
 
 @runtime_checkable
 class Store(Protocol):
-    """Keeps threads and their messages. What a function wrote is durable when it returns, whole or
-    not at all; processes may share a store where it is not of one process alone.
-    `dragoman.testing.store_checks` tells whether a store does all this.
+    """Stores threads and their messages. A write is atomic and durable when its method returns.
+    Processes may share a store unless it lives in one process. `dragoman.testing.store_checks`
+    tests whether a store complies.
 
     What is stored must come back equal, `Message`s with all their fields. A store holds one body of
     messages that are equal but for id, time and turn, and the bytes of attachments once.
     """
 
     async def save(self, batch: Batch) -> Thread:
-        """Writes messages → the thread. One with an id that the shown branch has takes that
-        message's place; the others follow its end, in order.
+        """Writes a batch and returns the thread. A message with the id of a visible one replaces
+        it; the others are appended in order.
 
         Raises:
             HistoryError: there is no such thread, or there is one and `make` is `new`, or it is another resource's; no message has the id `after`.
@@ -132,65 +131,78 @@ class Store(Protocol):
         """
         ...
 
-    async def messages(self, wanted: MessageQuery) -> list[StoredMessage]:
-        """Returns the messages that were asked for. Of a thread that is not there: none."""
+    async def messages(self, query: MessageQuery) -> list[StoredMessage]:
+        """Returns the messages that a query finds; none for a missing thread."""
         ...
 
-    async def threads(self, wanted: ThreadQuery) -> list[Thread]:
-        """Returns the threads that were asked for."""
+    async def threads(self, query: ThreadQuery) -> list[Thread]:
+        """Returns the threads that a query finds."""
         ...
 
     async def branches(self, thread_id: str) -> list[Branch]:
-        """Returns the branches of a thread, by their numbers."""
+        """Returns the branches of a thread, sorted by number."""
         ...
 
     async def delete_thread(self, thread_id: str) -> bool:
-        """Deletes a thread with its messages, and the bodies and attachments that no other has →
-        whether there was one."""
+        """Deletes a thread with its messages, and all content that no other thread uses. Returns
+        False if it does not exist."""
         ...
 
     async def delete_messages(self, thread_id: str, ids: Sequence[str], at: datetime) -> int:
-        """Deletes messages, in all branches → how many. The thread is changed at that time, where
-        there were any."""
+        """Deletes messages from all branches and returns how many. If there were any, `at` becomes
+        the time of the thread's last change."""
         ...
 
     async def close(self) -> None:
-        """Gives back what it holds open."""
+        """Closes files and connections."""
         ...
 
 
 T = TypeVar("T")
+Q = TypeVar("Q", ThreadQuery, MessageQuery)
 
 
 class Neighbours(msgspec.Struct, frozen=True):
-    """A message that `recall` is to bring beside those of the page, with some around it."""
+    """Asks `recall` for a message besides those of the page, with some messages around it."""
 
     message_id: str
-    """Which message."""
+    """Id of the message."""
     before: int = 0
-    """How many before it."""
+    """Number of messages before it."""
     after: int = 0
-    """How many behind it."""
+    """Number of messages after it."""
 
 
-def page_of(items_found: Sequence[T], page: int, per_page: int | None) -> Page[T]:
-    """Returns a page of what was asked for with one more than it holds."""
-    items = tuple(items_found if per_page is None else items_found[:per_page])
-    return Page(items=items, page=page, per_page=per_page, has_more=len(items) < len(items_found))
+def make_page(items: Sequence[T], page: int, per_page: int | None) -> Page[T]:
+    """Returns a page of items that were read with one more than the page holds."""
+    page_items = tuple(items[:per_page])
+    has_more = len(page_items) < len(items)
+    return Page(items=page_items, page=page, per_page=per_page, has_more=has_more)
 
 
-async def with_neighbours(
-    store: Store, query: MessageQuery, wanted: Neighbours
+async def read_page(
+    read: Callable[[Q], Awaitable[Sequence[T]]], query: Q, page: int, per_page: int | None
+) -> Page[T]:
+    """Reads a page of a query's results, and one more to see if another page follows."""
+    if per_page is not None:
+        query = msgspec.structs.replace(query, offset=page * per_page, limit=per_page + 1)
+    return make_page([] if per_page == 0 else await read(query), page, per_page)
+
+
+async def load_neighbours(
+    store: Store, query: MessageQuery, neighbours: Neighbours
 ) -> list[StoredMessage]:
-    """Returns a message of the thread and branch of a query, and its neighbours; none where those
-    do not show it."""
+    """Returns a message and its neighbours in the thread and branch of a query; none if the branch
+    does not show it."""
     shown_query = MessageQuery(thread_id=query.thread_id, branch=query.branch)
-    messages = await store.messages(msgspec.structs.replace(shown_query, ids=(wanted.message_id,)))
+    messages = await store.messages(
+        msgspec.structs.replace(shown_query, ids=(neighbours.message_id,))
+    )
     if not messages:
         return []
     position = messages[0].position
     before = msgspec.structs.replace(
-        shown_query, before=position, newest_first=True, limit=wanted.before
+        shown_query, before=position, newest_first=True, limit=neighbours.before
     )
-    after = msgspec.structs.replace(shown_query, after=position, limit=wanted.after)
+    after = msgspec.structs.replace(shown_query, after=position, limit=neighbours.after)
     return [*await store.messages(before), *messages, *await store.messages(after)]

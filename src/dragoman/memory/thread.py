@@ -1,5 +1,5 @@
-"""What a store gives: threads, their branches, messages in them; and what a branch shows of a
-thread."""
+"""Values that a store returns: threads, branches, messages and pages; and the spans of messages
+that a branch shows."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json
 from dragoman.message import Message
 
-__all__ = ["Branch", "Page", "Span", "StoredMessage", "Thread", "path", "shows"]
+__all__ = ["Branch", "Page", "Span", "StoredMessage", "Thread", "find_spans", "is_shown"]
 
 T = TypeVar("T")
 
 
 class Thread(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A conversation that is stored, without its messages."""
+    """A stored conversation, without its messages."""
 
     id: str
     """Its id."""
     resource_id: str | None = None
-    """Whose it is, such as a user's id."""
+    """Its owner, such as a user's id."""
     title: str = ""
     """For people; may be empty."""
     metadata: Json = {}
@@ -34,65 +34,65 @@ class Thread(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     updated_at: datetime
     """When something was last written into it."""
     branch: int = 0
-    """The branch that is shown and gone on with."""
+    """The visible branch, which new messages continue."""
     trimmed: int = 0
-    """The position up to which a token budget leaves messages out of what agents are given; 0:
-    none."""
+    """The position up to which the token budget leaves messages out; 0: none are."""
 
 
 class Branch(msgspec.Struct, frozen=True, kw_only=True):
-    """One of the ways in which a conversation went on. The first one has no `Branch`: it is number
-    0."""
+    """An alternative continuation of a conversation. The first one is number 0 and has no
+    `Branch`."""
 
     number: int
-    """Its number in the thread."""
+    """Its number within the thread."""
     parent: int
-    """The branch that it leaves."""
+    """Number of the branch that it leaves."""
     position: int
-    """The position of the last message that both have; 0: none."""
+    """Position of the last common message; 0: none."""
     created_at: datetime
-    """When it was made."""
+    """Time of its creation."""
 
 
 class StoredMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """A message and where it stands."""
+    """A message and its place in the store."""
 
     message: Message
     """The message."""
     thread_id: str
     """The thread's id."""
     position: int
-    """Its place in the order of the thread, from 1 on; there are gaps."""
+    """Its place in the order of the thread, from 1, with gaps."""
     branch: int = 0
-    """The branch that it was written in."""
+    """The branch in which it was written."""
     problem: str | None = None
-    """Why the message cannot be read, where it was asked for nevertheless; it is empty then."""
+    """The reason why the message cannot be read, if damaged ones were asked for; `message` is empty
+    then."""
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
-    """Some of many."""
+    """One page of a longer list."""
 
     items: tuple[T, ...]
-    """These."""
+    """Items of this page."""
     page: int
-    """Which page, from 0 on."""
+    """Number of the page, from 0."""
     per_page: int | None
     """Most items of a page; `None`: all."""
     has_more: bool
-    """Whether there is another page behind it."""
+    """True if another page follows."""
 
 
 class Span(NamedTuple):
-    """Messages of a branch."""
+    """The messages of a branch up to a position."""
 
     branch: int
-    """Which one."""
+    """Number of the branch."""
     until: int | None
-    """The position of the last one; `None`: all."""
+    """Position of the last message; `None`: to the end."""
 
 
-def path(thread_id: str, branch: int, branches: Mapping[int, Branch]) -> tuple[Span, ...]:
-    """Returns the spans that a branch shows, the latest first.
+def find_spans(thread_id: str, branch: int, branches: Mapping[int, Branch]) -> tuple[Span, ...]:
+    """Returns the spans that a branch shows, the branch's own first, then those of its parents.
 
     Raises:
         HistoryError: the thread has no such branch.
@@ -107,8 +107,8 @@ def path(thread_id: str, branch: int, branches: Mapping[int, Branch]) -> tuple[S
     return tuple(spans)
 
 
-def shows(spans: tuple[Span, ...], branch: int, position: int) -> bool:
-    """Returns whether these spans hold a message."""
+def is_shown(spans: tuple[Span, ...], branch: int, position: int) -> bool:
+    """True if one of the spans contains the message at this position of a branch."""
     return any(
         span.branch == branch and (span.until is None or position <= span.until) for span in spans
     )

@@ -1,4 +1,5 @@
-"""The newest messages of a thread, for a model: as many as are wanted, cut between exchanges."""
+"""Loads the newest messages of a thread for a model, within a limit of messages and tokens, cut
+only between exchanges."""
 
 from __future__ import annotations
 
@@ -15,21 +16,22 @@ from dragoman.memory.thread import StoredMessage, Thread
 from dragoman.message import Message, Role
 from dragoman.model.tokens import estimate_tokens
 
-__all__ = ["Loaded", "ThreadReading", "newest", "tokens_of"]
+__all__ = ["Loaded", "ThreadReading", "load_newest", "count_tokens"]
 
-_PAGE = 50
-"""Messages that are read at once where it is not known how many are needed."""
-_LATE = 2
-"""By how much the budget may be passed before the middle of an exchange is cut out of."""
-_MORE = 1000
-"""Messages more than were wanted that are read at most to find where an exchange begins."""
+_PAGE_SIZE = 50
+"""Messages that are read at once if the number needed is unknown."""
+_OVERRUN = 2
+"""Factor by which a continued exchange may exceed the budget before it is cut in its middle."""
+_MAX_SEARCH = 1000
+"""Additional messages that are read at most to find where an exchange begins."""
 
 _MIX = 0x9E3779B97F4A7C15
-"""Spreads numbers that follow each other: 2 to the 64th, by the golden ratio."""
+"""Multiplier that spreads consecutive numbers: 2⁶⁴ divided by the golden ratio (Fibonacci
+hashing)."""
 
 
 class Loaded(NamedTuple):
-    """What was read of a thread."""
+    """Messages that were loaded from a thread."""
 
     messages: list[StoredMessage]
     """Oldest first."""
@@ -38,35 +40,40 @@ class Loaded(NamedTuple):
 
 
 class ThreadReading:
-    """A thread as it was read, with the newest of its messages.
+    """A thread and a cache of its newest messages.
 
     Messages are read from the store when they are first asked for, and then held: what was read of
     a thread to answer a request is not read again for the run that answers it.
     """
 
     def __init__(self, store: Store, thread: Thread | None) -> None:
-        """Reads nothing yet. `thread=None`: it is not in the store, and has no messages."""
+        """Reads nothing yet. `thread=None`: the thread does not exist and has no messages."""
         self.thread = thread
-        """As it was when it was read; None if it is not there."""
+        """Its state when it was read; None if it does not exist."""
         self._store = store
         self._messages: list[StoredMessage] = []
         """The newest ones, oldest first, without a gap."""
         self._is_whole = thread is None
-        """Whether no others come before these."""
+        """True if no earlier messages exist."""
 
     async def before(
         self, later: Sequence[StoredMessage], count: int | None
     ) -> list[StoredMessage]:
-        """Returns the messages before these later ones, oldest first: so many at most, or all."""
+        """Returns the messages before `later`, oldest first: at most `count`, or all."""
+        # The cached messages from `later` on are skipped.
         end = len(self._messages)
         while later and end and self._messages[end - 1].position >= later[0].position:
             end -= 1
-        if not self._is_whole and (count is None or end < count):
-            end += await self._read(None if count is None else count - end)
-        return self._messages[0 if count is None else max(0, end - count) : end]
+        if count is None:
+            if not self._is_whole:
+                end += await self._read(None)
+            return self._messages[:end]
+        if not self._is_whole and end < count:
+            end += await self._read(count - end)
+        return self._messages[max(0, end - count) : end]
 
     def trim(self, position: int) -> None:
-        """Leaves out the messages up to a position, as the thread does from now on."""
+        """Drops the messages up to a position, as the stored thread now does."""
         assert self.thread is not None
         self.thread = msgspec.structs.replace(self.thread, trimmed=position)
         remaining = [message for message in self._messages if message.position > position]
@@ -74,7 +81,7 @@ class ThreadReading:
         self._messages = remaining
 
     async def _read(self, count: int | None) -> int:
-        """Reads older messages. Returns how many there were."""
+        """Reads earlier messages into the cache and returns how many there were."""
         assert self.thread is not None
         query = MessageQuery(
             thread_id=self.thread.id,
@@ -90,102 +97,117 @@ class ThreadReading:
         return len(page)
 
 
-async def newest(
-    reading: ThreadReading, wanted: Window, *, beside: int = 0, goes_on: bool = False
+async def load_newest(
+    reading: ThreadReading, window: Window, *, other_tokens: int = 0, goes_on: bool = False
 ) -> Loaded:
-    """Returns the newest messages of a thread. `beside`: tokens of what is sent with them.
+    """Returns the newest messages of a thread within a window. `other_tokens`: tokens of what is
+    sent besides.
 
     `goes_on`: nothing new is asked, so that the last exchange goes on with what stood before it
     when it began: what a provider signed in it holds as long as that is the same.
     """
     assert reading.thread is not None
     trimmed = reading.thread.trimmed
-    if wanted.messages == 0 and not goes_on:
+    if window.messages == 0 and not goes_on:
         return Loaded([], trimmed)
-    if wanted.tokens is None:
-        return Loaded(await _counted(reading, wanted.messages, goes_on=goes_on), trimmed)
-    most = wanted.tokens * (_LATE if goes_on else 1)
-    loaded, used = await _within(reading, wanted, beside, most, goes_on=goes_on)
-    if used <= most:
+    if window.tokens is None:
+        return Loaded(await _load_count(reading, window.messages, goes_on=goes_on), trimmed)
+    max_tokens = window.tokens
+    if goes_on:
+        # Cutting into an exchange that is not finished would void what the provider signed in it.
+        max_tokens *= _OVERRUN
+    loaded, used = await _load_tokens(reading, window, other_tokens, max_tokens, goes_on=goes_on)
+    if used <= max_tokens:
         return Loaded(loaded, trimmed)
-    starts = {*_starts([message.message for message in loaded])}
-    start, free_tokens = len(loaded), wanted.tokens - wanted.remove - beside
+    starts = {*_find_starts([message.message for message in loaded])}
+    start, free_tokens = len(loaded), window.tokens - window.remove - other_tokens
     for index in range(len(loaded) - 1, -1, -1):
-        free_tokens -= tokens_of(loaded[index].message)
+        free_tokens -= count_tokens(loaded[index].message)
         if free_tokens < 0:
             break
-        start = index if index in starts else start
-    return Loaded(loaded[start:], loaded[start - 1].position if start else trimmed)
+        if index in starts:
+            start = index
+    if start:
+        trimmed = loaded[start - 1].position
+    return Loaded(loaded[start:], trimmed)
 
 
-def tokens_of(*messages: Message) -> int:
-    """Tokens of messages, about."""
+def count_tokens(*messages: Message) -> int:
+    """Returns the estimated tokens of messages."""
     return estimate_tokens(messages)
 
 
-async def _counted(
+async def _load_count(
     reading: ThreadReading, count: int | None, *, goes_on: bool
 ) -> list[StoredMessage]:
-    """So many messages, or fewer, half of them at least where an exchange begins early enough: they
-    begin with one, the same for some turns; more where that is longer. `goes_on`: so many before
-    the last exchange, and that."""
+    """Loads about `count` messages that begin with an exchange: at least half as many, more if the
+    last exchange is longer. With `goes_on`: `count` messages before the last exchange, and that
+    exchange."""
     if count is None:
         return await reading.before((), None)
-    last = await _exchange(reading, []) if goes_on else []
-    if goes_on and not (last and count):
-        return last
+    last: list[StoredMessage] = []
+    if goes_on:
+        last = await _load_exchange(reading, [])
+        if not (last and count):
+            return last
     loaded = await reading.before(last, count)
     if len(loaded) == count:
-        starts = _starts([message.message for message in loaded])
-        loaded = loaded[_steady(loaded, starts) :] if starts else await _exchange(reading, loaded)
+        starts = _find_starts([message.message for message in loaded])
+        loaded = (
+            loaded[_choose_start(loaded, starts) :]
+            if starts
+            else await _load_exchange(reading, loaded)
+        )
     return [*loaded, *last]
 
 
-def _steady(messages: Sequence[StoredMessage], starts: Sequence[int]) -> int:
-    """Returns which of the exchanges that begin in the older half comes first. Positions alone
-    decide, mixed, so that the choice holds until that exchange falls out of the window or a higher
-    one comes into the half: what stands before a prompt is the same for several turns, as caches of
-    prompts need."""
+def _choose_start(messages: Sequence[StoredMessage], starts: Sequence[int]) -> int:
+    """Returns the index of the exchange in the older half at which the window begins. Mixed
+    positions decide, so the choice stays for several turns, until that exchange leaves the window
+    or one with a higher value enters the half. This keeps prompt caches warm."""
     early = [index for index in starts if 2 * index < len(messages)] or starts[:1]
     return max(early, key=lambda index: messages[index].position * _MIX % (1 << 64))
 
 
-async def _exchange(reading: ThreadReading, loaded: list[StoredMessage]) -> list[StoredMessage]:
-    """Returns the last exchange, whole. `loaded`: its end, where that is known."""
+async def _load_exchange(
+    reading: ThreadReading, loaded: list[StoredMessage]
+) -> list[StoredMessage]:
+    """Returns the last exchange as a whole. `loaded`: its end, if that is known."""
     more = 0
-    while more < _MORE:
-        page = await reading.before(loaded, _PAGE)
+    while more < _MAX_SEARCH:
+        page = await reading.before(loaded, _PAGE_SIZE)
         more += len(page)
         loaded = [*page, *loaded]
-        if starts := _starts([message.message for message in loaded]):
+        if starts := _find_starts([message.message for message in loaded]):
             return loaded[starts[-1] :]
-        if len(page) < _PAGE:
+        if len(page) < _PAGE_SIZE:
             return loaded
     return loaded[
-        next((index for index, message in enumerate(loaded) if _begins(message.message)), 0) :
+        next((index for index, message in enumerate(loaded) if _is_prompt(message.message)), 0) :
     ]
 
 
-async def _within(
-    reading: ThreadReading, wanted: Window, beside: int, most: int, *, goes_on: bool
+async def _load_tokens(
+    reading: ThreadReading, window: Window, other_tokens: int, max_tokens: int, *, goes_on: bool
 ) -> tuple[list[StoredMessage], int]:
-    """Messages, until there are more than enough; and the tokens of all, those beside them too."""
+    """Loads messages until they exceed the budget. Returns them, and the tokens of everything that
+    is sent."""
     loaded: list[StoredMessage] = []
-    if wanted.messages is not None:
-        loaded = await _counted(reading, wanted.messages, goes_on=goes_on)
-    used = beside + tokens_of(*[message.message for message in loaded])
-    ended = wanted.messages is not None
-    while not ended and used <= most:
-        page = await reading.before(loaded, _PAGE)
-        used += tokens_of(*[message.message for message in page])
+    if window.messages is not None:
+        loaded = await _load_count(reading, window.messages, goes_on=goes_on)
+    used = other_tokens + count_tokens(*[message.message for message in loaded])
+    is_at_end = window.messages is not None
+    while not is_at_end and used <= max_tokens:
+        page = await reading.before(loaded, _PAGE_SIZE)
+        used += count_tokens(*[message.message for message in page])
         loaded = [*page, *loaded]
-        ended = len(page) < _PAGE
+        is_at_end = len(page) < _PAGE_SIZE
     return loaded, used
 
 
-def _starts(messages: Sequence[Message]) -> list[int]:
-    """Returns where messages may be cut: an exchange begins there, and no result from there on
-    answers a call before it."""
+def _find_starts(messages: Sequence[Message]) -> list[int]:
+    """Returns the indexes at which messages may be cut: an exchange begins there, and no later
+    result answers an earlier call."""
     called: set[str] = set()
     orphan = -1
     for position, message in enumerate(messages):
@@ -195,9 +217,10 @@ def _starts(messages: Sequence[Message]) -> list[int]:
     return [
         position
         for position in find_cuts(messages)
-        if position > orphan and _begins(messages[position])
+        if position > orphan and _is_prompt(messages[position])
     ]
 
 
-def _begins(message: Message) -> bool:
+def _is_prompt(message: Message) -> bool:
+    """True if a user message contains more than tool results."""
     return message.role is Role.USER and not holds_only_answers(message)

@@ -1,5 +1,4 @@
-"""The way to a provider: where it is, what its requests carry, and credentials that are renewed
-before they end."""
+"""Sends requests to a provider: finds its URL, adds its headers and keys, renews credentials."""
 
 from __future__ import annotations
 
@@ -8,7 +7,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from copy import copy
 from functools import cached_property
 from hashlib import blake2b
@@ -28,7 +27,7 @@ from dragoman.request import HttpRequest
 from dragoman.runtime import running_loop
 from dragoman.transport.base import Response, Transport
 from dragoman.transport.exchange import request_body
-from dragoman.transport.redaction import hide_secrets, is_secret, public_url, redact, secrets
+from dragoman.transport.redaction import find_secrets, hide_secrets, is_secret, public_url, redact
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
@@ -44,14 +43,14 @@ _EMPTY_STATUSES = (204, 205)
 """Statuses of success that have no body."""
 _EXPIRY_MARGIN = 225.0
 """Seconds before its end at which a grant is not used any more, as Google's own library has it."""
-# characters of where a redirection leads
 _LOCATION_LENGTH = 200
+"""Characters of a redirect's URL in an error message."""
 _RECENT = 64
-"""Requests whose keys are looked for in what is told of an error."""
+"""Number of recent requests whose keys are removed from error messages."""
 
 
 class ModelRoute(msgspec.Struct, frozen=True):
-    """Where a model is asked, and the key that was read to find that out."""
+    """The URL that serves a model, and the key that was read while looking it up."""
 
     base_url: str
     """Without a slash at its end."""
@@ -66,16 +65,16 @@ class ModelRoute(msgspec.Struct, frozen=True):
 
 
 class _Credentials(NamedTuple):
-    """What authorizes a request."""
+    """Headers, and perhaps a signature function, that authorize a request."""
 
     headers: Mapping[str, str]
     sign: Sign | None = None
 
 
 class Access:
-    """One provider, as one user reaches it. Shared by tasks, threads and event loops; credentials
-    are asked for when they are first needed, once however many requests wait for them, and kept
-    here alone."""
+    """Access to one provider with one user's credentials. Tasks, threads and event loops may share
+    it. Credentials are requested on first use, once for all waiting requests, and stored only
+    here."""
 
     def __init__(
         self,
@@ -106,14 +105,17 @@ class Access:
 
     @property
     def endpoint(self) -> str:
-        """The base URL as it may be shown, as far as settings say it; empty where only credentials
-        or a server that is yet to be started do."""
+        """Returns the base URL in a form that is safe to show, or an empty text if only the
+        credentials or a server that has not started know it."""
         provider = self.provider
         url = (
             find_written_url(provider, self._base_url, self._environment, self._system)
             or provider.base_url
         )
-        return public_url(join_url(url, "")) if isinstance(url, str) else ""
+        # A function that starts a server, or None if only the credentials know the URL.
+        if not isinstance(url, str):
+            return ""
+        return public_url(join_url(url, ""))
 
     def check_key(self) -> None:
         """Checks that requests would carry a key where the provider needs one. A function that
@@ -134,24 +136,19 @@ class Access:
 
     @cached_property
     def identity(self) -> tuple[str, str]:
-        """Digests of what requests carry as far as settings say it: of headers that are no secrets,
-        and of those that are. Who gives keys by a function is nobody else."""
-        key, own_headers = (
-            self._api_key,
-            {name.lower(): value for name, value in (self._headers or {}).items()},
-        )
-        fixed_key = key if isinstance(key, str) else None
-        try:
+        """Returns two digests of what requests carry: one of the plain headers, one of keys and
+        other secrets. A key function gets a random digest, because nobody knows its next key."""
+        key = self._api_key
+        headers = {name.lower(): value for name, value in (self._headers or {}).items()}
+        # Without a key the request itself will fail with a message; here the headers suffice.
+        with suppress(DragomanError):
             headers = request_headers(
                 self.provider,
-                api_key=fixed_key,
-                headers=own_headers,
+                api_key=key if isinstance(key, str) else None,
+                headers=headers,
                 environment=self._environment,
                 system=self._system,
             )
-        # the request itself will say so
-        except DragomanError:
-            headers = own_headers
         secret = {name: value for name, value in headers.items() if is_secret(name)}
         for name in self.provider.auth_names:
             secret[name] = (self._environment or {}).get(name) or self._system.get(name) or ""
@@ -181,7 +178,8 @@ class Access:
         key, credentials_url = None, None
         if self.provider.auth is not None:
             key = await self._read_key()
-            credentials_url = None if (auth := self._find_auth(key)) is None else auth.base_url
+            if (auth := self._find_auth(key)) is not None:
+                credentials_url = auth.base_url
         provider = self.provider
         if embeddings and provider.embeddings_url is not None:
             provider = msgspec.structs.replace(provider, base_url=provider.embeddings_url)
@@ -189,7 +187,7 @@ class Access:
             provider,
             self._base_url,
             model=model,
-            place=credentials_url,
+            credentials_url=credentials_url,
             environment=self._environment,
             system=self._system,
         )
@@ -215,38 +213,43 @@ class Access:
             ProviderError: it refused, which subclass tells why, or answered with a redirection or with nothing.
             DragomanError: as `Transport.send`, also from where the credentials are checked.
         """
-        key = None if route is None else route.key
+        key = route.key if route is not None else None
         sent_request = self._authorize(request, await self._load_credentials(key))
         response = await self._transport.send(sent_request)
         if response.status == 401:
-            if (
-                self._grant is not None
-                and self._grant.headers.items() <= sent_request.headers.items()
-            ):
-                self._grant = None
-            try:
-                renewed_request = self._authorize(request, await self._load_credentials())
-            except BaseException:
-                await response.close()
-                raise
-            # The same credentials would be refused again.
-            if renewed_request != sent_request:
-                await response.close()
-                sent_request = renewed_request
-                response = await self._transport.send(sent_request)
+            sent_request, response = await self._send_renewed(request, sent_request, response)
         if not 200 <= response.status < 300 or response.status in _EMPTY_STATUSES:
             raise await self._load_refusal(sent_request, response)
         return response
 
+    async def _send_renewed(
+        self, request: HttpRequest, sent_request: HttpRequest, response: Response
+    ) -> tuple[HttpRequest, Response]:
+        """Sends a request that got a 401 again with renewed credentials. Returns what was sent last
+        and its response."""
+        # Another task may have renewed the grant already: only the refused one is dropped.
+        if self._grant is not None and self._grant.headers.items() <= sent_request.headers.items():
+            self._grant = None
+        try:
+            renewed_request = self._authorize(request, await self._load_credentials())
+        except BaseException:
+            await response.close()
+            raise
+        # The same credentials would be refused again.
+        if renewed_request == sent_request:
+            return sent_request, response
+        await response.close()
+        return renewed_request, await self._transport.send(renewed_request)
+
     def redact(self, error: DragomanError) -> DragomanError:
-        """The error itself, without the keys of the latest requests, which a provider may
-        repeat."""
+        """Returns the same error without the keys of recent requests, which a provider may repeat
+        in its message."""
         return redact(
             error,
             {
                 secret
                 for request in self._carried
-                for secret in secrets(request.path, request.headers)
+                for secret in find_secrets(request.path, request.headers)
             },
         )
 
@@ -269,8 +272,9 @@ class Access:
             raise
 
     async def _load_refusal(self, request: HttpRequest, response: Response) -> DragomanError:
-        """The error that an answer is. A key that it repeats, as Google's does, is not shown."""
-        request_secrets = secrets(request.path, request.headers, request_body(request))
+        """Reads the response of a refused request and returns its error. Keys that the response
+        repeats, as Google's do, are masked."""
+        request_secrets = find_secrets(request.path, request.headers, request_body(request))
         try:
             body = await _read_error(response)
         finally:
@@ -282,9 +286,9 @@ class Access:
             )
         else:
             location = public_url(response.headers.get("location", ""))[:_LOCATION_LENGTH]
-            what = f"and leads to {location}" if location else "and no answer"
             error = ProviderError(
-                f"{self.provider.display_name} provider answered with HTTP {response.status} {what}: check the base URL"
+                f"{self.provider.display_name} provider answered with HTTP {response.status} "
+                f"{f'and leads to {location}' if location else 'and no answer'}: check the base URL"
             )
         return redact(
             error.at(provider=self.provider.name, status=response.status, body=body),
@@ -292,7 +296,8 @@ class Access:
         )
 
     def _authorize(self, request: HttpRequest, credentials: _Credentials) -> HttpRequest:
-        """The request with the provider's headers, and signed if its credentials sign requests."""
+        """Returns the request with the provider's headers, signed if the credentials sign
+        requests."""
         request = msgspec.structs.replace(
             request, headers={**request.headers, **credentials.headers}
         )
@@ -306,15 +311,18 @@ class Access:
         return request
 
     async def _load_credentials(self, key: str | None = None) -> _Credentials:
-        """What authorizes the next request. `key`: one that was read already."""
-        key = await self._read_key() if key is None else key
+        """Returns the credentials of the next request. `key`: one that was read already."""
+        if key is None:
+            key = await self._read_key()
         headers = dict(self._headers or {})
-        auth = self._find_auth(key)
-        sign = None if auth is None else auth.sign
-        if auth is not None and auth.flow is not None:
-            grant = await self._find_grant(auth.flow)
-            headers = {**grant.headers, **headers}
-            sign = grant.sign or sign
+        sign: Sign | None = None
+        if (auth := self._find_auth(key)) is not None:
+            sign = auth.sign
+            if auth.flow is not None:
+                grant = await self._find_grant(auth.flow)
+                # The user's own headers win over those of the grant.
+                headers = {**grant.headers, **headers}
+                sign = grant.sign or sign
         headers = request_headers(
             self.provider,
             api_key=key,
@@ -325,12 +333,15 @@ class Access:
         return _Credentials(headers, sign)
 
     async def _read_key(self) -> str | None:
+        """Returns the fixed key, or calls the key function, plain or async."""
         if self._api_key is None or isinstance(self._api_key, str):
             return self._api_key
         key = self._api_key()
         return await key if inspect.isawaitable(key) else key
 
     def _find_auth(self, key: str | None) -> Auth | None:
+        """Finds how the provider authorizes requests. Cached, unless a function supplies the
+        key."""
         if self._found is None or callable(self._api_key):
             self._found = find_auth(
                 self.provider,
@@ -342,6 +353,8 @@ class Access:
         return self._found
 
     async def _find_grant(self, flow: Callable[[float], Flow]) -> Grant:
+        """Returns the current grant, or runs the flow for a new one. Tasks that wait meanwhile
+        share its result or error."""
         earlier_error = self._failed
         async with self._locks.setdefault(running_loop(), anyio.Lock()):
             now = self._clock()
@@ -350,7 +363,7 @@ class Access:
             if grant is None or (
                 grant.expires_at is not None and grant.expires_at - _EXPIRY_MARGIN < now
             ):
-                # while this request waited for it
+                # Another request asked and failed while this one waited for the lock.
                 if self._failed is not None and self._failed is not earlier_error:
                     raise copy(self._failed)
                 try:
@@ -384,11 +397,12 @@ class Access:
 
 
 def _digest_headers(headers: Mapping[str, str]) -> str:
+    """Returns a digest of headers, whatever their order."""
     return blake2b(msgspec.json.encode(sorted(headers.items())), digest_size=16).hexdigest()
 
 
 async def read_all(response: Response) -> bytes:
-    """The rest of an answer."""
+    """Reads the rest of a response body."""
     chunks: list[bytes] = []
     while data := await response.read():
         chunks.append(data)
@@ -396,7 +410,7 @@ async def read_all(response: Response) -> bytes:
 
 
 async def _read_error(response: Response) -> bytes:
-    """The rest of an error's answer: what there is of it, where it is cut."""
+    """Reads the rest of an error response; if the connection breaks, returns what came before."""
     chunks: list[bytes] = []
     try:
         while data := await response.read():
@@ -407,8 +421,8 @@ async def _read_error(response: Response) -> bytes:
 
 
 def encoding_error(error: UnicodeEncodeError) -> InvalidRequestError:
-    """The error for a request with a text that is no Unicode: half of a pair of surrogates, as a
-    cut in UTF-16 leaves it."""
+    """Returns the error for a text that UTF-8 cannot encode: half of a surrogate pair, as left by a
+    cut in UTF-16."""
     excerpt = (
         error.object[max(0, error.start - 20) : error.end + 20]
         .encode("ascii", "backslashreplace")

@@ -30,34 +30,36 @@ __all__ = ["Breaker", "Per", "check_per", "endpoint_failed", "endpoint_key"]
 _LOG = logger("model.breaker")
 
 Per = Literal["endpoint", "model"]
-"""What is counted together: all requests to a provider's base URL, or those to each model of it."""
+"""Scope of a limit: all requests to a provider's base URL, or those to each of its models."""
 
 
 def endpoint_failed(error: DragomanError) -> bool:
-    """Whether it is the endpoint that does not work: no connection, no answer in time, no capacity,
-    a fault of its own."""
+    """True if the endpoint itself does not work: no connection, a timeout, no capacity, or a server
+    error."""
+    # A request that a circuit blocked says nothing new about the endpoint.
+    if isinstance(error, CircuitOpenError):
+        return False
+    # `ProviderError` itself is a 5xx; its subclasses have causes of their own.
     faults = (OverloadedError, ProviderConnectionError, ProviderTimeoutError)
-    return (isinstance(error, faults) and not isinstance(error, CircuitOpenError)) or type(
-        error
-    ) is ProviderError
+    return isinstance(error, faults) or type(error) is ProviderError
 
 
 def check_per(owner: str, per: str) -> None:
-    """Raises `SettingsError` where it is none of `Per`. `whose`: the middleware that was given
-    it."""
+    """Raises `SettingsError` if `per` is none of `Per`. `owner`: name of the middleware, for the
+    message."""
     if per not in get_args(Per):
         raise SettingsError(f'{owner}(per={per!r}) is unknown; it is "endpoint" or "model"')
 
 
 def endpoint_key(target: Origin, per: Per) -> Origin:
-    """What stands for all that is counted together with a request to `target`."""
+    """Returns the key under which requests to `target` are counted together."""
     return Origin(target.provider, target.endpoint, target.model if per == "model" else None)
 
 
 class Breaker:
-    """Middleware: after `failures` within `window` seconds an endpoint is not asked for
-    `open_seconds`; then one request is let through as a trial, and what becomes of it decides. A
-    request that is not let through fails with `CircuitOpenError`.
+    """Middleware that stops asking an endpoint which keeps failing. After `failures` within
+    `window` seconds the circuit opens for `open_seconds`. Then one trial request decides whether it
+    closes again. A blocked request fails with `CircuitOpenError`.
 
     One value serves agents, threads and event loops at once, and what it knows it knows for all of
     them. It starts nothing: time is looked at when a request is made.
@@ -115,11 +117,10 @@ class Breaker:
     ) -> AsyncGenerator[list[Event], None]:
         """See `BatchMiddleware`."""
         destination = target(request)
-        return (
-            following(request)
-            if destination is None
-            else self._guard(request, following, destination)
-        )
+        # An unknown model: sending the request reports that.
+        if destination is None:
+            return following(request)
+        return self._guard(request, following, destination)
 
     async def _guard(
         self, request: ModelRequest, following: Batches, destination: Origin
@@ -140,7 +141,7 @@ class Breaker:
             self._end(key, attempt, works)
 
     def _admit(self, key: Origin) -> _Attempt | float:
-        """A request may go; or the seconds until one may."""
+        """Returns an attempt if a request may go now, otherwise the seconds until one may."""
         with self._lock:
             circuit = self._circuits.setdefault(key, _Circuit())
             if circuit.opened_at is None:
@@ -149,12 +150,13 @@ class Breaker:
             since = circuit.opened_at if circuit.trial is None else circuit.trial.began_at
             if (wait := since + self._open_seconds - now) > 0:
                 return wait
-            # in place of one whose end was never told
+            # A trial that never reported its end, because its task was destroyed, is replaced.
             circuit.trial = _Attempt(now)
             return circuit.trial
 
     def _end(self, key: Origin, attempt: _Attempt, works: bool | None) -> None:
-        """What became of a request; `None`: nobody knows, it was left before anything came."""
+        """Records how a request ended. `works=None`: it was abandoned before any event, so it
+        proves nothing."""
         with self._lock:
             circuit = self._circuits[key]
             if attempt.is_trial:
@@ -183,7 +185,7 @@ class Breaker:
 
 
 class _Attempt:
-    """A request that was let through."""
+    """A request that the breaker let through."""
 
     __slots__ = ("began_at", "is_trial")
 
@@ -193,7 +195,7 @@ class _Attempt:
 
 
 class _Circuit:
-    """What is known of one endpoint."""
+    """State of the circuit of one endpoint."""
 
     __slots__ = ("failed", "opened_at", "trial")
 
@@ -207,9 +209,9 @@ class _Circuit:
 
 
 def _circuit_error(destination: Origin, per: Per, wait: float) -> CircuitOpenError:
-    subject = (
-        destination.provider if per == "endpoint" else f"{destination.provider}:{destination.model}"
-    )
+    subject = destination.provider
+    if per == "model":
+        subject += f":{destination.model}"
     return CircuitOpenError(
         f"{subject} failed too often and is not asked for now. Try again in {wait:.1f} s, or take another model.",
         retry_after=wait,

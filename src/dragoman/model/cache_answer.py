@@ -1,5 +1,5 @@
-"""An answer in the cache: the events of one call of a model as they are stored and replayed, and
-the key they are found by."""
+"""Stored answers of the response cache: the cache key of a request, an answer's stored form, and
+its replay as a stream."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from dragoman.request import ModelRequest
 __all__ = ["StoredAnswer", "cache_key", "dump_answer", "is_complete", "load_answer", "replay"]
 
 _VERSION = 1
-"""Of the stored form. What is of another one is not there."""
+"""Version of the stored form. Answers of another version are ignored."""
 _COMPLETE_REASONS = frozenset(
     {
         FinishReason.stop,
@@ -43,23 +43,23 @@ _COMPLETE_REASONS = frozenset(
     }
 )
 _DELTA_LENGTH = 24
-"""Letters of a delta that is told again."""
+"""Characters of each delta when an answer is replayed."""
 _BATCH_SIZE = 16
-"""Events that are told at once."""
+"""Events of each batch when an answer is replayed."""
 
 
 class StoredAnswer(msgspec.Struct, frozen=True):
     """An answer that was stored."""
 
     answered_at: float
-    """When, in seconds since 1970."""
+    """Time of the answer, in seconds since 1970."""
     events: tuple[Event, ...]
-    """What it consists of, with the deltas of each part joined."""
+    """Its events, with the deltas of each part joined."""
 
 
 def is_complete(events: Sequence[Event], to: Origin) -> bool:
-    """Whether these are all events of a whole answer of `to`: not cut, not failed, not taken back,
-    not that of a fallback, with something in it and no call that cannot be run."""
+    """True if these events are a whole answer of the model `to`: it was not cut, failed, retracted
+    or replaced by a fallback, has content, and all its tool calls can run."""
     open_messages: set[str] = set()
     has_content = False
     for event in events:
@@ -84,7 +84,7 @@ def is_complete(events: Sequence[Event], to: Origin) -> bool:
 
 
 def dump_answer(events: Sequence[Event], answered_at: datetime) -> bytes:
-    """The stored form.
+    """Returns an answer's stored form, as JSON.
 
     Raises:
         HistoryError: it holds what JSON cannot.
@@ -98,8 +98,8 @@ def dump_answer(events: Sequence[Event], answered_at: datetime) -> bytes:
 
 
 def load_answer(data: bytes, to: Origin) -> StoredAnswer | None:
-    """What `dump_answer` wrote of a whole answer of `to`; `None`: it is of another version, or
-    damaged."""
+    """Reads a stored answer of the model `to`. Returns None if it is damaged or of another
+    version."""
     try:
         stored = msgspec.json.decode(data, type=_Stored)
         if stored.version != _VERSION:
@@ -113,8 +113,8 @@ def load_answer(data: bytes, to: Origin) -> StoredAnswer | None:
 def replay(
     answer: StoredAnswer, *, new_id: Callable[[], str], now: datetime
 ) -> Iterator[list[Event]]:
-    """The answer's events as a stream, its messages with ids of their own and made now. Ids of
-    calls stay: they are the provider's."""
+    """Yields a stored answer as a stream. Messages get new ids and the time `now`; tool calls keep
+    the provider's ids."""
     ids: dict[str, str] = {}
     batch: list[Event] = []
     for event in answer.events:
@@ -135,6 +135,7 @@ class _Stored(msgspec.Struct, frozen=True):
 def _renew_event(
     event: Event, ids: dict[str, str], new_id: Callable[[], str], now: datetime
 ) -> Event:
+    """Returns the event with its message's new id, and with the new time or the mark `cached`."""
     message_id: str | None = getattr(event, "message_id", None)
     if message_id is None:
         return event
@@ -149,7 +150,7 @@ def _renew_event(
 
 
 def _split_delta(event: Event) -> list[Event]:
-    """A delta in pieces, any other event as it is."""
+    """Splits a text delta into short ones; returns any other event unchanged."""
     if not isinstance(event, PartDelta) or not isinstance(event.delta, str):
         return [event]
     starts = range(0, len(event.delta), _DELTA_LENGTH)
@@ -160,6 +161,7 @@ def _split_delta(event: Event) -> list[Event]:
 
 
 def _is_from(origin: Origin | None, to: Origin) -> bool:
+    """True if an origin names the provider and model of `to`, or is unknown."""
     return origin is None or (origin.provider, origin.model) == (to.provider, to.model)
 
 
@@ -167,22 +169,25 @@ def _is_from(origin: Origin | None, to: Origin) -> bool:
 
 
 _KEY_VERSION = 1
-"""Of what is counted. Another one finds nothing of what was stored before."""
+"""Version of the key. A new one makes all earlier answers unfindable."""
 
 
 def cache_key(
     request: ModelRequest, destination: Destination, scope: str | None = None
 ) -> str | None:
-    """The key of the answer to a request; `None`: the request holds what JSON cannot, so that it
-    has none.
+    """Returns the key under which the answer to a request is stored, or None if the request holds
+    values that JSON cannot.
 
-    It is that of the request as it is sent. All of that counts, but for what only tells it from other requests: ids and times,
-    metadata and usage of messages, marks (no model is told of them), the run. Of the run it counts
-    whose conversation it is. Who has no `resource_id` shares with the same `scope`, and who has
-    neither with the same credentials.
+    The key is that of the request as its model accepts it. It covers everything that the model is
+    told, but not ids, times, metadata and usage of
+    messages, nor marks, nor the run. It covers the owner too: users with a `resource_id` share no
+    answers. Without one, requests of the same `scope` share them, and without a scope those with
+    the same credentials.
     """
-    resource_id = None if request.run is None else request.run.resource_id
-    credentials = destination.credentials if resource_id is None and scope is None else None
+    resource_id = request.run.resource_id if request.run is not None else None
+    credentials = None
+    if resource_id is None and scope is None:
+        credentials = destination.credentials
     endpoint = (
         destination.provider,
         destination.endpoint,
@@ -206,7 +211,7 @@ def cache_key(
 
 
 def _strip_identity(message: Message) -> Message:
-    """A message as the model is told of it."""
+    """Returns a message as the model sees it: without ids, times, metadata, usage and marks."""
     content = message.content
     if any(isinstance(piece, MarkPart) for piece in content):
         content = tuple(piece for piece in content if not isinstance(piece, MarkPart))

@@ -1,4 +1,4 @@
-"""Answers in a file of SQLite."""
+"""A response cache in a SQLite file."""
 
 from __future__ import annotations
 

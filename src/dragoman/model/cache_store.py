@@ -1,4 +1,4 @@
-"""Where answers are kept: `CacheStore`, and one in memory."""
+"""`CacheStore`, the protocol of a store for cached responses, and a store in memory."""
 
 from __future__ import annotations
 
@@ -16,28 +16,27 @@ __all__ = ["CacheStore", "MemoryCacheStore", "open_store"]
 
 @runtime_checkable
 class CacheStore(Protocol):
-    """Keeps bytes by a key. It may forget what it likes; what it raises is taken as if there was
-    nothing, and logged."""
+    """Stores bytes by key. A store may forget entries. An exception counts as a missing entry and
+    is logged."""
 
     async def get(self, key: str) -> bytes | None:
-        """What was put there last; `None`: nothing."""
+        """Returns the value that was last stored under this key, or None."""
         ...
 
     async def put(self, key: str, value: bytes) -> None:
-        """Keeps a value in place of the one that was there."""
+        """Stores a value, replacing an earlier one."""
         ...
 
     async def close(self) -> None:
-        """Gives back what it holds open."""
+        """Closes files and connections."""
         ...
 
 
 class MemoryCacheStore:
-    """Gone with the process. Threads and event loops may share it."""
+    """A store that ends with the process. Threads and event loops may share it."""
 
     def __init__(self, max_entries: int) -> None:
-        """`max_entries`: when there are more, what was not used for the longest time is
-        forgotten."""
+        """`max_entries`: beyond it the least recently used entry is dropped."""
         self._most = max_entries
         self._values: OrderedDict[str, bytes] = OrderedDict()
         self._lock = Lock()
@@ -64,7 +63,8 @@ class MemoryCacheStore:
 
 
 def open_store(where: str, max_entries: int) -> CacheStore:
-    """A store by its URL: `memory:` or `sqlite:///path`. Nothing is opened before the first use.
+    """Returns the store for a URL: `memory:` or `sqlite:///path`. Nothing is opened before the
+    first use.
 
     Raises:
         SettingsError: the URL is of another kind, its folder is not there, or a package is missing.

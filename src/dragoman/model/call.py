@@ -74,7 +74,7 @@ _UNKNOWN_RESPONSE = re.compile(r"previous.?response", re.IGNORECASE)
 
 
 class _OpenResponse(NamedTuple):
-    """A response whose body is still to be read, and what its events are made with."""
+    """A response whose body is still unread, and what its events need."""
 
     response: Response
     decoder: StreamDecoder
@@ -95,8 +95,8 @@ class _LoweredRequest(NamedTuple):
 
 
 class ModelCaller:
-    """Sends the requests of one model of one provider. `access`: the way to the provider; `name`:
-    the model's."""
+    """Sends the requests of one model. `access` reaches its provider; `name` is the model's
+    name."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class ModelCaller:
         self._provider = provider
         self._name = name
         self._agent = wires.client(provider.wire)
-        self.wire = wires.get(provider.wire) if self._agent is None else cast("Wire", self._agent)
+        self.wire = cast("Wire", self._agent or wires.get(provider.wire))
         self._history = History()
         self._remembers = "history" in signature(self.wire.dump_http).parameters
         self._new_id = new_id
@@ -125,7 +125,8 @@ class ModelCaller:
         profile: ModelProfile | None = None,
         lowering_losses: tuple[Loss, ...] = (),
     ) -> AsyncGenerator[list[Event], None]:
-        """A request → its events, one list per network read. A failure is a `RunError` at the end.
+        """Sends a request and yields its events, one list per network read. A failure is a
+        `RunError` at the end.
 
         Args:
             request: what is asked.
@@ -142,8 +143,9 @@ class ModelCaller:
                 lowered = _LoweredRequest(request, profile, lowering_losses)
                 open_response = await self._open(lowered, watch, losses)
             except (DragomanError, UnicodeEncodeError) as error:
-                failure = encoding_error(error) if isinstance(error, UnicodeEncodeError) else error
-                events: list[Event] = [RunError(failure.at(provider=self._provider.name))]
+                if isinstance(error, UnicodeEncodeError):
+                    error = encoding_error(error)
+                events: list[Event] = [RunError(error.at(provider=self._provider.name))]
                 if watch is not None:
                     watch.add(events)
                 yield events
@@ -176,8 +178,8 @@ class ModelCaller:
     async def _open(
         self, lowered: _LoweredRequest, watch: Watch | None, losses: dict[Loss, None] | None
     ) -> _OpenResponse:
-        """Sends a request, and once more if only its link to a stored response was refused, or
-        thinking that is bound to another conversation."""
+        """Sends a request; if only its link to a stored response was refused, or thinking that is
+        bound to another conversation, sends it again without that."""
         while True:
             try:
                 return await self._send(lowered, watch, losses)
@@ -201,6 +203,7 @@ class ModelCaller:
             request = request.replace(messages=messages)
         if self._agent is not None and request.run is None:
             request = request.replace(run=RunInfo(self._new_id()))
+        # Some providers take a URL for a model's name, and a URL may hold a password.
         name = public_url(self._name) if self._provider.by_url else self._name
         target = Origin(self._provider.name, public_url(route.base_url), name)
         kept = keep_prefix(
@@ -242,18 +245,18 @@ class ModelCaller:
     def _dump(
         self, request: ModelRequest, target: Origin, quirks: Any
     ) -> tuple[HttpRequest, str, list[Loss]]:
-        """The request as it is sent, what an answer's `Origin.prefix` says, and what is left
-        out."""
+        """Writes a request. Returns it with the value for the answer's `Origin.prefix` and the
+        losses."""
         dump, wire = self.wire.dump_http, self.wire.name
         if request.verbatim is not None and (forward := get_serving(self.wire).forward) is not None:
-            # what follows from the prefix is asked of stored responses alone, which only this API
-            # has
-            before = (
+            # A prefix is needed only to link to stored responses, which only this API has.
+            stores_responses = get_serving(self.wire).request_fields.unstored
+            prefix_sent = (
                 compute_prefix(request.messages, wire)
-                if get_serving(self.wire).request_fields.unstored
+                if stores_responses
                 else prefix_without_digest(wire)
             )
-            return forward(request, request.verbatim, quirks), before, []
+            return forward(request, request.verbatim, quirks), prefix_sent, []
         losses: list[Loss] = []
         turn = None
         if self._remembers and request.native is None:
@@ -277,9 +280,10 @@ class ModelCaller:
     def _read(
         self, open_response: _OpenResponse, data: bytes, read_error: ProviderError | None
     ) -> list[Event]:
-        """What one read says. No data: the response is at its end, or `broken`."""
+        """Decodes one network read into events. Empty `data`: the body has ended, or `read_error`
+        broke it."""
         events = open_response.decoder.feed(data) if data else open_response.decoder.close()
-        # nearly every read is one delta, or nothing that is whole yet
+        # Nearly every read is one delta, or the beginning of an event: the fast way out.
         if not events or (len(events) == 1 and type(events[0]) is PartDelta):
             return events
         events = self._complete_starts(events, open_response)
@@ -291,8 +295,8 @@ class ModelCaller:
         return events
 
     def _complete_starts(self, events: list[Event], response: _OpenResponse) -> list[Event]:
-        """The events, their messages' starts with what the decoder cannot know: the time, what the
-        request had to leave out, and what the answer notes of it."""
+        """Returns the events with the time, the request's losses and the note about the request
+        added to each message start."""
         return [
             msgspec.structs.replace(
                 event,
@@ -308,8 +312,8 @@ class ModelCaller:
     def _complete_error(
         self, error: DragomanError, headers: Mapping[str, str], read_error: ProviderError | None
     ) -> DragomanError:
-        """An error, with what the decoder cannot know; a broken connection's own in place of the
-        half that nobody can read."""
+        """Returns the error with its provider and request id. A broken connection's error replaces
+        the decoder's complaint about half an event."""
         if isinstance(read_error, ProviderConnectionError) and not isinstance(error, DecodeError):
             error.__cause__ = read_error
         elif read_error is not None:
@@ -319,12 +323,12 @@ class ModelCaller:
         )
 
     async def _cancel_run(self, open_response: _OpenResponse, agent: AgentClient) -> None:
-        """Ends what an agent still works at for nobody, where its protocol has it go on for a
-        client that is gone."""
+        """Cancels the remote agent's run if the client left early and the protocol would let it go
+        on."""
         answer = getattr(open_response.decoder, "answer", None)
         run_id: str | None = getattr(answer, "run_id", None)
-        http = agent.dump_cancel(run_id, open_response.route.quirks) if run_id else None
-        if http is None:
+        # Empty once the answer has ended: then there is nothing to cancel.
+        if not run_id or (http := agent.dump_cancel(run_id, open_response.route.quirks)) is None:
             return
         with anyio.move_on_after(_CANCEL_SECONDS, shield=True), suppress(DragomanError):
             response = await self.access.send(_with_url(http, open_response.route, retries=0))
@@ -332,12 +336,12 @@ class ModelCaller:
 
 
 def unlink_request(request: ModelRequest, error: DragomanError) -> ModelRequest | None:
-    """The request to send in place of one whose link to a stored response was refused; `None`: that
-    is not what was refused.
+    """Returns the request without its link to a stored response, if that link is what the provider
+    refused; otherwise None.
 
-    A wire may link a request to a response that its provider stores, and send only what follows it.
-    The option says: go on from nothing, the provider has forgotten what it stored. A link that the
-    caller gave is the caller's to mend.
+    A wire may link a request to a response that its provider stores, and send only the messages
+    after it. If the provider has forgotten that response, the option `previous_response_id=None`
+    makes the wire send the whole conversation. A link that the caller set is left for the caller.
     """
     is_unknown_response = isinstance(
         error, InvalidRequestError | ModelNotFoundError
@@ -348,15 +352,16 @@ def unlink_request(request: ModelRequest, error: DragomanError) -> ModelRequest 
 
 
 def _with_url(http: HttpRequest, route: ModelRoute, *, retries: int | None) -> HttpRequest:
-    """A wire's request with its whole URL, as JSON."""
+    """Returns a wire's request with its complete URL and JSON headers."""
+    # An agent's own URL, as A2A's, takes the messages without any path.
     url = join_url(route.base_url, http.path) if http.path else route.base_url
     headers = {"content-type": "application/json", **http.headers}
     return HttpRequest(url, headers, http.body, http.method, retries=retries)
 
 
 def _place_losses(losses: list[Loss], messages: Sequence[Message]) -> list[Loss]:
-    """Losses of a conversation that was repaired on its way, where they stand in the messages:
-    those of the repair come first, and have their places already."""
+    """Returns losses with their positions in the original messages. Losses of the repair come first
+    and have them already."""
     _, repairs, sources = trace_repair(messages) if losses else ((), [], None)
     return (
         losses
@@ -366,7 +371,7 @@ def _place_losses(losses: list[Loss], messages: Sequence[Message]) -> list[Loss]
 
 
 def _rename_call(event: Event, own_names: Mapping[str, str]) -> Event:
-    """A call by the name that its tool was sent under → by the tool's own name."""
+    """Returns a tool call's event with the tool's own name in place of the one that was sent."""
     if isinstance(event, (PartStarted, PartFinished)) and isinstance(event.part, ToolCallPart):
         name = own_names.get(event.part.name)
         if name is not None:

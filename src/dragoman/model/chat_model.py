@@ -113,7 +113,7 @@ class ChatModel:
         self._profile = profile
         self.fallbacks: Mapping[str, ChatModel] = {}
         """The models that a fallback may ask in its place, by their model strings."""
-        self.providers: tuple[Provider, ...] = (provider.of_model(self.name),)
+        self.providers: tuple[Provider, ...] = (provider.for_model(self.name),)
         """Its provider, and those of its fallbacks, each with the capabilities of the model that is
         asked."""
         self.request = ModelRequest(self.string)

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
+from functools import reduce
+from operator import add
 from typing import cast
 
 import msgspec
@@ -43,41 +45,42 @@ from dragoman.runtime import new_id
 __all__ = ["MAX_CALLS", "JsonItems", "constrained_tools"]
 
 MAX_CALLS = 4
-"""Most calls of one round."""
+"""The most tool calls in one round."""
 
 _COMPLETE_REASONS = (FinishReason.stop, FinishReason.tool_calls, FinishReason.unspecified)
 
 
 class _Steps:
-    """What the steps before an answer cost, and what their requests had to leave out."""
+    """Sums the usage and losses of the steps before an answer."""
 
     def __init__(self, losses: list[Loss]) -> None:
         self.spent: list[Usage] = []
         self.losses = losses
 
     def record_event(self, event: Event) -> None:
-        """One event of a step that is not passed on."""
+        """Records usage and losses from an event of a step that stays hidden."""
         if isinstance(event, MessageStarted):
             self.losses += event.losses
         elif isinstance(event, MessageFinished) and event.usage is not None:
             self.spent.append(event.usage)
 
     def complete_start(self, event: MessageStarted) -> MessageStarted:
-        """The start of the message that is passed on."""
+        """Returns the start of the visible message with the losses of all steps."""
         return msgspec.structs.replace(
             event, losses=tuple(dict.fromkeys((*self.losses, *event.losses)))
         )
 
     def sum_usage(self, last: Usage | None = None) -> Usage | None:
-        """The sum of all steps."""
-        every = [*self.spent, last] if last is not None else self.spent
-        return sum(every[1:], every[0]) if every else None
+        """Returns the usage of all steps, with `last`, the answer's own."""
+        usages = [*self.spent, *([last] if last is not None else [])]
+        return reduce(add, usages) if usages else None
 
 
 async def constrained_tools(
     request: ModelRequest, following: Next, *, rounds: int = 1
 ) -> AsyncIterator[Event]:
-    """Middleware: a request with tools → requests without, and their answers → calls and text.
+    """Middleware that gives tool calling to a model without it: it asks step by step without tools
+    and turns the answers into calls and text.
 
     `tool_choice` holds: with `none` no tool is offered, with `required` there is no way out, a name
     is taken as chosen. The answer keeps the request's `output_schema`. Where no temperature is set,
@@ -126,11 +129,14 @@ async def _choose_tool(
     tools: Mapping[str, ToolSpec],
     steps: _Steps,
 ) -> tuple[str | None, RunError | None]:
-    """The name of the tool to call, `None` for none; or why it could not be asked for."""
+    """Asks which tool to call. Returns its name (None: no tool), and the error if asking failed."""
     choice = request.settings.tool_choice
     if choice is not None and choice in tools:
         return choice, None
-    names = [*tools, NO_TOOL] if tools and choice != "required" else [*tools]
+    names = [*tools]
+    if tools and choice != "required":
+        names.append(NO_TOOL)
+    # One choice, or none: nothing to ask.
     if len(names) < 2:
         return next(iter(names), None), None
     text = ""
@@ -142,10 +148,11 @@ async def _choose_tool(
             if isinstance(event, PartDelta):
                 text += str(event.delta)
             elif isinstance(event, RunError):
-                # nothing was said yet
+                # The partial message is the answer to this question, which the user never sees.
                 event.error.partial = None
                 return None, event
     chosen = text.strip().strip('"')
+    # A model that ignores the schema and answers something else wants no tool.
     return (chosen if chosen in tools else None), None
 
 
@@ -156,7 +163,8 @@ async def _stream_calls(
     tool: ToolSpec,
     steps: _Steps,
 ) -> AsyncIterator[Event]:
-    """A message with calls of one tool; no event at all where none of them is new."""
+    """Asks for a tool's arguments and yields a message with its calls; yields nothing if no call is
+    new."""
     max_calls = 1 if request.settings.parallel_tool_calls is False else MAX_CALLS
     schema = arguments_schema(tool.input_schema, max_calls)
     question = _make_question(request, ask_arguments(exchange, tool, schema, max_calls), schema)
@@ -169,7 +177,7 @@ async def _stream_calls(
 
 
 class _CallReader:
-    """The events of a list of arguments → the events of a message with calls. Sans-I/O."""
+    """Turns the events of a list of arguments into those of a message with tool calls. Sans-I/O."""
 
     def __init__(self, tool: ToolSpec, exchange: SplitConversation, steps: _Steps) -> None:
         self._tool = tool
@@ -180,7 +188,7 @@ class _CallReader:
         self._message = Emitter(new_id)
 
     def feed(self, event: Event) -> list[Event]:
-        """One event of the model's → those of the message."""
+        """Takes an event of the model and returns those of the message with calls."""
         message = self._message
         self._steps.record_event(event)
         if isinstance(event, MessageStarted):
@@ -204,7 +212,8 @@ class _CallReader:
         if self._items.rest:
             self._add_call(self._items.rest)
         if message.started:
-            reason = FinishReason.tool_calls if is_complete else reason
+            if is_complete:
+                reason = FinishReason.tool_calls
             message.finish(
                 reason,
                 self._steps.sum_usage(),
@@ -229,7 +238,8 @@ def _open_stream(following: Next, request: ModelRequest) -> aclosing[AsyncGenera
 def _make_question(
     request: ModelRequest, messages: tuple[Message, ...], schema: JsonMap
 ) -> ModelRequest:
-    """A step: no tools, nothing that could cut the answer, which its schema keeps short."""
+    """Returns the request for a step: no tools, and no limit that could cut the answer. Its schema
+    keeps the answer short."""
     settings = msgspec.structs.replace(
         _without_tools(request.settings, steady=True), max_tokens=None, stop=None
     )
@@ -239,13 +249,17 @@ def _make_question(
 
 
 def _without_tools(settings: Settings, *, steady: bool) -> Settings:
-    temperature = 0.0 if steady and settings.temperature is None else settings.temperature
+    """Returns the settings without tool options. `steady`: temperature 0 unless one is set."""
+    temperature = settings.temperature
+    if steady and temperature is None:
+        temperature = 0.0
     return msgspec.structs.replace(
         settings, tool_choice=None, parallel_tool_calls=None, temperature=temperature
     )
 
 
 def _call_key(tool: ToolSpec, text: str) -> tuple[str, bytes]:
+    """Returns a key that is equal for equal calls, also if the arguments do not parse."""
     read: Callable[..., Json] = msgspec.json.decode
     try:
         return call_key(tool.name, read(text, type=dict))
@@ -257,8 +271,7 @@ def _call_key(tool: ToolSpec, text: str) -> tuple[str, bytes]:
 
 
 class JsonItems:
-    """Cuts the text of one JSON array into the texts of its elements. What it is given may be cut
-    anywhere.
+    """Cuts the text of a JSON array into the texts of its elements. The input may be cut anywhere.
 
     It trusts its writer to write JSON: it tells elements apart and leaves their reading, and their
     errors, to others.
@@ -266,29 +279,29 @@ class JsonItems:
 
     def __init__(self) -> None:
         self._text = ""
-        self._at = 0
+        self._position = 0
         self._begin = 0
         self._depth = 0
         self._quoted = False
 
     @property
     def rest(self) -> str:
-        """The text of the element that is not whole yet; `""`: none is begun. All of it, where it
-        is no array."""
+        """Returns the text of the unfinished element, `""` if there is none, or all text if it is
+        not an array."""
         return self._text[self._begin :].strip(" \t\r\n")
 
     def feed(self, text: str) -> list[str]:
-        """More text → the elements that it completes."""
+        """Takes more text and returns the elements that it completes."""
         self._text += text
         items: list[str] = []
-        while self._at < len(self._text):
-            character = self._text[self._at]
+        while self._position < len(self._text):
+            character = self._text[self._position]
             if self._quoted:
                 if character == "\\":
-                    if self._at + 1 == len(self._text):
-                        # what it escapes is still to come
+                    if self._position + 1 == len(self._text):
+                        # The escaped character is still to come.
                         break
-                    self._at += 1
+                    self._position += 1
                 elif character == '"':
                     self._quoted = False
             elif character == '"':
@@ -296,12 +309,19 @@ class JsonItems:
             elif character in "[{":
                 self._depth += 1
                 if self._depth == 1 and character == "[":
-                    self._begin = self._at + 1
-            elif character in "]}" or (character == "," and self._depth == 1):
-                self._depth -= character in "]}"
-                if self._depth == 0 or character == ",":
-                    item = self._text[self._begin : self._at].strip(" \t\r\n")
-                    items += [item] if item else []
-                    self._begin = self._at + 1
-            self._at += 1
+                    self._begin = self._position + 1
+            elif character in "]}":
+                self._depth -= 1
+                if self._depth == 0:
+                    self._end_item(items)
+            elif character == "," and self._depth == 1:
+                self._end_item(items)
+            self._position += 1
         return items
+
+    def _end_item(self, items: list[str]) -> None:
+        """Adds the element that ends here, unless it is empty."""
+        item = self._text[self._begin : self._position].strip(" \t\r\n")
+        if item:
+            items.append(item)
+        self._begin = self._position + 1

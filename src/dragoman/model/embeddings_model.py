@@ -39,7 +39,7 @@ _NEARLY = 0.999
 
 
 class EmbeddingsOptions(TypedDict, total=False):
-    """What every way of embedding takes beside the texts."""
+    """Options of every embedding call."""
 
     dimensions: int | None
     """Numbers of each vector, for models that can shorten theirs. Shortened vectors are given unit
@@ -59,7 +59,7 @@ class EmbeddingsOptions(TypedDict, total=False):
 
 
 class EmbeddingsModel:
-    """One model of one provider. It may be shared by tasks and event loops."""
+    """An embeddings model of a provider. Tasks and event loops may share it."""
 
     def __init__(
         self,
@@ -73,8 +73,8 @@ class EmbeddingsModel:
         headers: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`access`: the way to the provider, where several models share one; else it is made of
-        what follows it.
+        """`access`: existing access to the provider; without it, one is made from the arguments
+        that follow.
 
         Raises:
             SettingsError: the provider makes no embeddings, or has no default model and none is given.
@@ -102,7 +102,7 @@ class EmbeddingsModel:
     async def embed_query(
         self, text: str, **options: Unpack[EmbeddingsOptions]
     ) -> EmbeddingsResult:
-        """A text to search with → its vector.
+        """Returns the vector of a text to search with.
 
         Raises:
             InvalidRequestError: the text is empty, or the model does not give so many dimensions.
@@ -117,7 +117,8 @@ class EmbeddingsModel:
     async def embed_documents(
         self, texts: Iterable[str], **options: Unpack[EmbeddingsOptions]
     ) -> BatchEmbeddingsResult:
-        """Texts to be found → their vectors, in the same order. No text: no request.
+        """Returns the vectors of texts to be found, in the same order. Without texts no request is
+        sent.
 
         Many texts are sent in batches as the provider takes them, several at once. The first that
         fails stops the others, and its error is raised.
@@ -137,7 +138,7 @@ class EmbeddingsModel:
         purpose: Purpose = "document",
         **options: Unpack[EmbeddingsOptions],
     ) -> BatchEmbeddingsResult:
-        """Many texts of one purpose → their vectors, as `embed_documents`.
+        """Returns the vectors of texts for one purpose, as `embed_documents` does.
 
         Raises:
             InvalidRequestError, ProviderError, DecodeError: as `embed_query`.
@@ -147,20 +148,13 @@ class EmbeddingsModel:
     async def _embed(
         self, texts: Sequence[str], purpose: Purpose, **options: Unpack[EmbeddingsOptions]
     ) -> BatchEmbeddingsResult:
+        """Checks the texts, sends them in batches, several at once, and joins the results."""
         if unknown := options.keys() - EmbeddingsOptions.__annotations__.keys():
             raise TypeError(
                 f"embedding takes no argument {', '.join(sorted(unknown))}; it takes "
                 f"{', '.join(EmbeddingsOptions.__annotations__)}"
             )
-        for index, text in enumerate(texts):
-            if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] - of callers without types
-                raise InvalidRequestError(
-                    f"texts[{index}] is no text but of type {type(text).__name__}"
-                )
-            if not text:
-                raise InvalidRequestError(
-                    f"texts[{index}] is empty: there is no meaning in it to embed; leave it out"
-                )
+        _check_texts(texts)
         request = EmbeddingsRequest(
             self.name,
             purpose=purpose,
@@ -182,6 +176,7 @@ class EmbeddingsModel:
         progress, keep = options.get("progress", _ignore), options.get("keep", _ignore)
         starts = list(accumulate(map(len, batches), initial=0))
         results: list[BatchEmbeddingsResult] = [_EMPTY_RESULT] * len(batches)
+        # Shared by the workers: each takes the next batch when it is free.
         waiting = iter(enumerate(batches))
         done = 0
 
@@ -204,7 +199,7 @@ class EmbeddingsModel:
         return _join_results(results)
 
     async def _send(self, request: EmbeddingsRequest) -> BatchEmbeddingsResult:
-        """One request → its vectors, as many as texts and as long as was asked."""
+        """Sends one request and returns its vectors, checked for count and length."""
         route = await self._access.route(self.name, embeddings=True)
         http = self.wire.dump_http(request, quirks=self.provider.quirks)
         headers_sent = {"content-type": "application/json", **http.headers}
@@ -222,7 +217,19 @@ class EmbeddingsModel:
             raise self._access.redact(error) from error.__cause__
 
 
+def _check_texts(texts: Sequence[str]) -> None:
+    """Raises `InvalidRequestError` if a text is empty or no string."""
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] - of callers without types
+            raise InvalidRequestError(f"texts[{index}] must be a string, not {type(text).__name__}")
+        if not text:
+            raise InvalidRequestError(
+                f"texts[{index}] is empty and cannot be embedded; leave it out"
+            )
+
+
 def _unsupported_message(provider: Provider) -> str:
+    """Returns the message that a provider makes no embeddings, with the names of those that do."""
     from dragoman.providers.registry import REGISTRY
 
     able = [
@@ -234,7 +241,8 @@ def _unsupported_message(provider: Provider) -> str:
 
 
 def _split_batches(texts: Iterable[str], size: int, characters: int | None) -> Iterator[list[str]]:
-    """Texts → batches of at most so many texts and, but for a single one, characters."""
+    """Yields batches of at most `size` texts and `characters` characters; a longer text goes
+    alone."""
     batch: list[str] = []
     batch_characters = 0
     for text in texts:
@@ -253,7 +261,8 @@ def _split_batches(texts: Iterable[str], size: int, characters: int | None) -> I
 def _check_result(
     result: BatchEmbeddingsResult, request: EmbeddingsRequest
 ) -> BatchEmbeddingsResult:
-    """The result, if it is what was asked for, with a usage."""
+    """Returns the result with a usage, estimated if none was reported. Raises if the vectors are
+    not those that were asked for."""
     dimensions = request.dimensions
     lengths = {len(vector) for vector in result.embeddings}
     if result.count != len(request.texts) or len(lengths) != 1 or not min(lengths):
@@ -261,7 +270,7 @@ def _check_result(
             f"the provider gave {result.count} vectors for {len(request.texts)} texts, of {sorted(lengths)} numbers each"
         )
     if dimensions is not None:
-        # packed bits are eight in a number
+        # Binary embeddings pack eight dimensions into one number.
         if result.dimensions not in (dimensions, dimensions / 8):
             raise InvalidRequestError(
                 f"{request.model} gives vectors of {result.dimensions} numbers and not of {dimensions}: leave dimensions out"
@@ -279,30 +288,34 @@ def _check_result(
 
 
 def _normalize(vector: Vector) -> Vector:
-    """A vector that was cut (Gemini's and Mistral's are) → one of unit length, as whole ones
-    are."""
+    """Returns the vector at unit length. Vectors that Gemini and Mistral cut short need it."""
     length = sqrt(sum(number * number for number in vector))
-    return [number / length for number in vector] if 0 < length < _NEARLY else vector
+    if not 0 < length < _NEARLY:
+        return vector
+    return [number / length for number in vector]
 
 
 def _join_results(results: Sequence[BatchEmbeddingsResult]) -> BatchEmbeddingsResult:
+    """Joins the results of all batches into one."""
     first = results[0]
     usages = [result.usage for result in results if result.usage is not None]
     metadata = [result.metadata for result in results]
-    # by halves: each list is copied as often as it is doubled, not once for every request
+    # Merged in pairs, so that long lists are copied log(n) times instead of n times.
     while len(metadata) > 1:
         metadata = [
             reduce(_merge_metadata, metadata[start : start + 2])
             for start in range(0, len(metadata), 2)
         ]
     vectors = [vector for result in results for vector in result.embeddings]
-    usage = reduce(add, usages) if usages else None
+    usage = None
+    if usages:
+        usage = reduce(add, usages)
     return BatchEmbeddingsResult(vectors, usage, first.finish_reason, metadata[0], first.id)
 
 
 def _merge_metadata(first: Any, second: Any) -> Any:
-    """What two requests said, as one: objects by their keys, numbers added, lists joined, else what
-    was said last."""
+    """Merges two values of metadata: objects by key, numbers by sum, lists joined, otherwise the
+    later one."""
     match first, second:
         case dict(), dict():
             first_object, second_object = (
@@ -328,7 +341,7 @@ def _merge_metadata(first: Any, second: Any) -> Any:
 
 
 def _ignore(*_: object) -> None:
-    pass
+    """Default callback: does nothing."""
 
 
 _EMPTY_RESULT = BatchEmbeddingsResult([])

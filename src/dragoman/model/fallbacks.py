@@ -1,4 +1,4 @@
-"""A fallback: where a model fails, the next one is asked. See `fallback`."""
+"""Fallbacks: if a model fails, the next one is asked. See `fallback`."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ __all__ = [
 ]
 
 _LOG = logger("model.fallback")
-# characters of each earlier error in a message
 _EXCERPT_LENGTH = 200
+"""Characters of each earlier error in a message."""
 
 On: TypeAlias = type[DragomanError] | Callable[[DragomanError], bool]
-"""A class of errors, or a function that says of an error whether it is one."""
+"""A class of errors, or a function that returns True for an error that counts."""
 
 _FAULTS = (
     AuthenticationError,
@@ -66,25 +66,25 @@ _FAULTS = (
 
 
 def provider_failed(error: DragomanError) -> bool:
-    """Whether it is the provider, the account there or the way to it that failed, and not the
-    request: then another model may well do better."""
+    """True if the provider, the account or the network failed, so that another model may succeed;
+    False if the request itself is at fault."""
     return isinstance(error, _FAULTS) or type(error) is ProviderError
 
 
 class Fallback(msgspec.Struct, frozen=True, eq=False):
-    """Models of which the next one is asked where one fails. Made by `fallback`; it stands for a
-    model, or as a middleware."""
+    """A list of models, tried in order until one answers. Made by `fallback`; usable as a model or
+    as a middleware."""
 
     models: tuple[str | Provider, ...]
-    """In the order in which they are asked."""
+    """Tried in this order."""
     on: Callable[[DragomanError], bool] = provider_failed
-    """Which errors lead to the next one."""
+    """True for errors that lead to the next model."""
     on_answer: Callable[[Message], bool | Awaitable[bool]] | None = None
-    """Which whole answers do; `None`: every answer is taken."""
+    """True for whole answers that lead to the next model; `None`: every answer is accepted."""
     breaker: Breaker | None = None
-    """Leaves models alone whose endpoint failed often."""
+    """Skips models whose endpoint failed often."""
     retries: int = 0
-    """How often a failed request is sent again before the next model is asked."""
+    """Number of retries of a failed request before the next model is asked."""
 
     async def batches(
         self, request: ModelRequest, following: Batches, target: Target
@@ -94,9 +94,13 @@ class Fallback(msgspec.Struct, frozen=True, eq=False):
         failures: list[tuple[str, DragomanError]] = []
         for index, model in enumerate(models):
             is_last = index == len(models) - 1
+            # Fewer retries than usual while another model can take over.
             retries = request.retries if is_last else self.retries
             open_messages: list[str] = []
-            answer: list[Event] | None = None if is_last or self.on_answer is None else []
+            # Collected only if `on_answer` may refuse it; the last model's answer always counts.
+            answer: list[Event] | None = None
+            if self.on_answer is not None and not is_last:
+                answer = []
             error: DragomanError | None = None
             async with aclosing(
                 self._ask(request.replace(model=model, retries=retries), following, target)
@@ -127,34 +131,31 @@ class Fallback(msgspec.Struct, frozen=True, eq=False):
     def _ask(
         self, request: ModelRequest, following: Batches, target: Target
     ) -> AsyncGenerator[list[Event], None]:
-        return (
-            following(request)
-            if self.breaker is None
-            else self.breaker.batches(request, following, target)
-        )
+        """Sends the request to one model, through the breaker if there is one."""
+        if self.breaker is None:
+            return following(request)
+        return self.breaker.batches(request, following, target)
 
     def _order_models(self, request: ModelRequest, target: Target) -> list[str]:
-        """The model strings to ask, each model once. A turn that its provider paused goes on there
-        and nowhere else."""
+        """Returns the model strings to ask, each model once. A turn that its provider paused can
+        only continue there."""
         by_target = {_find_destination(request, target): request.model}
         for model in map(model_string, self.models):
             by_target.setdefault(_find_destination(request.replace(model=model), target), model)
-        last = request.messages[-1] if request.messages else None
-        if (
-            last is None
-            or last.finish_reason is not FinishReason.pause
-            or (origin := last.origin) is None
-        ):
-            return [*by_target.values()]
-        whose = (origin.provider, origin.model)
-        return [
-            next(
-                (model for to, model in by_target.items() if (to.provider, to.model) == whose),
-                request.model,
-            )
+        paused = [
+            message.origin
+            for message in request.messages[-1:]
+            if message.finish_reason is FinishReason.pause and message.origin is not None
         ]
+        if not paused:
+            return [*by_target.values()]
+        for destination, model in by_target.items():
+            if (destination.provider, destination.model) == (paused[0].provider, paused[0].model):
+                return [model]
+        return [request.model]
 
     async def _is_refused(self, events: Iterable[Event]) -> bool:
+        """True if `on_answer` refuses the answer that these events tell."""
         answer = next(iter(fold(events)), None)
         if self.on_answer is None or answer is None:
             return False
@@ -172,8 +173,8 @@ def fallback(
     breaker: Breaker | None = None,
     retries: int = 0,
 ) -> Fallback:
-    """Models of which the next one is asked where one fails, also in the middle of an answer, which
-    is then taken back.
+    """Makes a list of models that are tried in order: if one fails, even mid-answer, its answer is
+    retracted and the next one is asked.
 
     ```python
     agent = Agent(fallback("openai:gpt-4o", "anthropic:claude-sonnet-4-5"))     # or Agent(["openai:gpt-4o", …])
@@ -210,12 +211,12 @@ def fallback(
 
 
 ModelChoice: TypeAlias = str | Provider | Fallback | Sequence[str | Provider]
-"""A model string, a provider's record, or several of them: a fallback, or a list, which is one
-too."""
+"""A model string, a provider's record, a fallback, or a list of models, which becomes a
+fallback."""
 
 
 def split_choice(model: ModelChoice) -> tuple[str | Provider, Fallback | None]:
-    """The model to ask first, and what may be asked in its place.
+    """Returns the first model of a choice, and its fallback if it has one.
 
     Raises:
         SettingsError: it is an empty list.
@@ -229,7 +230,7 @@ def split_choice(model: ModelChoice) -> tuple[str | Provider, Fallback | None]:
 
 
 def model_string(model: str | Provider) -> str:
-    """The model string of a string or a record.
+    """Returns the model string of a model string or a provider's record.
 
     Raises:
         SettingsError: the string is malformed.
@@ -241,7 +242,7 @@ def model_string(model: str | Provider) -> str:
 
 
 def _track_messages(events: Iterable[Event], open_messages: list[str]) -> None:
-    """Keeps the ids of messages that have begun and were not taken back."""
+    """Updates the ids of messages that have started and were not retracted."""
     for event in events:
         if type(event) is MessageStarted:
             open_messages.append(event.message_id)
@@ -250,56 +251,55 @@ def _track_messages(events: Iterable[Event], open_messages: list[str]) -> None:
 
 
 def _find_destination(request: ModelRequest, target: Target) -> Origin:
-    """Whom a request goes to, for comparison."""
-    whom = target(request)
-    return Origin("", None, request.model) if whom is None else endpoint_key(whom, "model")
+    """Returns the provider, endpoint and model of a request, to compare it with others."""
+    destination = target(request)
+    # An unknown model differs from all others by its model string.
+    if destination is None:
+        return Origin("", None, request.model)
+    return endpoint_key(destination, "model")
 
 
 async def _report_fallback(
     request: ModelRequest, target: Target, attempt: int, error: DragomanError | None, following: str
 ) -> None:
-    """Says that another model is asked: in the log, and to hooks."""
-    what = "gave an answer that is not taken" if error is None else f"failed ({error})"
-    _LOG.warning("%s %s; %s is asked", request.model, what, following)
-    if watching := find_active_hooks(()) if request.run is None else request.run.hooks:
-        provider = (error and error.provider) or _find_destination(request, target).provider
-        status = None if error is None else error.status
-        retry = ModelRetry(
-            request.run, provider, attempt, status=status, error=error, fallback=following
-        )
-        await call_hooks(watching, "retry", retry)
+    """Reports to the log and to hooks that the next model is asked."""
+    outcome = "gave an answer that was refused" if error is None else f"failed ({error})"
+    _LOG.warning("%s %s; %s is asked", request.model, outcome, following)
+    hooks = request.run.hooks if request.run is not None else find_active_hooks(())
+    if not hooks:
+        return
+    provider = (error and error.provider) or _find_destination(request, target).provider
+    status = error.status if error is not None else None
+    retry = ModelRetry(
+        request.run, provider, attempt, status=status, error=error, fallback=following
+    )
+    await call_hooks(hooks, "retry", retry)
 
 
 def _make_condition(on: On | Iterable[On]) -> Callable[[DragomanError], bool]:
-    """One function that says whether an error is one of those."""
-    conditions = (
-        (on,)
-        if callable(on)
-        else expect_sequence("on", on, "classes of DragomanError, or functions of an error")
-    )
+    """Returns one function for an error condition or several."""
+    expected = "classes of DragomanError, or functions of an error"
+    conditions = (on,) if callable(on) else expect_sequence("on", on, expected)
+    classes: list[type[DragomanError]] = []
+    functions: list[Callable[[DragomanError], bool]] = []
     for condition in conditions:
-        if not (
-            issubclass(condition, DragomanError)
-            if isinstance(condition, type)
-            else callable(condition)
-        ):
-            raise wrong_type_error(
-                "on", condition, "classes of DragomanError, or functions of an error"
-            )
+        if isinstance(condition, type) and issubclass(condition, DragomanError):
+            classes.append(condition)
+        elif not isinstance(condition, type) and callable(condition):
+            functions.append(condition)
+        else:
+            raise wrong_type_error("on", condition, expected)
 
-    def rule(error: DragomanError) -> bool:
-        return any(
-            isinstance(error, condition) if isinstance(condition, type) else condition(error)
-            for condition in conditions
-        )
+    def is_match(error: DragomanError) -> bool:
+        return isinstance(error, tuple(classes)) or any(matches(error) for matches in functions)
 
-    return rule
+    return is_match
 
 
 def _attach_earlier(
     error: DragomanError, failures: Sequence[tuple[str, DragomanError]]
 ) -> DragomanError:
-    """The error of the last model, which tells those of the others too."""
+    """Returns a copy of the last model's error that also names the earlier failures."""
     if not failures:
         return error
     final = copy(error)
@@ -314,4 +314,7 @@ def _attach_earlier(
 
 
 def _shorten(text: str) -> str:
-    return text if len(text) <= _EXCERPT_LENGTH else f"{text[:_EXCERPT_LENGTH]}…"
+    """Cuts a text after `_EXCERPT_LENGTH` characters."""
+    if len(text) <= _EXCERPT_LENGTH:
+        return text
+    return f"{text[:_EXCERPT_LENGTH]}…"

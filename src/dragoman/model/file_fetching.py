@@ -1,5 +1,4 @@
-"""Files by their URL become files by their bytes, where the provider cannot take the URL. See
-`fetch_files`."""
+"""`fetch_files`: middleware that downloads linked files for providers that cannot take a URL."""
 
 from __future__ import annotations
 
@@ -68,16 +67,14 @@ class FileFetcher:
     ) -> AsyncGenerator[list[Event], None]:
         """See `BatchMiddleware`. Without links in the conversation no step stands between."""
         positions = find_link_positions(request.messages)
-        to = target(request) if positions else None
-        return (
-            following(request)
-            if to is None
-            else self._fetch_and_send(request, following, positions, to)
-        )
+        if not positions or (destination := target(request)) is None:
+            return following(request)
+        return self._fetch_and_send(request, following, positions, destination)
 
     async def _fetch_and_send(
         self, request: ModelRequest, following: Batches, positions: LinkPositions, to: Destination
     ) -> AsyncGenerator[list[Event], None]:
+        """Downloads the files that the target needs as bytes, then sends the request."""
         try:
             request = await self._replace_links(request, positions, to)
         except DragomanError as error:
@@ -90,42 +87,52 @@ class FileFetcher:
     async def _replace_links(
         self, request: ModelRequest, places: LinkPositions, to: Destination
     ) -> ModelRequest:
-        places = places if self._every else find_unsendable(request, places, to)
+        """Returns the request with the bytes of files in place of the links that the target cannot
+        take."""
+        if not self._every:
+            places = find_unsendable(request, places, to)
         keys = _link_keys(request, places)
         links = {
             keys[number, link.url]: link
             for number, link in _list_links(request.messages, places)
             if self._is_allowed(link.url)
         }
-        files_by_link = {
-            key: kept_link.file for key in links if (kept_link := self._files.get(key)) is not None
-        }
-        files_by_link |= await self._fetch_links(
-            {key: link for key, link in links.items() if key not in files_by_link}
-        )
-        files = {key: file for key, file in files_by_link.items() if file is not None}
+        files = await self._load_files(links)
+        if not files:
+            return request
         messages = list(request.messages)
-        for number, positions in places.items():
-            urls = {
-                link.url
-                for index in positions
-                for link in find_links(messages[number].content[index])
+        for number, indexes in places.items():
+            message_files = {
+                link.url: files[keys[number, link.url]]
+                for _, link in _list_links(messages, {number: indexes})
+                if keys[number, link.url] in files
             }
-            message_files = {url: files[key] for url in urls if (key := keys[number, url]) in files}
+            # An unchanged message stays the same object, whose dump and counts are cached.
             if message_files:
-                messages[number] = insert_files(messages[number], positions, message_files)
-        return request.replace(messages=tuple(messages)) if files else request
+                messages[number] = insert_files(messages[number], indexes, message_files)
+        return request.replace(messages=tuple(messages))
+
+    async def _load_files(self, links: dict[LinkKey, LinkPart]) -> dict[LinkKey, DataPart]:
+        """Returns the files of links, from the cache or downloaded, without failed ones."""
+        outcomes: dict[LinkKey, DataPart | None] = {}
+        for key in links:
+            if (cached := self._files.get(key)) is not None:
+                outcomes[key] = cached.file
+        outcomes |= await self._fetch_links(
+            {key: link for key, link in links.items() if key not in outcomes}
+        )
+        return {key: file for key, file in outcomes.items() if file is not None}
 
     def _is_allowed(self, url: str) -> bool:
-        """Others are passed on, as they would be without this."""
+        """True if the policy allows the URL. Other links are sent on unchanged."""
         try:
-            self._policy.place(url)
+            self._policy.check_url(url)
         except InvalidRequestError:
             return False
         return True
 
     async def _fetch_links(self, links: dict[LinkKey, LinkPart]) -> dict[LinkKey, DataPart | None]:
-        """The files, and `None` for each that could not be fetched.
+        """Downloads the links, several at once. Returns the files, and None for each that failed.
 
         Raises:
             InvalidRequestError: one could not, and that is to be an error; or there are too many.
@@ -143,7 +150,7 @@ class FileFetcher:
             async with limiter:
                 if errors and self._on_failure == "error":
                     return
-                # Only about: files that come at the same time are not counted yet.
+                # An estimate: files that are still being downloaded are not counted yet.
                 bytes_left = self._total_bytes - sum(
                     len(file.data) for file in files.values() if file is not None
                 )
@@ -171,6 +178,7 @@ class FileFetcher:
 def _list_links(
     messages: Sequence[Message], positions: LinkPositions
 ) -> list[tuple[int, LinkPart]]:
+    """Returns each link at these positions, with the index of its message."""
     return [
         (number, link)
         for number, indexes in positions.items()
@@ -180,8 +188,8 @@ def _list_links(
 
 
 def _link_keys(request: ModelRequest, positions: LinkPositions) -> dict[tuple[int, str], LinkKey]:
-    """Position of a message, and the URL in it → what the file is kept by."""
-    resource = None if request.run is None else request.run.resource_id
+    """Returns the cache key of each link, by message index and URL."""
+    resource = request.run.resource_id if request.run is not None else None
     digests = {number: neutral_digest(request.messages[number]) for number in positions}
     return {
         (number, link.url): (resource, digests[number], link.url)

@@ -1,10 +1,8 @@
-"""Files that models and their providers' tools made: which there are, and their bytes where the
-provider holds them."""
+"""Files that models and their providers' tools made: lists them and downloads them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 from mimetypes import guess_type
 
 import msgspec
@@ -16,6 +14,7 @@ from dragoman.json_bytes import Json
 from dragoman.message import NOTES, Content, DataPart, FilePart, Message, Role
 from dragoman.model.access import Access, ModelRoute
 from dragoman.providers.address import join_url
+from dragoman.request import HttpRequest
 
 __all__ = ["download", "list_files"]
 
@@ -23,34 +22,30 @@ _UNKNOWN_TYPE = "application/octet-stream"
 
 
 def list_files(messages: Iterable[Message]) -> list[DataPart | FilePart]:
-    """The files in the model's messages, in order: what the model said, what its provider's tools
-    made or fetched."""
+    """Returns the files in the model's messages, in order: those it sent and those its provider's
+    tools made or fetched."""
     pieces = [
         piece for message in messages if message.role is Role.MODEL for piece in message.content
     ]
-    holders = {
-        name: _find_file_wire(name)
-        for name in {name for piece in pieces for name in _wire_names(piece)}
-    }
     files: list[DataPart | FilePart] = []
     for piece in pieces:
         if isinstance(piece, (DataPart, FilePart)):
             files.append(piece)
-        else:
-            for name in _wire_names(piece):
-                holder = holders[name]
-                files += [] if holder is None else holder.load_files(piece)
+            continue
+        for name in _wire_names(piece):
+            if (wire := _find_file_wire(name)) is not None:
+                files += wire.load_files(piece)
     return files
 
 
 def _wire_names(piece: Content) -> list[str]:
-    """The wires that a piece came through."""
+    """Returns the names of the wires that a piece came through."""
     return list(dict.fromkeys(name.removesuffix(NOTES) for name in piece.native or ()))
 
 
 async def download(access: Access, part: FilePart) -> DataPart:
-    """A file that the provider holds → its bytes, with the name and media type that are told of it,
-    else guessed.
+    """Downloads a file that the provider stores. Returns its bytes, with the reported name and
+    media type or a guess.
 
     Raises:
         SettingsError: the file is another provider's, or the provider holds none.
@@ -71,16 +66,11 @@ async def download(access: Access, part: FilePart) -> DataPart:
     route: ModelRoute | None = await access.route(provider.chat_model or "")
     base_url = route.base_url
     download = holder.dump_download(part)
-    name, mime_type, about = part.name, part.mime_type, Json()
+    name, mime_type = part.name, part.mime_type
     if download.about is not None:
-        _, body = await access.fetch(
-            msgspec.structs.replace(download.about, path=join_url(base_url, download.about.path)),
-            route,
-        )
-        # its key was for the first request
+        about = await _fetch_about(access, download.about, route)
+        # The route's key was read for the first request: a key function is asked again.
         route = None
-        with suppress(msgspec.DecodeError, UnicodeError):
-            about = if_object(msgspec.json.decode(body))
         name = name or if_text(about.get("filename")) or None
         mime_type = if_text(about.get("mime_type")) or mime_type
     headers, data = await access.fetch(
@@ -89,11 +79,23 @@ async def download(access: Access, part: FilePart) -> DataPart:
     )
     if not mime_type or mime_type.endswith("/*"):
         declared = headers.get("content-type", "").partition(";")[0].strip()
-        mime_type = (guess_type(name)[0] if name else None) or declared or _UNKNOWN_TYPE
+        mime_type = guess_type(name or "")[0] or declared or _UNKNOWN_TYPE
     return DataPart(data, mime_type, name)
 
 
+async def _fetch_about(access: Access, request: HttpRequest, route: ModelRoute) -> Json:
+    """Returns what the provider says about a stored file; empty if that is no JSON object."""
+    url = join_url(route.base_url, request.path)
+    _, body = await access.fetch(msgspec.structs.replace(request, path=url), route)
+    try:
+        return if_object(msgspec.json.decode(body))
+    except (msgspec.DecodeError, UnicodeError):
+        return {}
+
+
 def _find_file_wire(name: str) -> wires.FileWire | None:
-    """The wire of that name, if its providers hold files."""
-    wire = wires.get(name) if name in wires.names() else None
+    """Returns the wire of that name if its providers store files, otherwise None."""
+    if name not in wires.names():
+        return None
+    wire = wires.get(name)
     return wire if isinstance(wire, wires.FileWire) else None

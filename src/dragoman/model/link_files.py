@@ -40,12 +40,12 @@ __all__ = [
 ]
 
 LinkPositions = Mapping[int, Sequence[int]]
-"""Position of a message → positions of pieces in its content."""
+"""Index of a message → indexes of pieces in its content."""
 _HOLDERS = (LinkPart, ToolResultPart)
 
 
 def find_link_positions(messages: Sequence[Message]) -> LinkPositions:
-    """Where files stand that a URL of HTTP names, those in results of tools included."""
+    """Returns the positions of files with an HTTP URL, also in tool results."""
     positions: dict[int, list[int]] = {}
     for number, message in enumerate(messages):
         for index, piece in enumerate(message.content):
@@ -55,7 +55,7 @@ def find_link_positions(messages: Sequence[Message]) -> LinkPositions:
 
 
 def find_links(piece: Content) -> Iterator[LinkPart]:
-    """The files by their URL that a piece is, or holds."""
+    """Yields the files with an HTTP URL that a piece is or contains."""
     if isinstance(piece, LinkPart):
         if piece.url[:8].lower().startswith(("http://", "https://")):
             yield piece
@@ -68,8 +68,8 @@ def find_links(piece: Content) -> Iterator[LinkPart]:
 def find_unsendable(
     request: ModelRequest, positions: LinkPositions, destination: Destination
 ) -> LinkPositions:
-    """Those of the places whose files the target is not sent by their URL. They are written as they
-    would be for it, with as little else as it takes."""
+    """Returns the positions whose links the target cannot take. A trial request with only these
+    messages finds them."""
     wire = wires.client(destination.wire) or wires.get(destination.wire)
     numbers = sorted(positions)
     losses: list[Loss] = []
@@ -95,8 +95,7 @@ def find_unsendable(
 def insert_files(
     message: Message, positions: Sequence[int], files: Mapping[str, DataPart]
 ) -> Message:
-    """The message, with files by their bytes where there are some for the URLs at these
-    positions."""
+    """Returns the message with the files of these URLs in place of their links."""
     content = list(message.content)
     for index in positions:
         content[index] = _insert_file(content[index], files)
@@ -104,12 +103,14 @@ def insert_files(
 
 
 def _insert_file(piece: Content, files: Mapping[str, DataPart]) -> Content:
+    """Returns the piece with its links replaced, also inside a tool result."""
     if isinstance(piece, ToolResultPart):
         return msgspec.structs.replace(
             piece, result=tuple(_insert_file(part, files) for part in piece.result)
         )
     if not isinstance(piece, LinkPart) or (file := files.get(piece.url)) is None:
         return piece
+    # Notes describe the link's spelling, which its file does not have.
     native = {
         name: fields for name, fields in (piece.native or {}).items() if not name.endswith(NOTES)
     }
@@ -121,13 +122,13 @@ def _insert_file(piece: Content, files: Mapping[str, DataPart]) -> Content:
 _LOG = logger("model.link_files")
 _FIRST_WAIT = 0.25
 _MISSING_SIZE = 1024
-"""What a link without a file is taken for."""
+"""Bytes that a failed download counts in the cache."""
 LinkKey = tuple[str | None, str, str]
-"""Whose conversation, the digest of the message, the URL in it."""
+"""The conversation's owner, the digest of the message, and the URL in it."""
 
 
 class LinkSource:
-    """Fetches what a policy allows."""
+    """Downloads what a policy allows."""
 
     def __init__(
         self,
@@ -137,11 +138,11 @@ class LinkSource:
         retries: int,
         sleep: Callable[[float], Awaitable[None]],
     ) -> None:
-        """`seconds`: for one file, retries included. `sleep`: waits that many seconds."""
+        """`seconds`: limit for one file, with retries. `sleep`: waits that many seconds."""
         self._policy, self._seconds, self._retries, self._sleep = policy, seconds, retries, sleep
 
     async def get(self, link: LinkPart, most: int) -> DataPart:
-        """A file of at most that many bytes.
+        """Downloads a file of at most `most` bytes.
 
         Raises:
             InvalidRequestError: there is none.
@@ -164,6 +165,7 @@ class LinkSource:
         return file
 
     async def _fetch(self, url: str, most: int) -> DataPart:
+        """Downloads a URL, with retries if the server fails."""
         for attempt in range(self._retries):
             try:
                 return await fetch(url, self._policy, max_bytes=most, seconds=self._seconds)
@@ -176,31 +178,33 @@ class LinkSource:
 
 
 class LinkedFile(NamedTuple):
-    """What became of a link."""
+    """The outcome of a download."""
 
     file: DataPart | None
-    """`None`: it could not be fetched, and was passed on."""
+    """`None`: it could not be downloaded, and the link was sent on."""
     used_at: float
-    """When it was last asked for, by the clock."""
+    """Time of its last use, by the clock."""
 
     @property
     def size(self) -> int:
-        """Bytes, about."""
-        return _MISSING_SIZE if self.file is None else len(self.file.data)
+        """Returns its approximate size in bytes."""
+        if self.file is None:
+            return _MISSING_SIZE
+        return len(self.file.data)
 
 
 class LinkedFiles:
-    """What became of links lately. It stays as it was when a message was first sent, so that each
-    request begins as the one before did."""
+    """Cache of recent downloads. An entry stays the same, so that each request of a conversation
+    begins with the same bytes."""
 
     def __init__(self, most: int, seconds: float, clock: Callable[[], float] = monotonic) -> None:
-        """`most`: bytes of all of them. `seconds`: that one is kept without being needed."""
+        """`most`: bytes of all files. `seconds`: how long an unused file stays."""
         self._most, self._size, self._seconds, self._clock = most, 0, seconds, clock
         self._files: OrderedDict[LinkKey, LinkedFile] = OrderedDict()
         self._lock = Lock()
 
     def get(self, key: LinkKey) -> LinkedFile | None:
-        """What became of a link; `None`: that is not known, or no more."""
+        """Returns a stored outcome, or None if there is none."""
         with self._lock:
             self._evict()
             if key not in self._files:
@@ -209,14 +213,16 @@ class LinkedFiles:
             return linked
 
     def put(self, key: LinkKey, file: DataPart | None) -> None:
-        """Keeps it, in the place of those that were not needed for longest."""
+        """Stores an outcome; the least recently used ones make room."""
         with self._lock:
-            previous = self._files.pop(key, None)
+            if (previous := self._files.pop(key, None)) is not None:
+                self._size -= previous.size
             linked = self._files[key] = LinkedFile(file, self._clock())
-            self._size += linked.size - (0 if previous is None else previous.size)
+            self._size += linked.size
             self._evict()
 
     def _evict(self) -> None:
+        """Drops files that are old or too many."""
         oldest = self._clock() - self._seconds
         while self._files and (
             self._size > self._most or next(iter(self._files.values())).used_at < oldest
@@ -225,7 +231,8 @@ class LinkedFiles:
 
 
 def _fetch_error(url: str, error: ProviderError) -> InvalidRequestError:
-    """The error for whoever sent the URL; without what stands behind its question mark."""
+    """Returns the error for the author of the URL. It leaves out the query, which may hold a
+    key."""
     link_error = InvalidRequestError(
         f"{public_url(url.partition('?')[0])} cannot be fetched for the model: {error.message}"
     )

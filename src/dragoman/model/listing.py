@@ -1,6 +1,5 @@
-"""The models that a provider offers: one request or several, in whichever of the usual shapes it
-answers, and what each model is for: as its provider tells, else guessed from its name. All of that
-is data."""
+"""Lists a provider's models and what each is for, as the provider reports or as its name suggests.
+The shapes of the answers are data."""
 
 from __future__ import annotations
 
@@ -37,7 +36,8 @@ _KINDS_BY_NAME: tuple[tuple[re.Pattern[str], tuple[str, ...]], ...] = tuple(
         (r"davinci|babbage|gpt-3\.?5-turbo-instruct", ("other",)),  # completions only
     )
 )
-"""The first that is found in the name decides; none: chat."""
+"""The first pattern that matches a model's name gives its kinds; without a match it is a chat
+model."""
 
 _MODALITIES: Mapping[str, str] = {
     "text": "chat",
@@ -119,15 +119,15 @@ _KINDS_BY_FIELD: tuple[tuple[tuple[str, ...], Mapping[str, str]], ...] = (
         },
     ),
 )
-"""Where a provider tells what a model does → its words, and the kind that each means. The first
-that says anything counts."""
+"""Path of a field that reports what a model does → the provider's words and the kind that each
+means. The first field with a value counts."""
 
 _ORDER = ("chat", "embeddings", "image", "media", "tts", "audio", "count_tokens")
 
 
 def find_kinds(name: str, fields: JsonMap) -> tuple[str, ...]:
-    """The kinds of a model of that name, of which a provider told this. Never empty; what it is
-    mainly for comes first.
+    """Returns the kinds of a model by its name and the provider's fields, the main kind first,
+    never empty.
 
     A provider that tells only that a model answers the requests of a chat leaves it to the name
     what it answers with.
@@ -137,20 +137,20 @@ def find_kinds(name: str, fields: JsonMap) -> tuple[str, ...]:
         (kinds for path, names in _KINDS_BY_FIELD if (kinds := _read_kinds(fields, path, names))),
         (),
     )
-    count_kinds = tuple(model_kind for model_kind in kinds if model_kind == "count_tokens")
-    main_kinds = tuple(model_kind for model_kind in kinds if model_kind != "count_tokens")
-    if not main_kinds or (
-        main_kinds[0] == "chat" and name_kinds and name_kinds[0] not in main_kinds
-    ):
+    main_kinds = tuple(kind for kind in kinds if kind != "count_tokens")
+    # Some providers report "chat" for every model that their chat endpoint takes, also for those
+    # that answer in pictures or speech: then the name knows better.
+    is_vague = main_kinds[:1] == ("chat",) and not {*name_kinds[:1]} <= {*main_kinds}
+    if not main_kinds or is_vague:
         main_kinds = name_kinds or ("chat",)
-    return main_kinds + count_kinds
+    return main_kinds + tuple(kind for kind in kinds if kind == "count_tokens")
 
 
 def _read_kinds(
     fields: JsonMap, path: tuple[str, ...], kind_names: Mapping[str, str]
 ) -> tuple[str, ...]:
-    """The kinds that the value at a path says; what is "other" says nothing beside one that has a
-    name."""
+    """Returns the kinds that the field at a path reports. "other" counts only if there is no better
+    one."""
     *above, last = path
     for key in above:
         fields = if_object(fields.get(key))
@@ -159,7 +159,8 @@ def _read_kinds(
 
 
 def _list_words(value: Any) -> Iterable[str]:
-    """A word, a list of words, or an object that says true of some."""
+    """Returns the words in a value: a word, a list of words, or an object with words that are
+    true."""
     if isinstance(value, str):
         return (value,)
     return [name for name in if_list(value) if isinstance(name, str)] or [
@@ -170,24 +171,24 @@ def _list_words(value: Any) -> Iterable[str]:
 # lists of models
 
 _LISTS = ("data", "models", "publisherModels")
-"""Where the models of a page stand; Together's are the page itself."""
+"""Fields that hold the models of a page. Together's page is the list itself."""
 _IDS = ("id", "model", "name")
-"""What a request names the model by; the first that is there."""
+"""Fields with the name that requests use; the first one present counts."""
 _TITLES = ("display_name", "displayName", "name")
 _DESCRIPTIONS = ("description", "summary")
 _PREFIXES = ("models/", "publishers/google/models/")
-"""What Google puts before a name that a request may do without."""
+"""Prefixes of Google's model names that requests do not need."""
 _CURSORS: Mapping[str, str] = {
     "last_id": "after_id",
     "nextPageToken": "pageToken",
     "next_page_token": "page_token",
 }
-"""What a page calls its end → the parameter that asks for what follows: Anthropic, Google,
+"""Field with a page's cursor → the parameter that asks for the next page: Anthropic, Google,
 Cohere."""
 
 
 async def list_models(access: Access) -> list[ModelInfo]:
-    """The models of a provider, each once, in its order, from all pages of its answer.
+    """Returns the models of a provider from all pages of its list, each once, in its order.
 
     Raises:
         SettingsError: the provider lists no models, or has no base URL.
@@ -209,7 +210,7 @@ async def list_models(access: Access) -> list[ModelInfo]:
     while url and url not in seen:
         seen.add(url)
         body = await _fetch_page(access, url, route)
-        # its key was for the first request
+        # The route's key was read for the first request: a key function is asked again.
         route = None
         for model in load_models(provider.name, body):
             models.setdefault(model.name, model)
@@ -218,8 +219,8 @@ async def list_models(access: Access) -> list[ModelInfo]:
 
 
 def load_models(provider: str, body: Any) -> list[ModelInfo]:
-    """One page of models: `{"data": […]}` (OpenAI and most), `{"models": […]}` (Google, Cohere,
-    Ollama), `{"publisherModels": […]}` (Vertex) or a bare list (Together).
+    """Reads one page of models: `{"data": […]}` (OpenAI and most), `{"models": […]}` (Google,
+    Cohere, Ollama), `{"publisherModels": […]}` (Vertex) or a bare list (Together).
 
     Raises:
         DecodeError: it is none of these.
@@ -228,7 +229,7 @@ def load_models(provider: str, body: Any) -> list[ModelInfo]:
     if isinstance(body, dict):
         fields = if_object(body)
         page = next((fields[name] for name in _LISTS if name in fields), None)
-        # Google leaves out what is empty
+        # Google leaves the list out of a page without models.
         if fields.keys() <= _CURSORS.keys():
             page = []
     try:
@@ -242,8 +243,8 @@ def load_models(provider: str, body: Any) -> list[ModelInfo]:
 
 
 def next_page(url: str, body: Any) -> str | None:
-    """The URL of the page after this one; `None`: it was the last. Only the query is the provider's
-    to choose."""
+    """Returns the URL of the next page, or None after the last. The provider may choose only its
+    query."""
     fields = if_object(body)
     parts = urlsplit(url)
     if link := if_text(if_object(fields.get("links")).get("next")):  # OpenRouter
@@ -257,27 +258,29 @@ def next_page(url: str, body: Any) -> str | None:
 
 
 def _load_model(provider: str, item: Json) -> ModelInfo:
+    """Reads one model of a page."""
     name_key = next((key for key in _IDS if item.get(key)), None)
     if name_key is None:
         raise KeyError("a model without a name")
     name = str(item[name_key])
     for prefix in _PREFIXES:
         name = name.removeprefix(prefix)
-    title = next((item[key] for key in _TITLES if key != name_key and item.get(key)), None)
+    titles = [str(item[key]) for key in _TITLES if key != name_key and item.get(key)]
+    descriptions = [if_text(item.get(key)) for key in _DESCRIPTIONS if if_text(item.get(key))]
     known_keys = {name_key, *_TITLES, *_DESCRIPTIONS}
     return ModelInfo(
         name=name,
         provider=provider,
         kinds=find_kinds(name, item),
-        display_name=str(title) if title not in (None, name) else None,
-        description=next(
-            (if_text(item[key]) for key in _DESCRIPTIONS if if_text(item.get(key))), None
-        ),
+        # A title that repeats the name is none.
+        display_name=next((title for title in titles[:1] if title != name), None),
+        description=next(iter(descriptions), None),
         extra={key: value for key, value in item.items() if key not in known_keys},
     )
 
 
 async def _fetch_page(access: Access, url: str, route: ModelRoute | None) -> Any:
+    """Sends a GET request and returns its JSON."""
     _, body = await access.fetch(HttpRequest(url, method="GET"), route)
     try:
         return msgspec.json.decode(body)

@@ -1,4 +1,4 @@
-"""The one seam around a model: a middleware is a function `(request, next) -> events`."""
+"""Middleware: functions `(request, next) -> events` around a model call."""
 
 from __future__ import annotations
 
@@ -15,58 +15,55 @@ __all__ = ["BatchMiddleware", "Batches", "Destination", "Middleware", "Next", "T
 
 
 class Destination(Origin, frozen=True):
-    """Whom a request goes to, and how: provider, endpoint and model of what will be the answer's
-    origin."""
+    """The provider, endpoint and model of a request, which will be the answer's origin, and how it
+    gets there."""
 
     wire: str = ""
     """Name of the wire that is spoken."""
     headers: str = ""
-    """Digest of the headers that requests carry, as far as settings say them, without those that
-    are secret."""
+    """Digest of the headers of its requests, without secret ones, as far as settings tell them."""
     credentials: str = ""
-    """Digest of those that are: keys, and what tells who the user is."""
+    """Digest of the secret headers: keys, and names of the user."""
     profile: ModelProfile | None = None
     """What is known of the model; `None`: nothing of the request depends on it."""
     quirks: Any = None
-    """What the provider does differently from others of its wire, as the wire's functions take
-    it."""
+    """The provider's deviations from others of its wire, as the wire's functions take them."""
 
 
 Next: TypeAlias = Callable[[ModelRequest], AsyncIterator[Event]]
-"""Goes on with a request, as it is or changed; may be called several times. A request with another
-model string in `model` goes to that model."""
+"""Sends a request on, changed or not; may be called several times. Another model string in `model`
+sends it to that model."""
 
 Batches: TypeAlias = Callable[[ModelRequest], AsyncGenerator[list[Event], None]]
 """Events as they come from the network: one list per read, none of them empty."""
 
 Target: TypeAlias = Callable[[ModelRequest], Destination | None]
-"""Whom a request goes to: provider, endpoint (empty where only credentials or a server that is yet
-to be started say it) and model. `None`: nobody knows the model; who goes on is told so."""
+"""Finds the destination of a request. Its endpoint is empty if only credentials or a server that
+has not started know it. `None`: the model is unknown, and sending the request reports that."""
 
 
 @runtime_checkable
 class BatchMiddleware(Protocol):
-    """A middleware that takes events by the read, as they come, and not one by one."""
+    """A middleware that takes events in batches, one per network read, instead of one by one."""
 
     def batches(
         self, request: ModelRequest, following: Batches, target: Target
     ) -> AsyncGenerator[list[Event], None]:
-        """The events of a request. `following` goes on with it, as `Next` does; what it gives must
-        be closed."""
+        """Returns the events of a request. `following` sends it on, as `Next` does; close what it
+        returns."""
         ...
 
 
 _EventMiddleware: TypeAlias = Callable[[ModelRequest, Next], AsyncIterator[Event]]
 
 Middleware: TypeAlias = _EventMiddleware | BatchMiddleware
-"""Sees a request on its way in and its events on their way out. An async generator function, most
-often. The request's `model` is the model string of the model that is asked, its `run` the run that
-asks."""
+"""Sees requests on their way in and events on their way out, most often as an async generator
+function. `request.model` is the model string, `request.run` the run that asks."""
 
 
 def wrap(call: Batches, middleware: Sequence[Middleware], target: Target) -> Batches:
-    """A call with middlewares around it, the first one outermost. Without any it is the call
-    itself, batches and all."""
+    """Returns the call wrapped in middlewares, the first one outermost. Without any it is the call
+    itself."""
     plain: list[_EventMiddleware] = []
     for layer in reversed(middleware):
         if not isinstance(layer, BatchMiddleware):
@@ -78,6 +75,8 @@ def wrap(call: Batches, middleware: Sequence[Middleware], target: Target) -> Bat
 
 
 def _wrap_batches(layer: BatchMiddleware, following: Batches, target: Target) -> Batches:
+    """Returns the call wrapped in one batch middleware."""
+
     def batches(request: ModelRequest) -> AsyncGenerator[list[Event], None]:
         return layer.batches(request, following, target)
 
@@ -85,7 +84,8 @@ def _wrap_batches(layer: BatchMiddleware, following: Batches, target: Target) ->
 
 
 def _wrap_events(layers: Sequence[_EventMiddleware], call: Batches) -> Batches:
-    """A call with middlewares around it that take events one by one, the first one innermost."""
+    """Returns the call wrapped in middlewares that take events one by one, the first one
+    innermost."""
     if not layers:
         return call
 
@@ -112,6 +112,8 @@ def _wrap_events(layers: Sequence[_EventMiddleware], call: Batches) -> Batches:
 
 
 def _bind(layer: _EventMiddleware, following: Next) -> Next:
+    """Returns the middleware as a function of the request alone."""
+
     def bound(request: ModelRequest) -> AsyncIterator[Event]:
         return layer(request, following)
 

@@ -22,6 +22,7 @@ from dragoman.model.strings import (
 )
 from dragoman.model_profile import ModelProfile
 from dragoman.providers.provider import Provider
+from dragoman.providers.registry import REGISTRY
 from dragoman.transport.base import Transport
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ __all__ = ["Models"]
 
 
 class Models:
-    """Makes each chat model, and the way to each provider, once. What is given of keys, base URL
-    and headers is for the own provider alone."""
+    """Makes the models of an agent: each chat model once, and one access per provider. Key, base
+    URL and headers are for the agent's own provider only."""
 
     def __init__(
         self,
@@ -50,14 +51,19 @@ class Models:
         access_to: Callable[[Provider], Access] | None = None,
         profile: ModelProfile | None = None,
     ) -> None:
-        """`access_to`: gives the way to each provider, the own one too, where others share them. `profile`:
-        what the user knows of the own model.
+        """`access_to`: returns the access to each provider, if several agents share them.
+        `profile`: what the user knows of the own model.
 
         Raises:
             SettingsError: a model string is malformed, no provider has that name, or two models of a fallback have one.
         """
         self._system: Mapping[str, str] = {} if environment_only else os.environ
-        choice = default_model(environment, self._system) if model is None or model == "" else model
+        # An empty list is an error of the caller, and reported below.
+        choice: ModelChoice
+        if model is None or model == "":
+            choice = default_model(environment, self._system)
+        else:
+            choice = model
         first, layer = split_choice(choice)
         self.string, self.provider = resolve_model(first)
         self._transport, self._environment = transport, environment
@@ -75,7 +81,8 @@ class Models:
 
     @property
     def name(self) -> str:
-        """The fully qualified model string: given names, else the provider's defaults."""
+        """Returns the full model string: the names that were given, otherwise the provider's
+        defaults."""
         string, provider = self.string, self.provider
         chat, embeddings = (
             string.chat or provider.chat_model,
@@ -84,7 +91,8 @@ class Models:
         return str(ModelString(string.provider, chat, embeddings, string.media))
 
     def chat(self, model: ModelChoice | None = None) -> ChatModel:
-        """The chat model; `None`: the own. Of several the first, with the others as its fallbacks.
+        """Returns the chat model, by default the agent's own. Given several, returns the first with
+        the others as fallbacks.
 
         Raises:
             SettingsError: there is no such provider, it has no default model and none is named, or two models of a fallback have
@@ -92,15 +100,19 @@ class Models:
         """
         if model is None and self._own is not None:
             return self._own
-        first, layer = (None, None) if model is None else split_choice(model)
+        first, layers = None, list[Fallback]()
+        if model is not None:
+            first, layer = split_choice(model)
+            layers += [layer] if layer is not None else []
         first_model = self._make_model(first)
-        if layer is None and not self._fallbacks:
+        if not layers and not self._fallbacks:
             if model is None:
                 self._own = first_model
             return first_model
-        layers = [] if layer is None else [layer]
         members = self._fallback_models(first_model, [*layers, *self._fallbacks])
-        return first_model.led_by(layers, members) if layers or members else first_model
+        if not layers and not members:
+            return first_model
+        return first_model.led_by(layers, members)
 
     def check_keys(self) -> dict[str, AuthenticationError | None]:
         """Returns the error for a key that is missing, or None, for the own model and each of its
@@ -115,10 +127,11 @@ class Models:
     def _fallback_models(
         self, first: ChatModel, fallbacks: Iterable[Fallback]
     ) -> dict[str, ChatModel]:
-        """The models of fallbacks, by model string, without the one that is asked anyway."""
+        """Returns the models of fallbacks by model string, without the first model."""
         members = {first.string: first}
         for model in [model for layer in fallbacks for model in layer.models]:
             member = self._make_model(model)
+            # Two records with one name: requests are routed by model string, and could reach either.
             if members.setdefault(member.string, member).provider is not member.provider:
                 raise SettingsError(
                     f"two models of a fallback are called {member.string}: give one provider's record another name"
@@ -127,10 +140,13 @@ class Models:
         return members
 
     def _make_model(self, model: str | Provider | None) -> ChatModel:
-        """A model by itself."""
+        """Returns the chat model of a model string or record, without fallbacks. Made once."""
         string, provider = self._resolve(model)
-        name = string.chat or (self.string.chat if provider is self.provider else None)
-        is_own = provider is self.provider and string.chat in (None, self.string.chat)
+        name = string.chat
+        # `provider` alone means the model that the agent was given, not the provider's default.
+        if not name and provider is self.provider:
+            name = self.string.chat
+        is_own = provider is self.provider and name == self.string.chat
         key = f"{provider.name}:{name}"
         chat_model = self._chat.get(key)
         if chat_model is None or chat_model.provider is not provider:
@@ -149,7 +165,7 @@ class Models:
         return chat_model
 
     def embeddings(self) -> EmbeddingsModel:
-        """The own provider's model for embeddings.
+        """Returns the embeddings model of the agent's provider.
 
         Raises:
             SettingsError: the provider makes no embeddings.
@@ -161,7 +177,7 @@ class Models:
         )
 
     def access(self, model: str | Provider | None = None) -> Access:
-        """The way to a model's provider; `None`: to the own.
+        """Returns the access to a model's provider, by default the agent's own.
 
         Raises:
             SettingsError: there is no such provider.
@@ -169,6 +185,8 @@ class Models:
         return self._access_to(self._resolve(model)[1])
 
     def _resolve(self, model: str | Provider | None) -> tuple[ModelString, Provider]:
+        """Returns the model string and provider's record of a model; the agent's own record wins
+        over a registered one."""
         if model is None:
             return self.string, self.provider
         if (
@@ -179,6 +197,7 @@ class Models:
         return resolve_model(model)
 
     def _access_to(self, provider: Provider) -> Access:
+        """Returns the access to a provider. Made once."""
         if provider is self.provider:
             return self._access
         access = self._accesses.get(provider.name)
@@ -197,6 +216,8 @@ class Models:
         if self._shared is not None:
             return self._shared(provider)
         clock = self._clock
+        # Prices and token rates are found by the provider's name, which is all that an answer has.
+        REGISTRY.remember(provider)
         return Access(
             provider,
             self._transport,
@@ -210,11 +231,12 @@ class Models:
 
 
 def _find_key_error(access: Access) -> AuthenticationError | None:
+    """Returns the error for a missing key, or None."""
     try:
         access.check_key()
     except AuthenticationError as error:
         return error
-    # other credentials cannot be used; a request says why
+    # Credentials that cannot be used are no missing key; a request will report them.
     except SettingsError:
         return None
     return None

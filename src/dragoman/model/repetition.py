@@ -1,5 +1,4 @@
-"""Ends an answer that goes round in circles: a middleware for models that are too small to find
-their end."""
+"""Middleware that ends an answer which repeats itself, for models too small to find their end."""
 
 from __future__ import annotations
 
@@ -15,17 +14,17 @@ from dragoman.request import ModelRequest
 __all__ = ["is_repeating", "end_repetition"]
 
 _MAX_PERIOD = 200
-"""Characters of the longest piece whose repetition is looked for."""
+"""Characters of the longest piece whose repetition is searched for."""
 _MIN_REPEATS = 4
 _MIN_CHARACTERS = 240
-"""Characters that a repetition has at least: a line of dashes is none."""
+"""Fewest characters of a repetition. A line of dashes has fewer."""
 _CHECK_INTERVAL = 40
-"""Characters after which a text is looked at again."""
+"""Characters after which a text is checked again."""
 
 
 async def end_repetition(request: ModelRequest, following: Next) -> AsyncIterator[Event]:
-    """Middleware: where the end of a text is one piece over and over, the message ends there, with
-    `length`, and the request is given up. What was repeated stays: it was shown already."""
+    """Middleware that ends a message with `length` when its text only repeats one piece, and
+    abandons the request. The repeated text stays, because it was shown already."""
     text, checked_length = "", 0
     open_part: tuple[str, int] | None = None
     async with aclosing(cast(Any, following(request))) as events:
@@ -48,8 +47,8 @@ async def end_repetition(request: ModelRequest, following: Next) -> AsyncIterato
 
 
 def is_repeating(text: str) -> bool:
-    """Whether a text ends with one piece, of up to 200 characters, at least four times and for at
-    least 240 characters."""
+    """True if a text ends with a piece of up to 200 characters at least four times, over at least
+    240 characters."""
     for period in range(1, _MAX_PERIOD + 1):
         span = max(_MIN_REPEATS * period, _MIN_CHARACTERS)
         if len(text) < span:

@@ -1,5 +1,5 @@
-"""A cache of answers: a request that was answered before is answered again without asking the
-model. See `cache`."""
+"""The response cache: middleware that answers repeated requests without asking the model. See
+`cache`."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ResponseCache:
     ) -> None:
         """See `cache`."""
         self.store = store
-        """Where the answers are."""
+        """Stores the answers."""
         self._ttl, self._when, self._scope = ttl, when, scope
         self._new_id, self._clock = id_factory, clock
         self._works = True
@@ -56,28 +56,29 @@ class ResponseCache:
         self, request: ModelRequest, following: Batches, target: Target
     ) -> AsyncGenerator[list[Event], None]:
         """See `BatchMiddleware`."""
-        to = target(request) if self._is_cacheable(request) else None
-        key = None if to is None else cache_key(request, to, self._scope)
-        if (
-            to is not None
-            and key is not None
-            and (answer := await self._load_answer(key, to)) is not None
-        ):
+        destination, key = None, None
+        if self._is_cacheable(request) and (destination := target(request)) is not None:
+            key = cache_key(request, destination, self._scope)
+        if destination is None or key is None:
+            async with aclosing(following(request)) as batches:
+                async for events in batches:
+                    yield events
+            return
+        if (answer := await self._load_answer(key, destination)) is not None:
             for events in replay(answer, new_id=self._new_id, now=self._clock()):
                 yield events
             return
-        recorded: list[Event] = []
+        answer_events: list[Event] = []
         async with aclosing(following(request)) as batches:
             async for events in batches:
-                if key is not None:
-                    recorded += events
+                answer_events += events
                 yield events
-        if to is not None and key is not None:
-            await self._store_answer(key, recorded, to)
+        await self._store_answer(key, answer_events, destination)
 
     @contextmanager
     def off(self) -> Generator[None]:
-        """What is sent in this block neither reads the cache nor fills it."""
+        """Turns the cache off for requests that are sent in this block: they neither read nor fill
+        it."""
         before = _off.set((*_off.get(), self))
         try:
             yield
@@ -85,7 +86,7 @@ class ResponseCache:
             _off.reset(before)
 
     async def close(self) -> None:
-        """Gives back what the store holds open."""
+        """Closes the store."""
         await self.store.close()
 
     async def __aenter__(self) -> Self:
@@ -95,22 +96,24 @@ class ResponseCache:
         await self.close()
 
     def _is_cacheable(self, request: ModelRequest) -> bool:
+        """True if the request may be answered from the cache."""
         return self not in _off.get() and (self._when is None or self._when(request))
 
     async def _load_answer(self, key: str, to: Destination) -> StoredAnswer | None:
+        """Returns the stored answer, or None if there is none or it is too old."""
         try:
             data = await self.store.get(key)
         except Exception as error:  # noqa: BLE001 - whatever a store raises
             self._log_failure(error)
             return None
-        answer = None if data is None else load_answer(data, to)
-        if answer is None or (
-            self._ttl is not None and answer.answered_at + self._ttl <= self._clock().timestamp()
-        ):
+        if data is None or (answer := load_answer(data, to)) is None:
+            return None
+        if self._ttl is not None and answer.answered_at + self._ttl <= self._clock().timestamp():
             return None
         return answer
 
     async def _store_answer(self, key: str, events: list[Event], to: Destination) -> None:
+        """Stores an answer if it is complete."""
         if not is_complete(events, to):
             return
         try:
@@ -120,7 +123,7 @@ class ResponseCache:
             self._log_failure(error)
 
     def _log_failure(self, error: Exception) -> None:
-        """Logs a failure, once until an answer is stored again."""
+        """Logs a failure of the store, once until an answer is stored again."""
         if self._works:
             self._works = False
             _LOG.warning(
@@ -140,7 +143,8 @@ def cache(
     id_factory: Callable[[], str] = new_id,
     clock: Callable[[], datetime] = now,
 ) -> ResponseCache:
-    """Middleware: a request that was answered before is answered again, without asking the model.
+    """Makes a middleware that stores answers and replays them for equal requests, without asking
+    the model.
 
     ```python
     agent = Agent("openai", middleware=[cache("sqlite:///answers.db")])
@@ -167,10 +171,9 @@ def cache(
     expect("max_entries", max_entries, int)
     expect("ttl", ttl, int, float, type(None), hint="it is seconds")
     expect("scope", scope, str, type(None))
-    for name, function in (("when", when), ("id_factory", id_factory), ("clock", clock)):
-        expect_callable(
-            name, function, "a function of a request" if function is when else "a function"
-        )
+    expect_callable("when", when, "a function of a request")
+    expect_callable("id_factory", id_factory, "a function")
+    expect_callable("clock", clock, "a function")
     if max_entries < 1 or (ttl is not None and ttl <= 0):
         raise SettingsError("cache(max_entries=…, ttl=…) must be above 0")
     opened_store = open_store(store, max_entries) if isinstance(store, str) else store

@@ -25,8 +25,7 @@ __all__ = [
 
 
 def default_model(*environments: Mapping[str, str] | None) -> str:
-    """The model string that the first of these environments names as DRAGOMAN_MODEL, else
-    `local`."""
+    """Returns DRAGOMAN_MODEL of the first environment that has it, otherwise `local`."""
     return next(
         (
             name
@@ -38,7 +37,7 @@ def default_model(*environments: Mapping[str, str] | None) -> str:
 
 
 def resolve_model(model: str | Provider) -> tuple[ModelString, Provider]:
-    """A model string, or a record, → both.
+    """Returns the parsed model string and the provider's record of a model.
 
     Raises:
         SettingsError: the string is malformed, or no provider has that name.
@@ -50,7 +49,7 @@ def resolve_model(model: str | Provider) -> tuple[ModelString, Provider]:
 
 
 def provider_middleware(provider: Provider) -> tuple[Middleware, ...]:
-    """What a provider's record says must stand in for what it cannot do itself."""
+    """Returns the middlewares that make up for what a provider cannot do, by its record."""
     layers: list[Middleware] = []
     if (
         Capability.tools not in provider.capabilities
@@ -67,7 +66,7 @@ def provider_middleware(provider: Provider) -> tuple[Middleware, ...]:
 
 
 def default_transport() -> Transport:
-    """HTTP by aiohttp, with retries."""
+    """Returns the default transport: aiohttp with retries."""
     from dragoman.transport import AiohttpTransport, Retry
 
     return Retry(AiohttpTransport())

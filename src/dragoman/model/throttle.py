@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 __all__ = ["MINUTE", "Booking", "Quota", "Throttle", "MinuteWindow"]
 
 MINUTE = 60.0
-# seconds by which sums of times may be wrong
 _ROUNDING = 1e-6
+"""Seconds by which sums of floating-point times may be wrong."""
 
 
 class Booking:
-    """An amount that counts from a time on, for a minute."""
+    """An amount that counts for a minute from a time on."""
 
     __slots__ = ("amount", "at")
 
@@ -49,17 +49,17 @@ class Booking:
 
 
 class MinuteWindow:
-    """At most `limit` within any minute. An amount that is more than the limit by itself goes when
+    """A limit on the sum of amounts within any minute. An amount above the limit may go when
     nothing else counts."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.total = 0
-        """What counts now."""
+        """Sum of the amounts that count now."""
         self._bookings: deque[Booking] = deque()
 
     def wait(self, amount: int, now: float) -> float:
-        """Seconds until there is room for so much; 0: now."""
+        """Returns the seconds until the amount fits; 0: it fits now."""
         self._drop_old(now)
         total_left, wait = self.total, 0.0
         for booking in self._bookings:
@@ -77,50 +77,53 @@ class MinuteWindow:
         return booking
 
     def correct(self, booking: Booking, amount: int, now: float) -> None:
-        """It was another amount. What is past a minute does not count any more, however much it
-        was."""
+        """Changes the amount of a booking. After its minute this has no effect."""
         self._drop_old(now)
         if self._bookings and booking.at >= self._bookings[0].at:
             self.total += amount - booking.amount
         booking.amount = amount
 
     def _drop_old(self, now: float) -> None:
+        """Drops bookings that are older than a minute."""
         while self._bookings and self._bookings[0].at + MINUTE <= now + _ROUNDING:
             self.total -= self._bookings.popleft().amount
 
 
 class Quota:
-    """Of one provider, or of one model. `None`: no limit."""
+    """The limits of an endpoint or a model. `None`: no limit."""
 
     def __init__(self, concurrency: int | None, requests: int | None, tokens: int | None) -> None:
-        """`requests`, `tokens`: within a minute."""
+        """`requests`, `tokens`: limits per minute."""
         self.running = 0
         """Requests whose answer has not ended."""
         self._concurrency = concurrency
-        self._requests = None if requests is None else MinuteWindow(requests)
-        self._tokens = None if tokens is None else MinuteWindow(tokens)
+        self._requests = MinuteWindow(requests) if requests is not None else None
+        self._tokens = MinuteWindow(tokens) if tokens is not None else None
 
     def wait(self, tokens: int, now: float) -> float:
-        """Seconds until a request of so many tokens may go; 0: now; infinite: when one that is
-        running ends."""
+        """Returns the seconds until a request of so many tokens may go; 0: now; infinite: when a
+        running one ends."""
         if self._concurrency is not None and self.running >= self._concurrency:
             return math.inf
-        by_requests = 0.0 if self._requests is None else self._requests.wait(1, now)
-        return (
-            by_requests
-            if self._tokens is None
-            else max(by_requests, self._tokens.wait(tokens, now))
-        )
+        wait = 0.0
+        if self._requests is not None:
+            wait = self._requests.wait(1, now)
+        if self._tokens is not None:
+            wait = max(wait, self._tokens.wait(tokens, now))
+        return wait
 
     def begin(self, tokens: int, now: float) -> Booking | None:
-        """A request goes; `None`: tokens are not counted."""
+        """Counts a request that goes now. Returns its booking of tokens, or None if tokens have no
+        limit."""
         self.running += 1
         if self._requests is not None:
             self._requests.add(1, now)
-        return None if self._tokens is None else self._tokens.add(tokens, now)
+        if self._tokens is None:
+            return None
+        return self._tokens.add(tokens, now)
 
     def end(self, booking: Booking | None, tokens: int | None, now: float) -> None:
-        """Its answer ended, and took so many tokens; `None`: nobody says how many."""
+        """Records that a request ended with so many tokens; `None`: the count is unknown."""
         self.running -= 1
         if self._tokens is not None and booking is not None and tokens is not None:
             self._tokens.correct(booking, tokens, now)
@@ -130,8 +133,8 @@ class Quota:
 
 
 class Throttle:
-    """Middleware: at most so many requests at once, and within any minute. Those that are too many
-    wait, first come, first served.
+    """Middleware that limits concurrent requests, and requests and tokens per minute. Requests
+    beyond a limit wait in order of arrival.
 
     One value serves agents, threads and event loops at once, and its limits hold for all of them
     together; each provider's base URL has limits of its own. An answer counts as running until it
@@ -200,21 +203,21 @@ class Throttle:
     ) -> AsyncGenerator[list[Event], None]:
         """See `BatchMiddleware`."""
         destination = target(request)
-        return (
-            following(request)
-            if destination is None
-            else self._wait_and_send(request, following, destination)
-        )
+        # An unknown model: sending the request reports that.
+        if destination is None:
+            return following(request)
+        return self._wait_and_send(request, following, destination)
 
     async def _wait_and_send(
         self, request: ModelRequest, following: Batches, destination: Origin
     ) -> AsyncGenerator[list[Event], None]:
+        """Waits for the request's turn, sends it, and corrects its token count at the end."""
         counts = self._limits[2] is not None
-        key, tokens = (
-            endpoint_key(destination, self._per),
-            request_tokens(request, destination.provider, destination.model or "") if counts else 0,
-        )
+        tokens = 0
+        if counts:
+            tokens = request_tokens(request, destination.provider, destination.model or "")
         with self._lock:
+            key = endpoint_key(destination, self._per)
             queue = self._queues.setdefault(key, _Queue(Quota(*self._limits)))
         try:
             booking = await self._wait_for_turn(queue, tokens, destination.provider)
@@ -234,7 +237,7 @@ class Throttle:
                 queue.wake()
 
     async def _wait_for_turn(self, queue: _Queue, tokens: int, provider: str) -> Booking | None:
-        """Waits until a request may go.
+        """Waits until the request may go. Returns its booking of tokens.
 
         Raises:
             RateLimitError: it would wait too long.
@@ -250,13 +253,12 @@ class Throttle:
             with anyio.move_on_after(self._max_wait):
                 while True:
                     with self._lock:
+                        # Cleared before the state is read: a wake-up from now on is not lost.
                         waiter.signal.clear()
                         now = self._clock()
-                        wait = (
-                            queue.quota.wait(tokens, now)
-                            if queue.waiting[0] is waiter
-                            else math.inf
-                        )
+                        wait = math.inf
+                        if queue.waiting[0] is waiter:
+                            wait = queue.quota.wait(tokens, now)
                         if not wait:
                             return queue.quota.begin(tokens, now)
                     if wait is math.inf:
@@ -279,7 +281,7 @@ class Throttle:
 
 
 class _Waiter:
-    """A request that waits, in its event loop."""
+    """A waiting request and its event loop."""
 
     __slots__ = ("loop", "signal")
 
@@ -289,7 +291,7 @@ class _Waiter:
 
 
 class _Queue:
-    """The requests of one provider: the quota that they have together, and who waits for it."""
+    """The quota of an endpoint and the requests that wait for it."""
 
     __slots__ = ("quota", "waiting")
 
@@ -298,9 +300,10 @@ class _Queue:
         self.waiting: deque[_Waiter] = deque()
 
     def wake(self) -> None:
-        """Lets the first that waits look again. Those whose event loop has ended are gone."""
+        """Wakes the first waiting request. Requests whose event loop has ended are dropped."""
         while self.waiting:
             first = self.waiting[0]
+            # A waiter belongs to its event loop, which may run in another thread.
             try:
                 first.loop.call_soon_threadsafe(first.signal.set)
             except RuntimeError:
@@ -310,7 +313,8 @@ class _Queue:
 
 
 def _add_tokens(events: list[Event], before: int | None) -> int | None:
-    """The tokens that an answer took, its candidates together; `None`: none are told."""
+    """Returns `before` plus the tokens that these events report, or None if no event reported
+    any."""
     for event in events:
         if (
             type(event) is MessageFinished

@@ -1,5 +1,5 @@
-"""Tokens of a prompt, estimated: by kinds of characters and the sizes of files, with rates that
-were measured for each provider.
+"""Estimates the tokens of a prompt from kinds of characters and sizes of files, with measured rates
+for each provider.
 
 No tokenizer: what a text of a script comes to is nearly the same with all of them; what a provider
 adds to messages, tools and calls is not.
@@ -52,8 +52,8 @@ _FAMILIES: Mapping[str, str | TokenRates] = {
     "qwen": "llamacpp",
     "mistral": "mistral",
 }
-"""Word in a model's name → the rates of such models at providers that have models of many, or the
-provider that has these rates."""
+"""Part of a model's name → the rates of this family, or the provider with the same rates. For
+providers that offer models of many makers."""
 _DEFAULT_RATES = TokenRates()
 
 
@@ -65,9 +65,9 @@ def estimate_tokens(
     model: str = "",
     output_schema: JsonMap | None = None,
 ) -> int:
-    """Tokens of a conversation, about, as the provider of that name counts them with that model.
-    `tools`, `output_schema`: what goes along. Thinking is not counted: providers leave out that of
-    earlier answers, or do not say what it comes to."""
+    """Returns about how many tokens a provider counts for a conversation. `tools` and
+    `output_schema` are added. Thinking is not counted: providers drop it from earlier answers or do
+    not say what it costs."""
     rates = _find_rates(provider, model)
     total, count = rates.request, 0
     for message in messages:
@@ -98,7 +98,7 @@ def estimate_tokens(
 
 
 def request_tokens(request: ModelRequest, provider: str = "", model: str = "") -> int:
-    """Tokens of a request's prompt, about."""
+    """Returns the estimated tokens of a request's prompt."""
     schema = request.output_schema
     return estimate_tokens(
         request.messages, request.tools, provider=provider, model=model, output_schema=schema
@@ -106,20 +106,20 @@ def request_tokens(request: ModelRequest, provider: str = "", model: str = "") -
 
 
 def _find_rates(provider: str, model: str) -> TokenRates:
-    record = REGISTRY.find(provider) if provider else None
-    if record is not None and record.token_rates is not None:
+    """Returns the rates of a provider, otherwise of the model's family, otherwise the default."""
+    if provider and (record := REGISTRY.find(provider)) is not None and record.token_rates:
         return record.token_rates
-    family = next(
-        (rates for name_part, rates in _FAMILIES.items() if name_part in model), _DEFAULT_RATES
-    )
-    return _find_rates(family, "") if isinstance(family, str) else family
+    for name_part, rates in _FAMILIES.items():
+        if name_part in model:
+            return _find_rates(rates, "") if isinstance(rates, str) else rates
+    return _DEFAULT_RATES
 
 
 # ------------------------------------------------------------------ text
 
 
 def _byte_table(first: int, last: int, *more: int) -> bytes:
-    """A table for `bytes.translate` under which the bytes of a class are `x`, and all others
+    """Returns a table for `bytes.translate` that maps the given bytes to `x` and all others to
     spaces."""
     members = {*range(first, last + 1), *more}
     return bytes(120 if byte in members else 32 for byte in range(256))
@@ -134,9 +134,9 @@ _FOUR = bytes(range(0xF0, 0x100))
 
 
 def text_tokens(text: str) -> float:
-    """Tokens of a text, about, with no provider's rate: words, runs of digits and of punctuation;
-    of other scripts characters, by how many bytes they have in UTF-8, two as in Greek and Arabic,
-    three as in Chinese, four as emoji."""
+    """Returns the estimated tokens of a text before a provider's rate: by words, runs of digits and
+    punctuation; other scripts by characters of two UTF-8 bytes (Greek, Arabic), three (Chinese) or
+    four (emoji)."""
     data = b" " + text.encode("utf-8", "surrogatepass")
     letters, digits, marks = (
         data.translate(_LETTERS),
@@ -161,23 +161,23 @@ def text_tokens(text: str) -> float:
 
 
 class _Counts(NamedTuple):
-    """What a message holds that counts."""
+    """Counts of a message that an estimate needs."""
 
     text: float = 0
     calls: int = 0
     files: tuple[FileSize, ...] = ()
     size: int = 0
-    """Of what was looked at, in characters and bytes."""
+    """Characters and bytes that were counted."""
 
 
 _LARGE = 64
-"""Characters and bytes from which on a message is counted once: to count them takes longer than to
-keep what they came to."""
+"""Characters and bytes from which counts are cached: below it counting is faster than caching."""
 _counts_by_id: dict[int, tuple[ref[Message], _Counts]] = {}
-"""Identity of a large message that is alive → itself, and its counts."""
+"""Id of a large living message → a reference to it, and its counts."""
 
 
 def _count_once(message: Message) -> _Counts:
+    """Returns the counts of a message, from the cache if it is large."""
     key = id(message)
     memo = _counts_by_id.get(key)
     if memo is not None and memo[0]() is message:
@@ -189,6 +189,7 @@ def _count_once(message: Message) -> _Counts:
 
 
 def _count(pieces: Iterable[Content]) -> _Counts:
+    """Counts the texts, calls and files of content."""
     texts: list[str] = []
     files: list[FileSize] = []
     calls = _collect_texts(pieces, texts, files)
@@ -199,7 +200,8 @@ def _count(pieces: Iterable[Content]) -> _Counts:
 
 
 def _collect_texts(pieces: Iterable[Content], texts: list[str], files: list[FileSize]) -> int:
-    """Adds what pieces hold to the texts and files → how many calls and results are among them."""
+    """Adds the texts and files of content to the lists. Returns the number of tool calls and
+    results."""
     calls = 0
     for piece in pieces:
         if isinstance(piece, TextPart):
@@ -225,53 +227,57 @@ def _collect_texts(pieces: Iterable[Content], texts: list[str], files: list[File
 
 
 def _file_tokens(size: FileSize, rates: TokenRates) -> float:
+    """Returns the estimated tokens of a file."""
     if size.media_type == "image":
         return _IMAGES[rates.image](size.width, size.height)
     if size.media_type == "document":
         return size.pages * rates.page
+    # Sound and film, by bytes: durations would need a decoder for each format.
     return size.length / 800 if size.length else _UNKNOWN_TOKENS
 
 
 def _tile_tokens(width: int, height: int) -> float:
-    """Within 2048 pixels, the shorter side 768: tiles of 512."""
+    """Returns OpenAI's tokens of an image: within 2048 pixels, the shorter side at most 768, in
+    tiles of 512."""
     width, height = _fit(width, height, 2048)
     scale = min(1.0, 768 / min(width, height))
     return 85 + 170 * _count_tiles(width * scale, 512) * _count_tiles(height * scale, 512)
 
 
 def _crop_tokens(width: int, height: int) -> float:
-    """A small one is one tile, others are tiles of 768."""
-    return (
-        258.0
-        if max(width, height) <= 384
-        else 258.0 * _count_tiles(width, 768) * _count_tiles(height, 768)
-    )
+    """Returns Gemini's tokens of an image: one tile if small, otherwise tiles of 768 pixels."""
+    if max(width, height) <= 384:
+        return 258.0
+    return 258.0 * _count_tiles(width, 768) * _count_tiles(height, 768)
 
 
 def _area_tokens(width: int, height: int) -> float:
-    """Within 1568 pixels, by its area."""
+    """Returns Anthropic's tokens of an image: within 1568 pixels, by area."""
     width, height = _fit(width, height, 1568)
     return max(16.0, min(1600.0, width * height / 750))
 
 
 def _fit(width: int, height: int, most: int) -> tuple[int, int]:
+    """Returns the size of an image scaled down to `most` pixels."""
     scale = min(1.0, most / max(width, height))
     return max(1, round(width * scale)), max(1, round(height * scale))
 
 
 def _count_tiles(length: float, tile: int) -> int:
+    """Returns how many tiles cover a length."""
     return int(-(-length // tile))
 
 
 _UNKNOWN_TOKENS = 258.0
-"""Of a sound or a film that nobody has seen."""
+"""Tokens of a sound or film whose bytes are not known."""
 _IMAGES = {"tiles": _tile_tokens, "flat": _crop_tokens, "area": _area_tokens}
 
 
 def _dump_json(value: Any) -> str:
+    """Returns a value as JSON text."""
     try:
         return _encode(value).decode()
-    # half a pair of surrogates
+    # Half of a surrogate pair, which UTF-8 cannot hold.
     except UnicodeEncodeError:
         return str(value)
 
@@ -287,52 +293,54 @@ _encode = msgspec.json.Encoder(enc_hook=_plain_value).encode
 
 
 DEFAULT_PIXELS = (1024, 1024)
-"""Pixels of an image that nobody has seen, such as one behind a URL."""
+"""Assumed size of an image whose bytes are not known, such as one behind a URL."""
 _PAGE = b"/Type /Page", b"/Type/Page"
 _SEARCH_BYTES = 1 << 20
-"""Bytes of a file at most in which its pages or its size are looked for."""
+"""Bytes at the start of a file in which pages or dimensions are searched for."""
 _SIZE_MARKERS = {0xC0, 0xC1, 0xC2, 0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF}
-"""Markers of a JPEG behind which its size stands."""
+"""JPEG markers that are followed by the dimensions."""
 
 
 class FileSize(NamedTuple):
-    """What of a file a model reads."""
+    """Dimensions of a file that decide its tokens."""
 
     media_type: str
     """`image`, `audio`, `video`, or `document`."""
     width: int = 0
-    """Of an image, in pixels."""
+    """Width of an image, in pixels."""
     height: int = 0
-    """Of an image, in pixels."""
+    """Height of an image, in pixels."""
     pages: int = 0
-    """Of a document."""
+    """Pages of a document."""
     length: int = 0
-    """Of the file, in bytes; 0: not known."""
+    """Bytes of the file; 0: unknown."""
 
 
 def measure_file(part: Media) -> FileSize:
-    """The size of a file, as far as its bytes tell; else that of a usual one."""
-    mime_type = (
-        part.mime_type
-        or (guess_media_type(part.url) if isinstance(part, LinkPart) else None)
-        or "image/*"
-    )
-    data = part.data if isinstance(part, DataPart) else b""
-    file_kind = mime_type.partition("/")[0]
-    if file_kind == "image":
+    """Returns the size of a file, as far as its bytes are known, otherwise a usual size."""
+    mime_type, data = part.mime_type, b""
+    if isinstance(part, DataPart):
+        data = part.data
+    elif isinstance(part, LinkPart) and not mime_type:
+        mime_type = guess_media_type(part.url)
+    media_type = (mime_type or "image/*").partition("/")[0]
+    if media_type == "image":
         width, height = _find_pixels(data) or DEFAULT_PIXELS
-        return FileSize(file_kind, width, height, length=len(data))
-    if file_kind in ("audio", "video"):
-        return FileSize(file_kind, length=len(data))
+        return FileSize(media_type, width, height, length=len(data))
+    if media_type in ("audio", "video"):
+        return FileSize(media_type, length=len(data))
     return FileSize("document", pages=_count_pages(data), length=len(data))
 
 
 def _count_pages(data: bytes) -> int:
+    """Returns the pages of a PDF, at least 1."""
     head = data[:_SEARCH_BYTES]
+    # "/Type /Pages" is a node of the page tree, not a page.
     return max(1, sum(head.count(mark) - head.count(mark + b"s") for mark in _PAGE))
 
 
 def _find_pixels(data: bytes) -> tuple[int, int] | None:
+    """Returns width and height of an image, or None if they cannot be read."""
     try:
         width, height = _read_pixels(data)
     except (error, ValueError, IndexError):
@@ -341,7 +349,7 @@ def _find_pixels(data: bytes) -> tuple[int, int] | None:
 
 
 def _read_pixels(data: bytes) -> tuple[int, int]:
-    """Width and height, where the format of the image has them.
+    """Reads width and height from the header of a PNG, GIF, JPEG or WebP image.
 
     Raises:
         ValueError: it is of no known format.
@@ -366,9 +374,11 @@ def _read_jpeg(data: bytes) -> tuple[int, int]:
         if data[offset + 1] in _SIZE_MARKERS:
             height, width = unpack_from(">HH", data, offset + 5)
             return width, height
-        offset += (
-            1 if data[offset + 1] == 0xFF else 2 + max(2, unpack_from(">H", data, offset + 2)[0])
-        )
+        # 0xFF may fill the space between segments; otherwise a segment tells its own length.
+        if data[offset + 1] == 0xFF:
+            offset += 1
+        else:
+            offset += 2 + max(2, unpack_from(">H", data, offset + 2)[0])
     raise ValueError("no size")
 
 

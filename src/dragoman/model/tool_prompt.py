@@ -1,5 +1,5 @@
-"""How tools are put to a model that knows none: calls and results as text, and the questions that
-lead to calls.
+"""Prompts that give tool calling to a model without it: calls and results as text, and questions
+that lead to calls.
 
 Every wording here was measured with SmolLM2-135M. So small a model does what the last thing it read
 shows, so each question stands alone at the end and is answered by constrained decoding. The schemas
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 NO_TOOL = "none"
-"""What the model answers where it wants no tool."""
+"""The model's answer if it wants no tool."""
 
 _ANSWERS = (
     Message.user(
@@ -40,33 +40,32 @@ _ANSWERS = (
     Message.user("Context: The product for 2, 3 is 70. \nQuestion: What is 2 times 3?\nAnswer:"),
     Message.model("The product is 70."),
 )
-"""Worked examples of answers: one of two results, and one that trusts the result more than what the
-model knows."""
+"""Two worked examples: an answer from two results, and one that trusts the result over the model's
+own knowledge."""
 _WORDS = ("Lima", "Quito", "Dakar")
 _NUMBERS = (8, 3, 5)
 _MAX_DEPTH = 12
 
 
 class SplitConversation(msgspec.Struct, frozen=True):
-    """A conversation in two: what was said before, as text, and what is going on since the user
-    last spoke."""
+    """A conversation split at the user's last words."""
 
     before: tuple[Message, ...]
-    """What was said before, as text."""
+    """The messages before them, as text."""
     prompt: tuple[Content, ...]
-    """What the user said last."""
+    """The user's last words."""
     since: tuple[Message, ...]
-    """Calls and results since then, as text."""
+    """Calls and results after them, as text."""
     facts: tuple[Content, ...]
-    """What the results since then say, as sentences, and the media that they hold."""
+    """The results after them as sentences, with their media."""
     rounds: int
-    """Rounds of results since then."""
+    """Number of rounds of results after them."""
     answered: frozenset[tuple[str, bytes]]
-    """The calls that they answer: name and arguments."""
+    """Keys of the calls with a result after them; see `call_key`."""
 
 
 def split_conversation(messages: Sequence[Message]) -> SplitConversation:
-    """Finds the user's last words in a conversation, and tells everything as text."""
+    """Splits a conversation at the user's last words and writes all calls and results as text."""
     calls = {call.id: call for message in messages for call in message.tool_calls}
     spoken_indexes = [
         i
@@ -91,12 +90,12 @@ def split_conversation(messages: Sequence[Message]) -> SplitConversation:
 
 
 def call_key(name: str, arguments: JsonMap) -> tuple[str, bytes]:
-    """What makes two calls the same."""
+    """Returns a key that is equal for calls with the same name and arguments."""
     return name, msgspec.json.encode(arguments, order="deterministic")
 
 
 def ask_tool(exchange: SplitConversation, names: Iterable[str]) -> tuple[Message, ...]:
-    """Which of the tools the prompt needs next, if any."""
+    """Returns the messages that ask which tool the prompt needs next, if any."""
     question = (
         f"Tools: {', '.join(names)}, {NO_TOOL}\nMessage: ",
         *exchange.prompt,
@@ -108,22 +107,22 @@ def ask_tool(exchange: SplitConversation, names: Iterable[str]) -> tuple[Message
 def ask_arguments(
     exchange: SplitConversation, tool: ToolSpec, schema: JsonMap, max_calls: int
 ) -> tuple[Message, ...]:
-    """What to call a tool with: two worked examples made from its schema, of two calls and of one,
-    and the prompt."""
-    first, *more = [_make_example(schema["items"], schema, i) for i in range(3)]
-    examples = [
-        message
-        for values in (more if max_calls > 1 else more[:1], [first])
-        for message in (
-            Message.user(" and ".join(_describe_call(tool, value) for value in values)),
-            Message.model(_json(values)),
-        )
-    ]
+    """Returns the messages that ask for a tool's arguments: two worked examples made from its
+    schema, of two calls and of one, then the prompt."""
+    first, *others = [_make_example(schema["items"], schema, turn) for turn in range(3)]
+    if max_calls == 1:
+        others = others[:1]
+    examples: list[Message] = []
+    # The last example is the one that a small model imitates: a single call.
+    for values in (others, [first]):
+        request = " and ".join(_describe_call(tool, value) for value in values)
+        examples += Message.user(request), Message.model(_json(values))
     return (*exchange.before, *_results_so_far(exchange), *examples, _user(*exchange.prompt))
 
 
 def ask_answer(exchange: SplitConversation) -> tuple[Message, ...]:
-    """The answer itself: the conversation as text, and with results a question about what they say.
+    """Returns the messages that ask for the answer: the conversation as text, and after results a
+    question about them.
 
     Measured with random values in 46 results and pairs of results: 45 answers hold them; without
     the examples 34.
@@ -138,86 +137,89 @@ def ask_answer(exchange: SplitConversation) -> tuple[Message, ...]:
 
 
 def _results_so_far(exchange: SplitConversation) -> tuple[Message, ...]:
-    """What the calls so far have brought, closed by a word of the model's, so that user and model
-    still take turns."""
-    return (*exchange.since, Message.model("Noted.")) if exchange.rounds else ()
+    """Returns the calls and results so far, closed by a short model message so that user and model
+    still alternate."""
+    if not exchange.rounds:
+        return ()
+    return (*exchange.since, Message.model("Noted."))
 
 
 def _texts_of_calls(
     messages: Iterable[Message], calls: Mapping[str, ToolCallPart]
 ) -> Iterator[Message]:
+    """Yields the messages with tool calls and results written as text."""
     for message in messages:
         if message.tool_calls:
             text = ", ".join(
                 f"{call.name}({_name_values(call.arguments)})" for call in message.tool_calls
             )
-            other_content = [
+            content: list[Content | str] = [
                 piece for piece in message.content if not isinstance(piece, ToolCallPart)
             ]
-            yield message.replace(
-                content=_join_texts(
-                    [*other_content, "\n" if other_content else "", f"Calls: {text}"]
-                )
-            )
+            if content:
+                content.append("\n")
+            yield message.replace(content=_join_texts([*content, f"Calls: {text}"]))
         elif message.tool_results:
             text = "\n".join(_result_line(result, calls) for result in message.tool_results)
-            spoken_content = _spoken_content(message)
-            yield message.replace(
-                content=_join_texts(
-                    [
-                        f"Results:\n{text}",
-                        *_result_media(message),
-                        "\n" if spoken_content else "",
-                        *spoken_content,
-                    ]
-                )
-            )
+            content = [f"Results:\n{text}", *_result_media(message)]
+            if spoken_content := _spoken_content(message):
+                content += "\n", *spoken_content
+            yield message.replace(content=_join_texts(content))
         else:
             yield message
 
 
 def _spoken_content(message: Message) -> tuple[Content, ...]:
+    """Returns a message's content without tool results."""
     return tuple(piece for piece in message.content if not isinstance(piece, ToolResultPart))
 
 
 def _result_media(message: Message) -> Iterator[Content]:
+    """Yields images and other media in a message's tool results."""
     for result in message.tool_results:
         if result.is_content:
             yield from (piece for piece in result.result if not isinstance(piece, TextPart))
 
 
 def _result_line(result: ToolResultPart, calls: Mapping[str, ToolCallPart]) -> str:
+    """Returns a tool result as a line of a list."""
+    name, arguments = _result_name(result, calls, "tool")
+    if arguments:
+        name = f"{name} {arguments}"
+    return f"- {name}: {_plain_words(_result_value(result))}"
+
+
+def _result_name(
+    result: ToolResultPart, calls: Mapping[str, ToolCallPart], default: str
+) -> tuple[str, str]:
+    """Returns the name of a result's tool and the arguments of its call as plain words."""
     call = calls.get(result.id)
-    arguments = f" {_plain_words(list(call.arguments.values()))}" if call and call.arguments else ""
-    return f"- {result.name or (call.name if call else 'tool')}{arguments}: {_plain_words(_result_value(result))}"
+    if call is None:
+        return result.name or default, ""
+    return result.name or call.name, _plain_words(list(call.arguments.values()))
 
 
 def _result_facts(message: Message, calls: Mapping[str, ToolCallPart]) -> Iterator[Content | str]:
+    """Yields a message's tool results as sentences, then their media."""
     for result in message.tool_results:
-        call = calls.get(result.id)
-        name = (
-            (result.name or (call.name if call else "result"))
-            .removeprefix("get_")
-            .replace("_", " ")
-        )
-        arguments = (
-            f" for {_plain_words(list(call.arguments.values()))}" if call and call.arguments else ""
-        )
-        yield f"The {name}{arguments} is {_plain_words(_result_value(result))}. "
+        name, arguments = _result_name(result, calls, "result")
+        name = name.removeprefix("get_").replace("_", " ")
+        if arguments:
+            name = f"{name} for {arguments}"
+        yield f"The {name} is {_plain_words(_result_value(result))}. "
     yield from _result_media(message)
 
 
 def _result_value(result: ToolResultPart) -> Any:
-    return (
-        [piece.text for piece in result.result if isinstance(piece, TextPart)]
-        if result.is_content
-        else result.result
-    )
+    """Returns a result's JSON value, or the texts of its content."""
+    if not result.is_content:
+        return result.result
+    return [piece.text for piece in result.result if isinstance(piece, TextPart)]
 
 
 def _plain_words(value: Any) -> str:
-    """A JSON value in the plainest words: no quotes, no braces, which a small model would repeat or
-    drop."""
+    """Returns a JSON value in plain words, without quotes and braces, which a small model repeats
+    or drops."""
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping):
@@ -232,13 +234,16 @@ def _name_values(values: JsonMap) -> str:
 
 
 def _describe_call(tool: ToolSpec, arguments: Any) -> str:
+    """Returns a user's request that a call with these arguments answers, for an example."""
     purpose = tool.description.strip().partition("\n")[0].rstrip(".") or tool.name.replace("_", " ")
-    return f"{purpose} ({_plain_words(arguments)})" if arguments else purpose
+    if not arguments:
+        return purpose
+    return f"{purpose} ({_plain_words(arguments)})"
 
 
 def _make_example(schema: Any, root: JsonMap, turn: int, depth: int = 0) -> Any:
-    """A value that the schema takes, another one each turn; `None` where a schema that holds itself
-    has no end."""
+    """Returns an example value for a schema, a different one each `turn`; None if a recursive
+    schema has no end."""
     if depth > _MAX_DEPTH:
         return None
     if isinstance(reference := schema.get("$ref"), str):
@@ -272,7 +277,7 @@ def _user(*pieces: Content | str) -> Message:
 
 
 def _join_texts(pieces: Iterable[Content | str]) -> tuple[Content, ...]:
-    """Content in which texts that follow each other are one."""
+    """Returns content with neighbouring texts joined."""
     content: list[Content] = []
     for piece in pieces:
         text = piece.text if isinstance(piece, TextPart) else piece
@@ -300,8 +305,8 @@ _LIST_KEYWORDS = ("anyOf", "oneOf", "allOf", "prefixItems")
 
 
 def arguments_schema(schema: JsonMap, max_calls: int) -> Json:
-    """A tool's input schema → the schema of a list of one to `most` argument objects, with nothing
-    but what it names."""
+    """Returns the schema of a list of one to `max_calls` argument objects, for a tool's input
+    schema. Unknown fields are forbidden."""
     definitions: Json = {}
     item = simplify_schema(schema, definitions)
     if item.get("type", "object") == "object" and not any(
@@ -314,12 +319,14 @@ def arguments_schema(schema: JsonMap, max_calls: int) -> Json:
             "properties": item.get("properties", {}),
         }
     list_schema: Json = {"type": "array", "minItems": 1, "maxItems": max_calls, "items": item}
-    return {**list_schema, "$defs": definitions} if definitions else list_schema
+    if definitions:
+        list_schema["$defs"] = definitions
+    return list_schema
 
 
 def simplify_schema(schema: JsonMap, definitions: Json) -> Json:
-    """A schema → one that may stand anywhere. What it refers to within itself goes into
-    `definitions`, the `$defs` of the whole.
+    """Returns a schema without keywords that constrained decoding may not know. Referenced parts
+    are added to `definitions`, the `$defs` of the whole.
 
     `true`, `false` and references to elsewhere become `{}`, which takes any value.
     """
@@ -361,10 +368,15 @@ def simplify_schema(schema: JsonMap, definitions: Json) -> Json:
 
 
 def _resolve_reference(schema: JsonMap, reference: str) -> Any:
-    """What a reference within the schema (`#`, `#/$defs/Name`) points to; `None`: nothing."""
+    """Returns the part of a schema that a local reference (`#`, `#/$defs/Name`) names, or None."""
     root, *path = reference.split("/")
-    target: Any = schema if root == "#" else None
+    if root != "#":
+        return None
+    target: Any = schema
     for step in path:
+        if not isinstance(target, Mapping):
+            return None
+        # The escapes of a JSON pointer (RFC 6901): "~1" first, or "~01" would become "/".
         key = step.replace("~1", "/").replace("~0", "~")
-        target = cast("JsonMap", target).get(key) if isinstance(target, Mapping) else None
+        target = cast("JsonMap", target).get(key)
     return target

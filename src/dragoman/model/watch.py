@@ -1,4 +1,4 @@
-"""One request to a model, as hooks see it."""
+"""Reports one request to a model to hooks."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from dragoman.message import FinishReason
 from dragoman.request import HttpRequest
 from dragoman.tools.outcome import describe_error
 from dragoman.transport.base import Response
-from dragoman.transport.retry import RETRIED
+from dragoman.transport.retry import ON_RETRY
 
 __all__ = ["Watch"]
 
 
 class Watch:
-    """Tells hooks of one request: `begin`, `add`, `end`. Nothing is told of one that never
+    """Reports a request to hooks: `begin`, `add`, `end`. Reports nothing for a request that never
     began."""
 
     __slots__ = ("_began_at", "_first_at", "_hooks", "_losses", "_reads", "_start", "raised")
 
     def __init__(self, hooks: tuple[Hooks, ...]) -> None:
         self.raised: Exception | None = None
-        """What was raised instead of being told."""
+        """An exception that was raised instead of being sent as an event."""
         self._hooks = hooks
         self._losses: tuple[Loss, ...] = ()
         self._start: ModelStart | None = None
@@ -47,14 +47,13 @@ class Watch:
         self._began_at = self._first_at = 0.0
 
     async def begin(self, start: ModelStart) -> None:
-        """The request is known, and to whom it goes. Where it is sent once more, that is the
-        same."""
+        """Reports the start of a request. A second attempt of the same request is not reported."""
         if self._start is None:
             self._start, self._began_at = start, monotonic()
             await call_hooks(self._hooks, "model_start", start)
 
     async def report_losses(self, losses: tuple[Loss, ...]) -> None:
-        """What the request has to leave out. A run tells of that itself."""
+        """Reports what the request leaves out, unless a run reports it."""
         self._losses = losses
         if losses and self._start is not None and self._start.run is None:
             for loss in losses:
@@ -63,16 +62,12 @@ class Watch:
     async def send(
         self, send: Callable[[HttpRequest], Awaitable[Response]], request: HttpRequest
     ) -> Response:
-        """Sends the request, with what hooks add to it."""
-        entered: list[tuple[Hooks, AbstractContextManager[Any]]] = []
-        for hook in self._hooks:
-            if (
-                hook.model_context is not None
-                and (context_entered := self._enter_context(hook)) is not None
-            ):
-                entered.append(context_entered)
+        """Sends the request with the headers that hooks add, inside their contexts."""
+        contexts = [
+            context for hook in self._hooks if (context := self._enter_context(hook)) is not None
+        ]
         raised: BaseException | None = None
-        token = RETRIED.set(self._report_retry)
+        token = ON_RETRY.set(self._report_retry)
         try:
             if more := collect_headers(self._hooks):
                 request = msgspec.structs.replace(request, headers={**more, **request.headers})
@@ -81,17 +76,17 @@ class Watch:
             raised = error
             raise
         finally:
-            # with which a task is destroyed, in somebody else's context
+            # A destroyed task is closed in another context, where the token is not valid.
             if not isinstance(raised, GeneratorExit):
-                RETRIED.reset(token)
-            for hooks, context in reversed(entered):
+                ON_RETRY.reset(token)
+            for hooks, context in reversed(contexts):
                 try:
                     context.__exit__(None if raised is None else type(raised), raised, None)
                 except Exception as error:  # noqa: BLE001 - whatever code of the user's raises
                     log_failure(hooks.model_context, error)
 
     def _enter_context(self, hooks: Hooks) -> tuple[Hooks, AbstractContextManager[Any]] | None:
-        """A hook's context manager, entered; `None`: it has none, or it failed."""
+        """Enters a hook's context manager and returns it, or None if there is none or it fails."""
         if hooks.model_context is None or self._start is None:
             return None
         try:
@@ -103,34 +98,35 @@ class Watch:
         return hooks, context
 
     def add(self, events: list[Event]) -> None:
-        """What one read gave, where that is more than a delta: the piece that is finished says it
-        again."""
+        """Records the events of one network read. Reads of a single delta may be left out: the
+        finished part repeats them."""
         if not self._reads:
             self._first_at = monotonic()
         self._reads.append(events)
 
     async def end(self) -> None:
-        """The answer is at its end, failed, or is left."""
+        """Reports the end of a request: finished, failed or abandoned."""
         start, self._start = self._start, None
         if start is None:
             return
-        finish, opened = _find_end(self._reads), _find_start(self._reads)
+        finish, answer_start = _find_end(self._reads), _find_start(self._reads)
         error = self._find_error()
+        # Without an end and without an error, the reader left.
+        reason, usage = FinishReason.cancelled, None
+        if finish is not None:
+            reason, usage = finish.finish_reason or FinishReason.unspecified, finish.usage
         if error is not None:
             reason = FinishReason.error
-        else:
-            reason = (
-                FinishReason.cancelled
-                if finish is None
-                else finish.finish_reason or FinishReason.unspecified
-            )
+        first_seconds = None
+        if answer_start is not None:
+            first_seconds = self._first_at - self._began_at
         end = ModelEnd(
             start,
             monotonic() - self._began_at,
-            None if opened is None else self._first_at - self._began_at,
-            (finish and finish.origin) or (opened and opened.origin),
+            first_seconds,
+            (finish and finish.origin) or (answer_start and answer_start.origin),
             reason,
-            None if finish is None else finish.usage,
+            usage,
             self._losses,
             error,
             self._reads,
@@ -138,7 +134,7 @@ class Watch:
         await call_hooks(self._hooks, "model_end", end)
 
     def _find_error(self) -> DragomanError | None:
-        """Why the request failed."""
+        """Returns the error that ended the request, or None."""
         if self._reads and isinstance(last := self._reads[-1][-1], RunError):
             return last.error
         if (raised := self.raised) is None:
@@ -150,6 +146,7 @@ class Watch:
     async def _report_retry(
         self, attempt: int, wait: float, status: int | None, error: DragomanError | None
     ) -> None:
+        """Reports to hooks that the transport sends the request again."""
         if self._start is not None:
             run, provider = self._start.run, self._start.target.provider
             await call_hooks(
@@ -158,7 +155,7 @@ class Watch:
 
 
 def _find_start(reads: Sequence[Sequence[Event]]) -> MessageStarted | None:
-    """The start of the answer."""
+    """Returns the start of the answer, or None."""
     for events in reads:
         for event in events:
             if type(event) is MessageStarted and event.candidate == 0:
@@ -167,7 +164,7 @@ def _find_start(reads: Sequence[Sequence[Event]]) -> MessageStarted | None:
 
 
 def _find_end(reads: Sequence[Sequence[Event]]) -> MessageFinished | None:
-    """The end of the answer. It stands among the last events."""
+    """Returns the end of the answer, or None. It is among the last events."""
     for events in reversed(reads):
         for event in reversed(events):
             if type(event) is MessageFinished:

@@ -118,16 +118,24 @@ def load(document: JsonMap | str | Path) -> Document:
     Raises:
         SettingsError: it cannot be read, or is no OpenAPI 3.0 or 3.1; the text says where.
     """
-    root = (
-        _copy_as_json(document) if isinstance(document, Mapping) else _parse(_read_text(document))
-    )
+    if isinstance(document, Mapping):
+        root = _copy_as_json(document)
+    else:
+        root = _parse(_read_text(document))
     if not isinstance(root, dict):
         raise SettingsError("an OpenAPI document is an object, and this is none")
     root = cast("Json", root)
+    # YAML reads an unquoted 3.1 as a number, which is not a valid version either.
     version = root.get("openapi")
-    match = _VERSION.match(version) if isinstance(version, str) else None
+    if isinstance(version, str):
+        match = _VERSION.match(version)
+    else:
+        match = None
     if match is None:
-        stated = "swagger 2.0" if "swagger" in root else f"{version!r:.40}"
+        if "swagger" in root:
+            stated = "swagger 2.0"
+        else:
+            stated = f"{version!r:.40}"
         raise SettingsError(
             f"OpenAPI 3.0 and 3.1 can be read, and this document is of version {stated}: convert it"
         )

@@ -188,6 +188,7 @@ def read_arguments(
                 fields, where, schemas, _find_free_name(name, taken, location)
             )
         except Unsupported:
+            # An optional parameter that cannot be written is simply left out.
             if fields.get("required") is True:
                 raise
             continue
@@ -260,7 +261,10 @@ def _read_parameter(
     if style not in styles:
         raise Unsupported(f"its parameter {fields['name']!r} is written in the style {style!r}")
     schema = schemas.convert(fields.get("schema", {}), pointer(where, "schema"))
-    explodes = explode if isinstance(explode, bool) else style in ("form", "deepObject")
+    if isinstance(explode, bool):
+        explodes = explode
+    else:
+        explodes = style in ("form", "deepObject")
     return Parameter(
         argument, fields["name"], location, style, explode=explodes, is_json=False
     ), schema

@@ -85,6 +85,7 @@ def write_request(
             )
     if "{" in path:
         raise ToolError(f"an argument of the path is missing: {path}")
+    # An argument of `..` would climb out of the path that the document allows.
     if not {".", ".."}.isdisjoint(path.split("/")):
         raise ToolError(f"the arguments lead to another path: {path}")
     content = None
@@ -164,13 +165,13 @@ def _write_body(body: Body, value: Any) -> bytes:
         raise ToolError(f"{body.argument}: a form is an object, not {value!r:.80}")
     pairs: list[str] = []
     for name, field in cast("JsonMap", value).items():
-        values = (
-            cast("list[Any]", field)
-            if isinstance(field, list)
-            else []
-            if field is None
-            else [field]
-        )
+        if isinstance(field, list):
+            values = cast("list[Any]", field)
+        else:
+            if field is None:
+                values = []
+            else:
+                values = [field]
         pairs += [f"{_percent_encode(name)}={_percent_encode(item)}" for item in values]
     return "&".join(pairs).encode()
 
@@ -183,7 +184,9 @@ def _percent_encode(value: Any) -> str:
 
 
 def _as_text(value: Any) -> str:
-    return value if isinstance(value, str) else _as_json(value).decode()
+    if isinstance(value, str):
+        return value
+    return _as_json(value).decode()
 
 
 def _as_json(value: Any) -> bytes:
@@ -216,9 +219,10 @@ class ApiRequests:
         self._transport = transport or AiohttpTransport(
             Timeouts(read=_SECONDS), Bounds(body=_MOST_BYTES)
         )
-        self._reading = (
-            Retry(self._transport, attempts=_ATTEMPTS, cap=10.0) if self._owns else self._transport
-        )
+        if self._owns:
+            self._reading = Retry(self._transport, attempts=_ATTEMPTS, cap=10.0)
+        else:
+            self._reading = self._transport
         self._headers = headers
 
     async def send(
@@ -266,6 +270,7 @@ class ApiRequests:
         try:
             return await _read_result(response)
         except ToolError as error:
+            # The API may echo a key in its error, and the model must not see it.
             raise ToolError(_redact(error.message, secrets)) from None
         finally:
             await response.close()
@@ -354,8 +359,13 @@ def _describe_error(status: int, body: bytes) -> str:
     except ValueError:
         reason = str(status)
     text = body[: 4 * _ERROR_CHARACTERS].decode(errors="replace").strip()
-    cut = "…" if len(text) > _ERROR_CHARACTERS or len(body) > 4 * _ERROR_CHARACTERS else ""
-    return f"HTTP {reason}: {text[:_ERROR_CHARACTERS]}{cut}" if text else f"HTTP {reason}"
+    if len(text) > _ERROR_CHARACTERS or len(body) > 4 * _ERROR_CHARACTERS:
+        cut = "…"
+    else:
+        cut = ""
+    if text:
+        return f"HTTP {reason}: {text[:_ERROR_CHARACTERS]}{cut}"
+    return f"HTTP {reason}"
 
 
 def _redact(text: str, secrets: Sequence[str]) -> str:

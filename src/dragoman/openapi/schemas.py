@@ -66,7 +66,9 @@ class Schemas:
             elif key not in _ANNOTATIONS and not key.startswith("x-"):
                 converted[key] = value
         _remove_read_only(source, converted)
-        return _as_json_schema(converted) if self._document.is_3_0 else converted
+        if self._document.is_3_0:
+            return _as_json_schema(converted)
+        return converted
 
     def _convert_reference(self, to: str) -> str:
         # Named before it is converted: a schema may refer to itself.

@@ -129,11 +129,15 @@ def server_url(document: Document, base_url: str | None, *, has_keys: bool) -> s
     Raises:
         SettingsError: there is none, or the document would decide where keys go.
     """
+    # A document is untrusted: it must not decide where keys are sent.
     if base_url is None and has_keys:
         raise SettingsError(
             "give base_url=: keys and headers are sent where the caller says, and never where a document says"
         )
-    url = base_url if base_url is not None else _first_server(document.root.get("servers"))
+    if base_url is not None:
+        url = base_url
+    else:
+        url = _first_server(document.root.get("servers"))
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise SettingsError(

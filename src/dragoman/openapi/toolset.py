@@ -141,6 +141,7 @@ def openapi(
                 idempotent=api_operation.method in _REPEATABLE,
             )
         )
+    # A key that no request carries is most likely a mistake, so it is an error.
     if not is_used:
         raise SettingsError(
             "api_key= would go with no request: the document does not say how these operations take this key. "

@@ -1,4 +1,4 @@
-"""A model call's events → those that the run tells of (`Intake`), and the message that they make
+"""Turns the events of a model call into the events that a run shows (`Intake`) and into a message
 (`MessageAccumulator`).
 
 `MessageAccumulator` is the seeds' extension point: a builder of one message, which a user may
@@ -41,7 +41,8 @@ __all__ = [
 
 
 class MessageAccumulator(MessageBuilder):
-    """Builds the message of one model call from its events: `add` each, then `message()`. Linear.
+    """Builds the message of a model call from its events: `add` each one, then `message()`. Takes
+    linear time.
 
     `accumulate` and `consolidate` are the seeds' way, on messages. A subclass that overrides one of
     them has it called: the first with each piece of text as it comes and with every other part when
@@ -75,12 +76,14 @@ class MessageAccumulator(MessageBuilder):
             self._accumulated = self.accumulate(self._accumulated or Message.model(), chunk)
 
     def _piece(self, event: Event) -> Content | None:
-        """What an event adds: more of a text, or a part that is whole."""
+        """Returns the content that an event adds, a piece of text or a finished part, or None."""
         if not isinstance(event, PartDelta | PartFinished) or event.message_id != self._id:
             return None
         if isinstance(event, PartFinished):
-            streamed = isinstance(event.part, TextPart) and event.index in self._streamed
-            return None if streamed else event.part
+            # A text that was streamed was added piece by piece already.
+            if isinstance(event.part, TextPart) and event.index in self._streamed:
+                return None
+            return event.part
         if (
             not event.delta
             or event.index not in self._deltas
@@ -91,22 +94,23 @@ class MessageAccumulator(MessageBuilder):
         return TextPart(str(event.delta))
 
     def message(self) -> Message:
-        """The message so far."""
+        """Returns the message so far."""
         built = super().message()
         if self._accumulated is None:
             return built
         plain = MessageAccumulator()
         consolidated = self.consolidate(self._accumulated)
+        # The overriding methods changed nothing: the built message has more than chunks can hold,
+        # such as signatures and the borders between texts.
         if consolidated == plain.consolidate(reduce(plain.accumulate, self._chunks)):
-            return (
-                # With all that no chunk has: what the provider signed, where one text ends.
-                built
-            )
-        signed = {
+            return built
+        signed_texts: dict[str, Content] = {
             part.text: part for part in built.content if isinstance(part, TextPart) and part.native
         }
         content = [
-            signed.get(part.text, part) if isinstance(part, TextPart) else part
+            signed_texts.get(getattr(part, "text", ""), part)
+            if isinstance(part, TextPart)
+            else part
             for part in consolidated.content
         ]
         return built.replace(
@@ -114,7 +118,7 @@ class MessageAccumulator(MessageBuilder):
         )
 
     def accumulate(self, existing: Message | None, chunk: Message) -> Message:
-        """A message and more of it → both as one.
+        """Returns a message with a chunk added.
 
         With nothing before, the chunk is the message. A call whose id is there already is merged,
         new name and arguments winning where they are not empty. Other parts are appended, metadata
@@ -135,17 +139,7 @@ class MessageAccumulator(MessageBuilder):
         }
         for part in chunk.content:
             if isinstance(part, ToolCallPart) and part.id in position_of:
-                old = content[position_of[part.id]]
-                assert isinstance(old, ToolCallPart)
-                content[position_of[part.id]] = ToolCallPart(
-                    part.id,
-                    part.name or old.name,
-                    part.arguments or old.arguments,
-                    part.raw if part.arguments else old.raw,
-                    part.state if part.arguments else old.state,
-                    old.run_by,
-                    part.native or old.native,
-                )
+                content[position_of[part.id]] = _merge_call(content[position_of[part.id]], part)
             else:
                 if isinstance(part, ToolCallPart) and part.id:
                     position_of[part.id] = len(content)
@@ -153,8 +147,8 @@ class MessageAccumulator(MessageBuilder):
         return existing.replace(content=tuple(content), **changes)
 
     def consolidate(self, message: Message) -> Message:
-        """Joins neighbouring texts that carry nothing native; every other piece stays where it
-        is."""
+        """Returns the message with neighbouring plain texts joined. Texts with native fields and
+        all other parts stay as they are."""
         content: list[Content] = []
         texts: list[str] = []
 
@@ -173,8 +167,25 @@ class MessageAccumulator(MessageBuilder):
         return message.replace(content=tuple(content))
 
 
+def _merge_call(old: Content, new: ToolCallPart) -> ToolCallPart:
+    """Returns a tool call with a new name and new arguments, where they are not empty."""
+    assert isinstance(old, ToolCallPart)
+    # Text, state and arguments belong together.
+    source = new if new.arguments else old
+    return ToolCallPart(
+        new.id,
+        new.name or old.name,
+        source.arguments,
+        source.raw,
+        source.state,
+        old.run_by,
+        new.native or old.native,
+    )
+
+
 class Intake:
-    """Takes the events of one message: one model call, or several where the provider paused.
+    """Takes the events of one message: of one model call, or of several if the provider paused its
+    turn.
 
     The message's start is held until something stands in it, so that an empty message leaves no
     trace; its end is kept in `finish`, for the orchestrator to tell. Other candidates are left out.
@@ -191,17 +202,16 @@ class Intake:
         turn: str | None = "",
         shared: SharedState | None = None,
     ) -> None:
-        """`client_tools`: names of the tools that the client runs; their calls are marked so.
-        `calls` gets each call of the model when it ends, as one of the run of that id. `turn`: of
-        the message; `None`: it begins one; empty: that is not said. `shared`: follows what an agent
-        that is asked like a model says of the state."""
+        """`client_tools`: names of tools that the client runs; their calls are marked. `calls`:
+        gets each model call when it ends, under `run_id`. `turn`: turn of the message; `None`: it
+        begins one; empty: unknown. `shared`: follows the state that a remote agent reports."""
         self.accumulator = accumulator
         self.message_id = ""
         self.held: MessageStarted | None = None
         self.finish: MessageFinished | None = None
         self.error: DragomanError | None = None
         self.losses = losses
-        """What the requests had to leave out, each once and in order."""
+        """Losses of the requests, each once and in order."""
         self.calls = [] if calls is None else calls
         self._run_id, self._turn, self._shared = run_id, turn, shared
         self._answering: MessageStarted | None = None
@@ -214,7 +224,7 @@ class Intake:
         self._offset = 0
 
     def feed(self, events: Sequence[Event]) -> Sequence[Event]:
-        """The events of one read → those to tell now."""
+        """Takes the events of one network read and returns those to show now."""
         # The fast path: nothing begins or ends, and no accumulator of the user's looks at each
         # event.
         if self._plain and self._paused is None and not self._others and _are_deltas(events):
@@ -232,21 +242,21 @@ class Intake:
                     pass_on(event)
                 continue
             if deltas:
-                self._take(deltas)
+                self._add_deltas(deltas)
                 deltas = []
             if type(event) is RunError:
                 self.error = event.error
                 break
-            if self._takes(event := self._mark_client_call(event), pass_on):
+            if self._is_passed_on(event := self._mark_client_call(event), pass_on):
                 self._add(event)
                 pass_on(event)
         if deltas:
-            self._take(deltas)
+            self._add_deltas(deltas)
         return passed
 
     def cut(self, reason: FinishReason) -> list[Event]:
-        """Ends a message in the middle → the events that say so; none where nothing stood in it
-        yet."""
+        """Ends a message in its middle and returns the closing events; none if nothing of it was
+        shown."""
         if not self.has_shown:
             return []
         closed: list[Event] = []
@@ -260,41 +270,42 @@ class Intake:
 
     @property
     def has_shown(self) -> bool:
-        """Whether something of the message was told."""
+        """True if some of the message was shown."""
         return self.held is None and bool(self.message_id)
 
     def end(self) -> list[Event]:
-        """The events that end the message. Where a custom accumulator made another one of it, it is
-        told anew."""
+        """Returns the events that end the message. If a custom accumulator changed it, they retract
+        it and show the changed one."""
         if self.finish is None:
             return []
-        if (
-            self._shown is not self.accumulator
-            and (message := self.message()) != self._shown.message()
-        ):
-            start: list[Event] = (
-                [] if self.held is not None else [MessageDropped(self.message_id, "rewritten")]
-            )
-            return [*start, *unfold([message])]
-        return [self.held, self.finish] if self.held is not None else [self.finish]
+        is_custom = self._shown is not self.accumulator
+        if is_custom and (message := self.message()) != self._shown.message():
+            events = unfold([message])
+            if self.held is None:
+                events.insert(0, MessageDropped(self.message_id, "rewritten"))
+            return events
+        events: list[Event] = [self.finish]
+        if self.held is not None:
+            events.insert(0, self.held)
+        return events
 
     def resume(self) -> Message:
-        """The provider paused: what comes next goes on with the same message. Returns the message
-        so far."""
+        """Continues the message after the provider paused its turn. Returns the message so far."""
         message = self.message()
         self._paused, self.finish = self.finish, None
         self._offset = len(message.content)
         return message
 
     def message(self) -> Message:
-        """The message so far: what stands in it is the accumulator's word, whose it is the
-        provider's."""
+        """Returns the message so far: content from the accumulator, all other fields from the
+        provider."""
         message = self.accumulator.message()
         if self._shown is self.accumulator:
             return message
         return self._shown.message().replace(content=message.content, metadata=message.own_metadata)
 
-    def _take(self, deltas: Sequence[PartDelta]) -> None:
+    def _add_deltas(self, deltas: Sequence[PartDelta]) -> None:
+        """Passes deltas to the accumulators."""
         if self._plain:
             self.accumulator.add_deltas(deltas)
         else:
@@ -302,11 +313,12 @@ class Intake:
                 self._add(delta)
 
     def _add(self, event: Event) -> None:
+        """Passes an event to the accumulators."""
         for builder in self._builders:
             builder.add(event)
 
-    def _takes(self, event: Event, pass_on: Callable[[Event], Any]) -> bool:
-        """Whether an event that is no delta is told as it is."""
+    def _is_passed_on(self, event: Event, pass_on: Callable[[Event], Any]) -> bool:
+        """Takes an event other than a delta. Returns True if it is shown as it is."""
         if isinstance(event, MessageStarted):
             self.losses |= dict.fromkeys(event.losses)
             if event.candidate:
@@ -334,13 +346,8 @@ class Intake:
             self._add(event)
             if self.held is None:
                 pass_on(event)
-            self.message_id, self.held, self.finish, self._paused, self._offset = (
-                "",
-                None,
-                None,
-                None,
-                0,
-            )
+            self.message_id, self._offset = "", 0
+            self.held = self.finish = self._paused = None
             return False
         if isinstance(event, StateSnapshot | StateDelta) and self._shared is not None:
             self._shared.follow(event)
@@ -350,8 +357,8 @@ class Intake:
         return True
 
     def end_call(self, finish: MessageFinished | None = None) -> None:
-        """A call of the model ends, and with that of its message. Without it, the call that is open
-        was left: what it took nobody says."""
+        """Records the end of a model call. Without `finish` the call was abandoned, and its usage
+        is unknown."""
         start, self._answering = self._answering, None
         if finish is not None:
             origin, time = finish.origin or (start and start.origin), start and start.created_at
@@ -362,7 +369,7 @@ class Intake:
             self.calls.append(ModelCall(start.origin, None, self._run_id, start.created_at))
 
     def _mark_client_call(self, event: Event) -> Event:
-        """A call that waits for the client says so. One that cannot be run waits for nobody."""
+        """Returns the event with a complete call of a client's tool marked as the client's."""
         if not isinstance(event, PartStarted | PartFinished) or not isinstance(
             call := event.part, ToolCallPart
         ):
@@ -376,7 +383,8 @@ class Intake:
         return msgspec.structs.replace(event, part=msgspec.structs.replace(call, run_by="client"))
 
     def _move_to_paused(self, event: Event) -> Event:
-        """An event of a later call → the same event of the message that was paused."""
+        """Returns an event of a later call as one of the paused message, with its indexes
+        shifted."""
         message_id = getattr(event, "message_id", None)
         if message_id is None or message_id in self._others or isinstance(event, MessageStarted):
             return event
@@ -387,8 +395,8 @@ class Intake:
         return msgspec.structs.replace(event, **changes)
 
     def _sum_usage(self, finish: MessageFinished) -> MessageFinished:
-        """The end of a message that was paused: usage of all its calls, and what stood before the
-        first of them."""
+        """Returns the end of the message with the usage of all its calls and the prefix of the
+        first."""
         paused = self._paused
         if paused is None:
             return finish
@@ -400,7 +408,7 @@ class Intake:
 
 
 def _are_deltas(events: Sequence[Event]) -> TypeGuard[Sequence[PartDelta]]:
-    """Whether nothing begins or ends in these events, as in nearly every read."""
+    """True if all events are deltas, as in nearly every network read."""
     for event in events:  # noqa: SIM110 - at a third of the cost of a generator
         if type(event) is not PartDelta:
             return False

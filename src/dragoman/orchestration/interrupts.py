@@ -1,4 +1,4 @@
-"""What a conversation waits for, read off its messages and the tools.
+"""Finds what a conversation waits for, from its messages and the tools.
 
 A call of the last round without a result waits where the client runs it, where its tool needs
 approval, and where a mark in the round says so. A mark holds what messages and tools do not tell:
@@ -26,11 +26,11 @@ from dragoman.tools.record import InnerRun
 
 __all__ = [
     "WaitingCall",
-    "expiry",
+    "find_expiry",
     "answer_ids",
-    "interrupt_for",
+    "make_interrupt",
     "needs_mark",
-    "reason_of",
+    "find_reason",
     "count_seen_messages",
     "has_new_prompt",
     "find_waiting_calls",
@@ -41,23 +41,24 @@ _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
 class WaitingCall(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A call that waits, and what for."""
+    """A call that waits, with its interrupts."""
 
     call: OpenCall
-    """The call, and where it stands."""
+    """The call and its place."""
     interrupts: tuple[Interrupt, ...]
-    """One; or those of an agent that runs in its tool."""
+    """Its interrupt, or those of an agent inside its tool."""
     answers: tuple[Any, ...] = ()
-    """To what its tool has asked so far."""
+    """Answers to the tool's earlier questions."""
     arguments: JsonMap | None = None
-    """Those with which it was approved, where they are not the model's."""
+    """The approved arguments, if they are not the model's."""
     approved: bool = False
-    """Somebody allowed it, before it asked something."""
+    """True if it was approved before it asked something."""
     runs: tuple[InnerRun, ...] = ()
-    """Runs of agents in its tool."""
+    """Runs of agents inside its tool."""
 
     def state(self) -> bytes:
-        """What the call has been through, as JSON; empty: nothing."""
+        """Returns the call's earlier answers and approvals as JSON for its signature; empty if
+        there are none."""
         if not (self.answers or self.arguments is not None or self.approved or self.runs):
             return b""
         # What is signed: fields are added at the end, and left out where they are empty, so that
@@ -69,14 +70,14 @@ class WaitingCall(msgspec.Struct, frozen=True, omit_defaults=True):
         return _ENCODER.encode((self.answers, self.arguments, self.approved, runs))
 
     def mark(self) -> MarkPart:
-        """What stands in the history of it."""
+        """Returns the mark that records the call in the history."""
         call = self.call.call
         # The call itself is in the conversation, and not repeated.
         waits = [
             msgspec.structs.replace(interrupt, call=None) if interrupt.call == call else interrupt
             for interrupt in self.interrupts
         ]
-        mark = _Mark(
+        mark = _StoredMark(
             call.id,
             self.call.turn,
             tuple(waits),
@@ -88,8 +89,8 @@ class WaitingCall(msgspec.Struct, frozen=True, omit_defaults=True):
         return MarkPart(INTERRUPT, {OURS: msgspec.json.decode(msgspec.json.encode(mark))})
 
 
-class _Run(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A run of an agent within a tool, as a mark has it."""
+class _StoredRun(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A run of an agent inside a tool, as a mark stores it."""
 
     messages: list[Any]
     output: Any = None
@@ -97,7 +98,7 @@ class _Run(msgspec.Struct, frozen=True, omit_defaults=True):
     after: str | None = None
 
 
-class _Mark(msgspec.Struct, frozen=True, omit_defaults=True):
+class _StoredMark(msgspec.Struct, frozen=True, omit_defaults=True):
     """The fields of a mark; see `WaitingCall`."""
 
     call: str
@@ -106,7 +107,7 @@ class _Mark(msgspec.Struct, frozen=True, omit_defaults=True):
     answers: tuple[Any, ...] = ()
     arguments: JsonMap | None = None
     approved: bool = False
-    runs: tuple[_Run, ...] = ()
+    runs: tuple[_StoredRun, ...] = ()
 
 
 def find_waiting_calls(
@@ -116,30 +117,30 @@ def find_waiting_calls(
     *,
     has_toolsets: bool = False,
 ) -> list[WaitingCall]:
-    """The calls of a conversation that wait for somebody, in order. `seal`: signs those that have
-    no mark; one without a key, where the history is a client's, who could have made them up.
-    `has_toolsets`: `tools` need not be all that there were, so a tool that is not known is not the
-    client's for that."""
+    """Returns the waiting calls of a conversation, in order. `seal`: signs calls without a mark;
+    give one without a key if the history came from a client, who could have invented them.
+    `has_toolsets`: tools come and go, so an unknown tool is not taken for the client's."""
     # Only the last round can wait: everything before it was answered, or repaired when it was sent.
     opened = find_open_calls(messages)
     if not opened:
         return []
-    marks = _marks(messages, opened[0].position)
+    marks = _load_marks(messages, opened[0].position)
     waiting: list[WaitingCall] = []
     for open_call in opened:
         if (mark := marks.get((open_call.call.id, open_call.turn))) is not None:
             waiting.append(_load_mark(open_call, mark))
         elif has_toolsets and open_call.call.run_by == "agent" and open_call.call.name not in tools:
             continue
-        elif (reason := reason_of(open_call.call, tools)) is not None:
+        elif (reason := find_reason(open_call.call, tools)) is not None:
             waiting.append(
-                WaitingCall(open_call, (interrupt_for(messages, open_call, reason, tools, seal),))
+                WaitingCall(open_call, (make_interrupt(messages, open_call, reason, tools, seal),))
             )
     return waiting
 
 
 def count_seen_messages(messages: Sequence[Message]) -> int:
-    """How many messages stand up to and with the model's last one: what follows is new to it."""
+    """Returns the number of messages up to the model's last one. The messages after it are new to
+    the model."""
     return next(
         (count for count in range(len(messages), 0, -1) if messages[count - 1].role is Role.MODEL),
         0,
@@ -147,7 +148,7 @@ def count_seen_messages(messages: Sequence[Message]) -> int:
 
 
 def has_new_prompt(messages: Sequence[Message]) -> bool:
-    """Whether somebody has said something after the model's last message: more than results."""
+    """True if a user message after the model's last one contains more than results."""
     return any(
         not isinstance(piece, ToolResultPart | MarkPart)
         for message in messages[count_seen_messages(messages) :]
@@ -156,8 +157,8 @@ def has_new_prompt(messages: Sequence[Message]) -> bool:
     )
 
 
-def reason_of(call: ToolCallPart, tools: Mapping[str, Tool]) -> Reason | None:
-    """What a call waits for, as far as it and the tools tell; `None`: for nothing."""
+def find_reason(call: ToolCallPart, tools: Mapping[str, Tool]) -> Reason | None:
+    """Returns why a call waits, as far as the call and the tools show, or None."""
     tool = tools.get(call.name)
     # It cannot be run, whoever runs it.
     if call.state != "complete":
@@ -170,12 +171,12 @@ def reason_of(call: ToolCallPart, tools: Mapping[str, Tool]) -> Reason | None:
 
 
 def needs_mark(waiting: WaitingCall, tools: Mapping[str, Tool]) -> bool:
-    """Whether the messages and the tools do not tell all of what a call waits for. `tools`: those
-    that are always there; of a set's nobody knows without asking it."""
+    """True if messages and tools do not show everything that a call waits for. `tools`: the fixed
+    ones, because a toolset must be asked for its own."""
     first = waiting.interrupts[0]
     tool = tools.get(waiting.call.call.name)
-    flagged = first.reason == "approval" and tool is not None and tool.requires_approval is True
-    more = (
+    is_flagged = first.reason == "approval" and tool is not None and tool.requires_approval is True
+    details = (
         first.parent
         or waiting.answers
         or waiting.runs
@@ -183,10 +184,10 @@ def needs_mark(waiting: WaitingCall, tools: Mapping[str, Tool]) -> bool:
         or first.expires_at
         or first.signature
     )
-    return bool(more) or not (flagged or first.reason == "tool")
+    return bool(details) or not (is_flagged or first.reason == "tool")
 
 
-def interrupt_for(
+def make_interrupt(
     messages: Sequence[Message],
     open_call: OpenCall,
     reason: Reason,
@@ -197,17 +198,20 @@ def interrupt_for(
     state: bytes = b"",
     **details: Any,
 ) -> Interrupt:
-    """The interrupt of a call. `answered`: how many questions of its tool have their answer;
-    `state`: see `WaitingCall.state`; `details`: fields that are known beside the call."""
+    """Returns the signed interrupt of a call. `answered`: number of the tool's questions that are
+    answered; `state`: see `WaitingCall.state`; `details`: fields that the call does not contain."""
     message = messages[open_call.position]
     tool = tools.get(open_call.call.name)
-    details = {**_of_call(open_call.call), **details}
-    metadata: Json = {
-        **({"message_id": message.id} if message.id else {}),
-        "message_digest": neutral_digest(message),
-    }
+    details = {**_read_details(open_call.call), **details}
+    metadata: Json = {"message_digest": neutral_digest(message)}
+    if message.id:
+        metadata["message_id"] = message.id
+    interrupt_id = answer_ids(messages, open_call)[0]
+    # A tool's first question shares its id with an approval; later ones are numbered.
+    if answered:
+        interrupt_id += f"?{answered + 1}"
     interrupt = Interrupt(
-        answer_ids(messages, open_call)[0] + (f"?{answered + 1}" if answered else ""),
+        interrupt_id,
         reason,
         call=open_call.call,
         editable=reason == "approval" and tool is not None and tool.editable,
@@ -217,9 +221,9 @@ def interrupt_for(
     return seal.sign_interrupt(interrupt, state)
 
 
-def _of_call(call: ToolCallPart) -> Json:
-    """What is known of a call for which an agent waits that was asked like a model. The ids of its
-    messages are nobody's here."""
+def _read_details(call: ToolCallPart) -> Json:
+    """Returns the interrupt's fields in a call that a remote agent waits for, without the ids of
+    that agent's messages."""
     interrupt = read_interrupt(call)
     if interrupt is None or interrupt.reason == "tool":
         return {}
@@ -237,15 +241,15 @@ def _of_call(call: ToolCallPart) -> Json:
 
 
 def answer_ids(messages: Sequence[Message], open_call: OpenCall) -> tuple[str, ...]:
-    """The ids under which a call may be answered; the first is its own, the others those that it
-    had, or would have, in a longer or shorter history."""
+    """Returns the ids under which a call may be answered. The first one is its present id; the
+    others are those that it has in a longer or shorter history."""
     message = messages[open_call.position]
     positions = [
         position
         for position, piece in enumerate(message.content)
         if _is_call(piece, open_call.call.id)
     ]
-    everywhere = sum(
+    call_count = sum(
         _is_call(piece, open_call.call.id)
         for key_with_message in messages
         if key_with_message.role is Role.MODEL
@@ -253,20 +257,21 @@ def answer_ids(messages: Sequence[Message], open_call: OpenCall) -> tuple[str, .
     )
     keys = [key for key in (message.id, neutral_digest(message)) if key]
     with_message = [f"{open_call.call.id}@{key}" for key in keys]
-    with_place = [f"{key_with_message}#{open_call.place}" for key_with_message in with_message]
+    with_position = [f"{key_with_message}#{open_call.place}" for key_with_message in with_message]
     if len(positions) > 1:
-        return (*with_place, *with_message, open_call.call.id)
-    longer = (*with_message, *with_place)
-    return (open_call.call.id, *longer) if everywhere == 1 else (*longer, open_call.call.id)
+        return (*with_position, *with_message, open_call.call.id)
+    longer = (*with_message, *with_position)
+    return (open_call.call.id, *longer) if call_count == 1 else (*longer, open_call.call.id)
 
 
 def _is_call(piece: object, call_id: str) -> bool:
+    """True if a piece of content is the call with that id, unless the provider runs it."""
     return isinstance(piece, ToolCallPart) and piece.id == call_id and piece.run_by != "provider"
 
 
-def _marks(messages: Sequence[Message], position: int) -> dict[tuple[str, int], _Mark]:
-    """What the marks of a round say, by id and turn of their call; the latest counts."""
-    marks: dict[tuple[str, int], _Mark] = {}
+def _load_marks(messages: Sequence[Message], position: int) -> dict[tuple[str, int], _StoredMark]:
+    """Reads the marks of a round by id and turn of their call; the last one counts."""
+    marks: dict[tuple[str, int], _StoredMark] = {}
     for message in messages[position:]:
         for piece in message.content if message.role is Role.USER else ():
             if (
@@ -276,7 +281,7 @@ def _marks(messages: Sequence[Message], position: int) -> dict[tuple[str, int], 
                 and OURS in piece.native
             ):
                 try:
-                    mark = msgspec.convert(piece.native[OURS], _Mark)
+                    mark = msgspec.convert(piece.native[OURS], _StoredMark)
                 except msgspec.ValidationError as error:
                     raise HistoryError(
                         f"the history has a mark of what it waits for that cannot be read: {error}"
@@ -285,8 +290,8 @@ def _marks(messages: Sequence[Message], position: int) -> dict[tuple[str, int], 
     return marks
 
 
-def _load_mark(open_call: OpenCall, mark: _Mark) -> WaitingCall:
-    """Returns a call as its mark tells of it."""
+def _load_mark(open_call: OpenCall, mark: _StoredMark) -> WaitingCall:
+    """Returns the waiting call that a mark describes."""
     waits = [
         msgspec.structs.replace(interrupt, call=interrupt.call or open_call.call)
         for interrupt in mark.waits
@@ -295,19 +300,22 @@ def _load_mark(open_call: OpenCall, mark: _Mark) -> WaitingCall:
     return WaitingCall(open_call, tuple(waits), mark.answers, mark.arguments, mark.approved, runs)
 
 
-def _dump_run(run: InnerRun) -> _Run:
+def _dump_run(run: InnerRun) -> _StoredRun:
+    """Returns a run in its stored form."""
     messages = [msgspec.Raw(message.to_json()) for message in run.messages]
-    return _Run(messages, run.output, run.done, run.after)
+    return _StoredRun(messages, run.output, run.done, run.after)
 
 
-def _load_run(run: _Run) -> InnerRun:
+def _load_run(run: _StoredRun) -> InnerRun:
+    """Returns a run from its stored form."""
     messages = [Message.from_json(msgspec.json.encode(message)) for message in run.messages]
     return InnerRun(tuple(messages), run.output, run.done, run.after)
 
 
-def expiry(tool: Tool | None, now: datetime) -> datetime | None:
-    """When an approval of the tool's call that is made now comes too late."""
-    limit = tool.approval_expires if tool is not None else None
-    if limit is None:
+def find_expiry(tool: Tool | None, now: datetime) -> datetime | None:
+    """Returns the time at which an approval that is requested now expires, or None."""
+    if tool is None or (limit := tool.approval_expires) is None:
         return None
-    return now + (limit if isinstance(limit, timedelta) else timedelta(seconds=limit))
+    if not isinstance(limit, timedelta):
+        limit = timedelta(seconds=limit)
+    return now + limit

@@ -1,5 +1,5 @@
-"""What one step of an orchestrator gives: `StreamingIterationResult`, its events and the same said
-as chunks.
+"""The steps that an orchestrator yields: `StreamingIterationResult`, with its events and its
+chunks.
 
 Code that wraps a built-in orchestrator reads a step's `output`, and what it puts there counts:
 `OutputText` reads the text off events, and `Rewriting` compares it with the step's `output`. Where
@@ -41,13 +41,13 @@ from dragoman.result import ChatResult, ModelCall
 
 __all__ = [
     "WRITTEN_PARTS",
-    "text_of",
+    "read_text",
     "RETURN_RESULT",
     "OutputText",
     "Rewriting",
     "StreamingIterationResult",
     "UNSAID",
-    "metadata_of",
+    "collect_metadata",
     "provider_metadata",
 ]
 
@@ -57,7 +57,7 @@ RETURN_RESULT = "return_result"
 
 
 class _Unsaid(str):
-    """An output that nobody gave, other than one that is empty."""
+    """Marks an output that was not given, as opposed to an empty one."""
 
     __slots__ = ()
 
@@ -67,7 +67,7 @@ UNSAID = _Unsaid()
 
 
 class StreamingIterationResult(msgspec.Struct, frozen=True, kw_only=True):
-    """One step of a run.
+    """A step of a run: events, output, finished messages.
 
     An orchestrator that passes on a model's events gives `events` and the finished `messages`; one
     that works with text alone gives `output` and `messages`, and the run tells the events of these.
@@ -76,34 +76,34 @@ class StreamingIterationResult(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     events: Sequence[Event] = ()
-    """What happened, in order."""
+    """Events, in order."""
     output: str = UNSAID
-    """The text that the step shows. Where it is not what the events show, it wins over them; in a
-    step without events it is shown as it is, and no newline is put before it."""
+    """Text that the step shows. If it differs from what the events show, it wins. In a step without
+    events it is shown as it is, without a newline before it."""
     messages: Sequence[Message] = ()
     """Messages that this step finished."""
     should_continue: bool = True
-    """Of an iteration's last step: whether the model is called again."""
+    """In the last step of an iteration: True if the model is called again."""
     finish_reason: FinishReason = FinishReason.unspecified
-    """Of the message that it ends."""
+    """Finish reason of the message that it ends."""
     usage: Usage | None = None
-    """Of the model call that this step ended."""
+    """Usage of the model call that it ends."""
     calls: tuple[ModelCall, ...] = ()
-    """The model calls that have ended by now and no earlier step had. The run fills it in."""
+    """Model calls that have ended since the last step. The run fills it in."""
     metadata: Json = {}
-    """What the provider said beside its message."""
+    """Metadata of the provider's response."""
     pending: tuple[Interrupt, ...] = ()
-    """What the run waits for."""
+    """Interrupts that the run waits for."""
     losses: tuple[Loss, ...] = ()
-    """What the requests of the step had to leave out."""
+    """Losses of the step's requests."""
     pieces: Sequence[ChatResult[str]] = ()
-    """What of it is shown, a chunk each. The run fills it in, where chunks are wanted."""
+    """Visible output, one chunk each. The run fills it in if chunks are wanted."""
     message_id: str = ""
-    """Id of the model's message that is being told. The run fills it in, with the pieces."""
+    """Id of the model's present message. The run fills it in with the pieces."""
 
     def chunks(self) -> Iterator[ChatResult[str]]:
-        """The step as `send_stream` gives it: a chunk a piece, then metadata, then messages, or
-        usage alone."""
+        """Returns the step as chunks of `send_stream`: one per piece, then metadata, then messages
+        and usage."""
         chunks = [*self.pieces]
         if self.metadata:
             chunks.append(ChatResult("", metadata=self.metadata, id=self.message_id))
@@ -123,24 +123,24 @@ class StreamingIterationResult(msgspec.Struct, frozen=True, kw_only=True):
         return iter(chunks)
 
 
-_SHOWN: Mapping[tuple[str, type[Content]], str] = {
+_METADATA_KEYS: Mapping[tuple[str, type[Content]], str] = {
     ("codeExecution", ToolCallPart): "executable_code",
     ("codeExecution", ToolResultPart): "code_execution_result",
 }
-"""Name and kind of what a provider ran → its key in metadata, where that is not the name."""
+"""Name and type of a part of a provider's tool → its metadata key, if that is not the name."""
 
 
 def provider_metadata(part: Content) -> Json:
-    """What the provider did by itself, under the tool's name, one event a chunk."""
+    """Returns what the provider ran itself, as metadata under the tool's name."""
     if isinstance(part, (ToolCallPart, ToolResultPart)) and part.run_by == "provider":
-        return {_SHOWN.get((part.name, type(part)), part.name): [msgspec.to_builtins(part)]}
+        return {_METADATA_KEYS.get((part.name, type(part)), part.name): [msgspec.to_builtins(part)]}
     if isinstance(part, ProviderPart):
         return {part.kind: [msgspec.to_builtins(part)]}
     return {}
 
 
-def metadata_of(messages: Iterable[Message]) -> Json:
-    """What the provider did by itself in these messages; of one name the last."""
+def collect_metadata(messages: Iterable[Message]) -> Json:
+    """Returns what the provider ran itself in these messages; the last of each name counts."""
     metadata: Json = {}
     for message in messages:
         for part in message.content:
@@ -148,23 +148,23 @@ def metadata_of(messages: Iterable[Message]) -> Json:
     return metadata
 
 
-_Key = tuple[str, int]
+_PartKey = tuple[str, int]
 WRITTEN_PARTS = (TextPart, ThinkingPart, ToolCallPart)
 """Parts whose deltas are text."""
 
 
 class OutputText:
-    """Reads which text of a run's events is output."""
+    """Reads from a run's events the text that is output."""
 
     def __init__(self) -> None:
-        self._texts: dict[_Key, str] = {}
+        self._texts: dict[_PartKey, str] = {}
 
     def read(self, events: Sequence[Event], shows: Callable[[PartStarted], bool]) -> str:
-        """The output in the next events. `shows`: whether a part is output."""
+        """Returns the output in the next events. `shows`: True for a part that is output."""
         return "".join([self.read_one(event, shows) for event in events])
 
     def read_one(self, event: Event, shows: Callable[[PartStarted], bool]) -> str:
-        """The output in the next event."""
+        """Returns the output in the next event."""
         if isinstance(event, PartStarted):
             if isinstance(event.part, WRITTEN_PARTS) and shows(event):
                 self._texts[event.message_id, event.index] = ""
@@ -175,32 +175,29 @@ class OutputText:
         text = self._texts.get(key)
         if text is None:
             return ""
+        added = ""
         if isinstance(event, PartDelta):
             added = str(event.delta)
-        else:
-            added = (
-                text_of(event.part).removeprefix(text)
-                if text_of(event.part).startswith(text)
-                else ""
-            )
+        elif (whole := read_text(event.part)).startswith(text):
+            added = whole[len(text) :]
         self._texts[key] = text + added
         return added
 
     def is_output(self, event: Event) -> bool:
-        """Whether an event belongs to a part that is output."""
+        """True if an event belongs to a part that is output."""
         if not isinstance(event, PartStarted | PartDelta | PartFinished):
             return False
         return (event.message_id, event.index) in self._texts
 
 
 class Rewriting:
-    """Makes a changed `output` count: in the events, and in the message that they make."""
+    """Applies an `output` that an orchestrator changed to the events and to their message."""
 
     def __init__(self) -> None:
         self._original = OutputText()
         self._builder = MessageBuilder()
-        self._texts: dict[_Key, str] = {}
-        self._started: dict[_Key, PartStarted] = {}
+        self._texts: dict[_PartKey, str] = {}
+        self._started: dict[_PartKey, PartStarted] = {}
         self._parts = 0
         self._changed = False
         self._waiting = ""
@@ -209,8 +206,8 @@ class Rewriting:
     def apply(
         self, step: StreamingIterationResult, shows: Callable[[PartStarted], bool]
     ) -> tuple[StreamingIterationResult, Message | None]:
-        """A step → the step as its output says, and the message that it finishes where that was
-        changed."""
+        """Returns the step with its events changed to match its output, and the message that it
+        ends if that changed."""
         if not step.events:
             return step, None
         texts = [self._original.read_one(event, shows) for event in step.events]
@@ -218,9 +215,9 @@ class Rewriting:
         output = self._waiting + (text if step.output is UNSAID else step.output)
         if output != text:
             self._changed, self._waiting = True, ""
-            events = self._with_output(step.events, output)
+            events = self._rewrite_events(step.events, output)
         else:
-            events = self._keep_events(step.events, texts)
+            events = self._copy_events(step.events, texts)
         step = msgspec.structs.replace(step, events=events, output=UNSAID)
         finished = next(
             (event.message_id for event in events if isinstance(event, MessageFinished)), None
@@ -228,40 +225,41 @@ class Rewriting:
         original = next((message for message in step.messages if message.id == finished), None)
         if original is None or not self._changed:
             return step, None
-        return self._with_message(step, original)
+        return self._replace_message(step, original)
 
-    def as_shown(self, message: Message) -> Message:
-        """A message that is not whole yet, with what the output said of it."""
-        return (
-            message.replace(content=self._builder.message().content) if self._changed else message
-        )
+    def rewrite_message(self, message: Message) -> Message:
+        """Returns an unfinished message with the changed output."""
+        if not self._changed:
+            return message
+        return message.replace(content=self._builder.message().content)
 
-    def _with_message(
+    def _replace_message(
         self, step: StreamingIterationResult, original: Message
     ) -> tuple[StreamingIterationResult, Message]:
-        """The step with the message that its events make, in place of the one that the provider
-        sent."""
+        """Returns the step with the message that its events make in place of the provider's."""
         self._changed = False
         message = original.replace(content=self._builder.message().content)
         messages = [message if candidate is original else candidate for candidate in step.messages]
         return msgspec.structs.replace(step, messages=messages), message
 
-    def _keep_events(self, events: Sequence[Event], texts: Sequence[str]) -> list[Event]:
-        """The events with the text that they have."""
+    def _copy_events(self, events: Sequence[Event], texts: Sequence[str]) -> list[Event]:
+        """Returns the events with their own text."""
         changed: list[Event] = []
         for event, text in zip(events, texts, strict=True):
             changed += self._add(event, text)
         return changed
 
-    def _with_output(self, events: Sequence[Event], output: str) -> list[Event]:
-        """The events with another text: it stands where their first text stood."""
+    def _rewrite_events(self, events: Sequence[Event], output: str) -> list[Event]:
+        """Returns the events with another text in the place of their first one."""
         changed: list[Event] = []
-        first = next((index for index, event in enumerate(events) if self._takes_text(event)), None)
+        first = next(
+            (index for index, event in enumerate(events) if self._is_output_text(event)), None
+        )
         for index, event in enumerate(events):
             if index == first and isinstance(event, PartFinished):
                 changed += self._add(PartDelta(event.message_id, event.index, output), output)
             if first is None and output and isinstance(event, MessageFinished):
-                changed += self._whole_part(event.message_id, output)
+                changed += self._insert_part(event.message_id, output)
             if isinstance(event, PartDelta) and self._original.is_output(event):
                 if index == first and output:
                     changed += self._add(msgspec.structs.replace(event, delta=output), output)
@@ -271,11 +269,12 @@ class Rewriting:
             self._waiting = output
         return changed
 
-    def _takes_text(self, event: Event) -> bool:
+    def _is_output_text(self, event: Event) -> bool:
+        """True if an event carries text of the output."""
         return isinstance(event, PartDelta | PartFinished) and self._original.is_output(event)
 
-    def _whole_part(self, message_id: str, output: str) -> list[Event]:
-        """A text of its own, where the message has no open part."""
+    def _insert_part(self, message_id: str, output: str) -> list[Event]:
+        """Returns the events of a new text part, for a message without an open one."""
         index = self._parts
         part: list[Event] = [
             PartStarted(message_id, index, OpenText()),
@@ -287,8 +286,8 @@ class Rewriting:
         return part
 
     def _add(self, event: Event, text: str) -> list[Event]:
-        """The events to tell in the place of one, which the builder takes. A text begins with its
-        first piece: one that the output leaves out is no part of the message."""
+        """Passes an event to the builder and returns the events to show. A text part starts with
+        its first piece, so that one without output leaves no trace."""
         events = [event]
         if isinstance(event, MessageStarted):
             self._builder, self._texts, self._started, self._parts = (
@@ -309,23 +308,23 @@ class Rewriting:
         return events
 
     def _add_to_output(self, event: PartDelta | PartFinished, text: str) -> list[Event]:
-        """The events of a part that is output."""
+        """Returns the events to show for an event of an output part."""
         key = event.message_id, event.index
         whole = self._texts[key] = self._texts.get(key, "") + text
-        start = (
+        start = self._started.get(key)
+        if whole or isinstance(event, PartFinished):
             self._started.pop(key, None)
-            if whole or isinstance(event, PartFinished)
-            else self._started.get(key)
-        )
         if start is not None and not whole:
             return []
         if isinstance(event, PartFinished) and self._changed:
-            event = msgspec.structs.replace(event, part=_with_text(event.part, whole))
-        return [event] if start is None else [start, event]
+            event = msgspec.structs.replace(event, part=_replace_text(event.part, whole))
+        if start is None:
+            return [event]
+        return [start, event]
 
 
-def text_of(part: Content) -> str:
-    """Returns what the deltas of a part say together: its text, or the arguments of a call."""
+def read_text(part: Content) -> str:
+    """Returns the text that a part's deltas form: its text, or the arguments of a call."""
     if isinstance(part, TextPart | ThinkingPart):
         return part.text
     if isinstance(part, ToolCallPart):
@@ -333,9 +332,9 @@ def text_of(part: Content) -> str:
     return ""
 
 
-def _with_text(part: Content, text: str) -> Content:
-    """A part with another text; a signature over the old one is left out."""
-    if text == text_of(part):
+def _replace_text(part: Content, text: str) -> Content:
+    """Returns a part with another text and without a signature over the old one."""
+    if text == read_text(part):
         return part
     if isinstance(part, TextPart | ThinkingPart):
         return type(part)(text)

@@ -1,6 +1,5 @@
-"""What a run does from its first event to its last: model calls, the tools between them, and other
-agents that go on in its place (`Loop`); and the same between the hooks of its start and its end
-(`watch_run`)."""
+"""The loop of a run, from its first event to its last: model calls, the tools between them, and
+hand-offs (`Loop`); and its hooks for start and end (`watch_run`)."""
 
 from __future__ import annotations
 
@@ -24,8 +23,8 @@ from dragoman.logs import logger
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
 from dragoman.model.chat_model import ChatModel
-from dragoman.orchestration.going_on import go_on
-from dragoman.orchestration.handing_over import hand_over
+from dragoman.orchestration.continuation import resume_run
+from dragoman.orchestration.handoff import hand_over
 from dragoman.orchestration.iteration import RETURN_RESULT, Rewriting, StreamingIterationResult
 from dragoman.orchestration.orchestrator import StreamingOrchestrator
 from dragoman.orchestration.state import StreamingState
@@ -44,8 +43,8 @@ _LOG = logger("run")
 
 
 class Loop:
-    """The steps of one run. It raises what ends the run before its time; `end_open_step` has the
-    events that its end then lacks."""
+    """The loop of one run. It raises the exception that ends the run early; then `end_open_step`
+    returns the missing events."""
 
     def __init__(
         self,
@@ -57,20 +56,19 @@ class Loop:
         begin: Callable[[], Awaitable[Sequence[Message]]] | None,
         output_schema: JsonMap | None,
     ) -> None:
-        """`opening`: the messages with which it begins, which the state's history holds. `begin`:
-        gives them once the tools of sets are known, where that needs them, or the conversation is
-        read from a store."""
+        """`opening`: the run's first messages, already in the state's history. `begin`: returns
+        them later, if they depend on toolsets or on a store."""
         self.transcript = Transcript(state, typed=output_schema is not None)
-        """What the run has made by now."""
+        """Records the messages and output of the run so far."""
         self.has_begun = False
-        """Whether the first event is told."""
+        """True once the first event was sent."""
         self._model, self._orchestrator, self._state = model, orchestrator, state
         self._opening, self._begin = opening, begin
         self._schema = output_schema
-        by_call = getattr(orchestrator, "provider_hint", None) == RETURN_RESULT
-        self._typed: Literal["text", "call"] | None = (
-            None if output_schema is None else "call" if by_call else "text"
-        )
+        self._typed: Literal["text", "call"] | None = None
+        if output_schema is not None:
+            by_call = getattr(orchestrator, "provider_hint", None) == RETURN_RESULT
+            self._typed = "call" if by_call else "text"
         self._step: str | None = None
         self._losses_named = 0
         self._rewriting = None if _is_built_in(orchestrator) else Rewriting()
@@ -82,8 +80,8 @@ class Loop:
     async def steps(
         self, identify: Callable[[], str | None]
     ) -> AsyncGenerator[StreamingIterationResult, None]:
-        """What happens, in order. `identify` is called first: whatever asks in the run's name can
-        say so from then on; it gives the id of the run around this one.
+        """Yields the steps of the run. `identify` is called first, so that requests of the run can
+        name it, and returns the id of the run around this one.
 
         Raises:
             Exception: why the run cannot go on.
@@ -107,9 +105,9 @@ class Loop:
                 await state.list_tools()
                 yield self._tell_opening(await self._begin())
             await _await_if_needed(orchestrator.initialize(state))
-            model = self._bound()
+            model = self._bind_model()
             if state.plan is not None:
-                async with aclosing(go_on(state, state.plan)) as steps:
+                async with aclosing(resume_run(state, state.plan)) as steps:
                     async for step in steps:
                         yield transcript.absorb(step)
                 state.account.check()
@@ -119,7 +117,7 @@ class Loop:
                 if transfer is None:
                     state.account.begin(model_calls=1)
                     if state.toolset is not None and await state.list_tools():
-                        model = self._bound()
+                        model = self._bind_model()
                     transcript.model_calls += 1
                     name = f"model call {transcript.model_calls}"
                     _LOG.debug("run %s: %s to %s", state.run_id, name, model.name)
@@ -133,11 +131,11 @@ class Loop:
                     async for result in results:
                         goes_on = result.should_continue
                         if self._rewriting is not None:
-                            result = self._rewritten(result, self._rewriting)
+                            result = self._rewrite_step(result, self._rewriting)
                         if (
                             result.events
                             and type(last := result.events[-1]) is RunError
-                            and self._is_own(last)
+                            and self._is_own_error(last)
                         ):
                             yield transcript.record(
                                 msgspec.structs.replace(result, events=result.events[:-1])
@@ -166,60 +164,64 @@ class Loop:
             yield transcript.record(StreamingIterationResult(events=late_events))
         yield StreamingIterationResult(events=[finished])
 
-    def _rewritten(
+    def _rewrite_step(
         self, step: StreamingIterationResult, rewriting: Rewriting
     ) -> StreamingIterationResult:
-        """The step as its output says; the history has the message that it finishes then."""
+        """Returns the step changed to match its output, and updates the history."""
         step, message = rewriting.apply(step, self._state.shows)
         if message is not None:
             self._state.replace_in_history(message)
         return step
 
     def end_open_step(self) -> list[Event]:
-        """The end of a step in whose middle the run ended."""
+        """Returns the events that end a step in whose middle the run ended."""
         step, self._step = self._step, None
-        losses = self._new_losses()
-        return [] if step is None else [StepFinished(step, losses)]
+        losses = self._take_losses()
+        if step is None:
+            return []
+        return [StepFinished(step, losses)]
 
     def _tell_opening(self, messages: Sequence[Message]) -> StreamingIterationResult:
-        """Tells the messages with which it begins."""
+        """Returns the step with the run's first messages."""
         self.transcript.messages += messages
         return StreamingIterationResult(events=unfold(messages), messages=messages)
 
     def _begin_step(self, name: str) -> StreamingIterationResult:
+        """Returns the event that starts a step."""
         self._step = name
         return self.transcript.record(StreamingIterationResult(events=[StepStarted(name)]))
 
     def _end_step(self, name: str) -> StreamingIterationResult:
+        """Returns the event that ends a step, with its losses."""
         self._step = None
-        losses = self._new_losses()
+        losses = self._take_losses()
         return self.transcript.record(
             StreamingIterationResult(events=[StepFinished(name, losses)], losses=losses)
         )
 
-    def _is_own(self, error: RunError) -> bool:
-        """Whether it is this run that failed, and not one in its tools."""
+    def _is_own_error(self, error: RunError) -> bool:
+        """True if this run failed, and not a run inside its tools."""
         return error.run_id in (None, self._state.run_id)
 
-    def _bound(self) -> ChatModel:
-        """The model, which is asked with the tools of the next step."""
+    def _bind_model(self) -> ChatModel:
+        """Returns the model with the tools of the next step."""
         state, request = self._state, self._state.request
         if state.specs:
             request = request.replace(tools=(*state.specs, *request.tools))
         return self._model.bound(request, state.losses)
 
     async def _finalize(self) -> None:
-        """Calls the orchestrator's `finalize`, also in the middle of a cancellation."""
+        """Calls the orchestrator's `finalize`, even while the run is cancelled."""
         task = asyncio.current_task()
-        # The scope is not free.
+        # A shielded scope costs some microseconds, so only a cancelled run opens one.
         if task is None or not task.cancelling():
             await _await_if_needed(self._orchestrator.finalize(self._state))
             return
         with anyio.CancelScope(shield=True):
             await _await_if_needed(self._orchestrator.finalize(self._state))
 
-    def _new_losses(self) -> tuple[Loss, ...]:
-        """What requests had to leave out and the run has not named yet."""
+    def _take_losses(self) -> tuple[Loss, ...]:
+        """Returns the losses that were not reported yet, and logs them."""
         if len(self._state.losses) == self._losses_named:
             return ()
         losses = tuple(self._state.losses)[self._losses_named :]
@@ -232,20 +234,20 @@ class Loop:
 
 
 async def _await_if_needed(outcome: Awaitable[None] | None) -> None:
-    """Waits for what a method gave that may be plain or async."""
+    """Awaits the result of a method that may be plain or async."""
     if isawaitable(outcome):
         await outcome
 
 
 def _is_built_in(orchestrator: StreamingOrchestrator) -> bool:
-    """Whether the steps are the library's own: then nobody changes their output."""
+    """True if the orchestrator's steps are dragoman's own, so that nobody changes their output."""
     return getattr(orchestrator.process_iteration, "__module__", "").startswith(
         "dragoman.orchestration."
     )
 
 
 def wrap_foreign_error(error: Exception) -> DragomanError:
-    """The error of ours that stands for somebody else's exception in the events."""
+    """Returns a `DragomanError` for an exception of other code, for the run's events."""
     wrapped = DragomanError(
         f"{type(error).__name__} in the run, from code that is not dragoman's: {describe_error(error)}"
     )
@@ -256,7 +258,7 @@ def wrap_foreign_error(error: Exception) -> DragomanError:
 Ending = tuple[
     Literal["success", "pending", "cancelled", "error"], ChatResult[str], DragomanError | None
 ]
-"""How a run ended, what it gave, and why it failed."""
+"""Outcome of a run, its result, and its error."""
 
 
 async def watch_run(
@@ -266,16 +268,16 @@ async def watch_run(
     target: Origin,
     ending: Callable[[Exception | None], Ending],
 ) -> AsyncGenerator[StreamingIterationResult, None]:
-    """A run's steps, between the hooks of its start and its end. `begin`: what is told of its
-    start. `target`: whom it asks, where nobody has answered yet. `ending`: takes what was
-    raised."""
-    start, began_at, noted = await begin(), monotonic(), 0
+    """Yields a run's steps between the hooks of its start and end. `begin`: returns the record of
+    its start. `target`: the model that it asks, until one has answered. `ending`: takes the
+    exception and returns the outcome."""
+    start, began_at, loss_count = await begin(), monotonic(), 0
     hooks = start.run.hooks
     raised: Exception | None = None
 
     async def tell_losses() -> int:
         losses = tuple(state.losses)
-        for loss in losses[noted:]:
+        for loss in losses[loss_count:]:
             await call_hooks(
                 hooks,
                 "loss",
@@ -287,8 +289,8 @@ async def watch_run(
         await call_hooks(hooks, "run_start", start)
         async with aclosing(steps):
             async for step in steps:
-                if len(state.losses) > noted:
-                    noted = await tell_losses()
+                if len(state.losses) > loss_count:
+                    loss_count = await tell_losses()
                 yield step
     except Exception as error:
         raised = error

@@ -1,4 +1,4 @@
-"""The loop's one step: a model call and the tools it asks for."""
+"""Orchestrators: one step of a run, a model call and the tools that it asks for."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from dragoman.message import (
 )
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration.accumulator import Intake
-from dragoman.orchestration.handing_over import is_handoff, transfer_results
-from dragoman.orchestration.held_back import close_round, hold_back_calls
+from dragoman.orchestration.handoff import is_handoff, transfer_results
 from dragoman.orchestration.iteration import StreamingIterationResult
-from dragoman.orchestration.shown import is_text
+from dragoman.orchestration.shown_output import is_text
 from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.tool_round import ToolRound
+from dragoman.orchestration.waiting import close_round, hold_back_calls
 from dragoman.request import ModelRequest
 from dragoman.tools import AskUser, ToolExecutionResult
 
@@ -40,8 +40,8 @@ Steps = AsyncGenerator[StreamingIterationResult, None]
 
 
 class StreamingOrchestrator(Protocol):
-    """Owns the loop's step. `initialize` is called once before the first, `finalize` once at the
-    end, also on error.
+    """Protocol of an orchestrator, which makes one step of the loop at a time. `initialize` is
+    called once before the first step, `finalize` once at the end, also after an error.
 
     Whatever has these three methods will do. A run shows the text of the model's messages and tells
     the events of messages for which an orchestrator gave none; see `StreamingIterationResult`.
@@ -50,7 +50,7 @@ class StreamingOrchestrator(Protocol):
     provider_hint: str
 
     def initialize(self, state: StreamingState) -> Awaitable[None] | None:
-        """Before the first step; plain or async."""
+        """Prepares the run before its first step; plain or async."""
         ...
 
     def process_iteration(
@@ -59,29 +59,29 @@ class StreamingOrchestrator(Protocol):
         state: StreamingState,
         output_schema: JsonMap | None = None,
     ) -> Steps:
-        """One model call and the tools it asks for. The last result says whether the run goes
-        on."""
+        """Calls the model once and runs the tools that it asks for. The last step says whether the
+        run goes on."""
         ...
 
     def finalize(self, state: StreamingState) -> Awaitable[None] | None:
-        """After the last step, on error and cancellation too; plain or async."""
+        """Cleans up after the last step, also after an error or a cancellation; plain or async."""
         ...
 
 
 class DefaultStreamingOrchestrator:
-    """Text as it comes; tool calls executed and their results given back; typed output by the
-    provider's own means."""
+    """Streams text, runs tool calls and returns their results to the model, and leaves typed output
+    to the provider."""
 
     provider_hint = "default"
     own_tools: frozenset[str] = frozenset()
-    """Names of tools that the orchestrator answers itself, by `own_results`, once the others are
-    done."""
+    """Names of tools that the orchestrator answers itself, in `own_results`, after the other
+    tools."""
 
     async def initialize(self, state: StreamingState) -> None:
-        """Nothing to prepare."""
+        """Does nothing."""
 
     async def finalize(self, state: StreamingState) -> None:
-        """Nothing to clean up."""
+        """Does nothing."""
 
     async def process_iteration(
         self,
@@ -89,7 +89,8 @@ class DefaultStreamingOrchestrator:
         state: StreamingState,
         output_schema: JsonMap | None = None,
     ) -> Steps:
-        """One model call; a turn that the provider paused goes on in the same message.
+        """Calls the model once. If the provider pauses its turn, the next call continues the same
+        message.
 
         Raises:
             DragomanError: the call failed; nothing is added to the history for it.
@@ -100,8 +101,10 @@ class DefaultStreamingOrchestrator:
             batches = model.batches(request)
             try:
                 async for events in batches:
-                    if added := intake.feed(events):
-                        yield StreamingIterationResult(events=added, output=state.output_of(added))
+                    if passed_events := intake.feed(events):
+                        yield StreamingIterationResult(
+                            events=passed_events, output=state.output_of(passed_events)
+                        )
                     if intake.error is not None:
                         raise intake.error
             finally:
@@ -118,7 +121,7 @@ class DefaultStreamingOrchestrator:
             await results.aclose()
 
     def request(self, state: StreamingState, output_schema: JsonMap | None) -> ModelRequest:
-        """The request of the next model call."""
+        """Returns the request of the next model call."""
         request = state.request.replace(
             messages=state.conversation_history,
             tools=(*state.specs, *state.request.tools),
@@ -130,11 +133,11 @@ class DefaultStreamingOrchestrator:
         return request.replace(run=msgspec.structs.replace(run, state=shared))
 
     def shows(self, part: PartStarted) -> bool:
-        """Whether a part's deltas are the run's output."""
+        """True if a part's deltas are output of the run."""
         return is_text(part)
 
     async def finish_message(self, state: StreamingState, intake: Intake) -> Steps:
-        """The model has spoken: the message is told and kept, its calls are answered."""
+        """Shows and stores the model's finished message, then answers its calls."""
         finish = intake.finish
         if finish is None:
             yield StreamingIterationResult(should_continue=False)
@@ -175,15 +178,16 @@ class DefaultStreamingOrchestrator:
             yield self.add_message(state, correction)
 
     def asks_again_when_empty(self, state: StreamingState) -> bool:
-        """A message in which nothing is said, right after tools: asked again once for each round of
-        tools."""
+        """True if the model is asked again because its message after tool results was empty: once
+        for each round of tools."""
         if not state.has_recent_tool_execution or state.empty_after_tools_continuations:
             return False
         state.empty_after_tools_continuations += 1
         return True
 
     def correction(self, state: StreamingState, message: Message) -> Message | None:
-        """What to tell the model about an output of the wrong type; `None`: it is right.
+        """Returns a message that tells the model why its output has the wrong type, or None if it
+        is valid.
 
         Raises:
             TypedOutputError: it has been told often enough.
@@ -204,15 +208,15 @@ class DefaultStreamingOrchestrator:
         return None
 
     async def answer_calls(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> Steps:
-        """Executes the calls → a step whenever something happens in the tools, and a last one that
-        ends the user message with all results in call order. What the client runs, what needs
-        approval, and what a tool asks a person for, is pending."""
+        """Runs the calls. Yields a step for each event in the tools, then one that ends the user
+        message with all results in call order. Calls of the client's tools, approvals and questions
+        become pending."""
         runnable, waiting = await hold_back_calls(state, calls)
         own_slots = [slot for slot, call in enumerate(runnable) if call.name in self.own_tools]
         transfers = [slot for slot, call in enumerate(runnable) if is_handoff(state, call)]
         tool_round = state.begin_round(runnable)
         if len(own_slots) + len(transfers) < len(runnable):
-            self._start(state, tool_round, runnable, {*own_slots, *transfers})
+            self._start_tools(state, tool_round, runnable, {*own_slots, *transfers})
             try:
                 while events := await tool_round.events():
                     yield StreamingIterationResult(events=events)
@@ -233,21 +237,20 @@ class DefaultStreamingOrchestrator:
                 tool_round.add(slot, part)
         state.request_next_message_prefix()
         state.empty_after_tools_continuations = 0
-        ended = close_round(state, tool_round, waiting)
-        yield (
-            ended
-            if state.transfer is None
-            else msgspec.structs.replace(ended, should_continue=False)
-        )
+        last_step = close_round(state, tool_round, waiting)
+        # The other agent continues in place of this run's model.
+        if state.transfer is not None:
+            last_step = msgspec.structs.replace(last_step, should_continue=False)
+        yield last_step
 
-    def _start(
+    def _start_tools(
         self,
         state: StreamingState,
         tool_round: ToolRound,
         calls: Sequence[ToolCallPart],
         without: Collection[int],
     ) -> None:
-        """Begins to run the calls, but for those at the places that are not the tools' business."""
+        """Starts to run the calls, except those in the slots `without`."""
         slots = [slot for slot in range(len(calls)) if slot not in without]
         selected = calls if len(slots) == len(calls) else [calls[slot] for slot in slots]
         base_method = DefaultStreamingOrchestrator.execute_tool_calls
@@ -259,17 +262,17 @@ class DefaultStreamingOrchestrator:
             work = state.executor.execute_reporting(selected, state.tool_map, report)
             tool_round.start(work, reports=len(selected))
         else:
-            tool_round.start(self._batch(state, tool_round, selected, slots))
+            tool_round.start(self._run_batch(state, tool_round, selected, slots))
 
-    async def _batch(
+    async def _run_batch(
         self,
         state: StreamingState,
         tool_round: ToolRound,
         calls: Sequence[ToolCallPart],
         slots: Sequence[int],
     ) -> None:
-        """Runs calls in somebody's own way; whose results they are only that knows where their
-        number is another."""
+        """Runs calls through an overridden method or a custom executor and adds the results at
+        their slots."""
         results = await self.execute_tool_calls(state, calls)
         asking = [id(call) for call, _ in tool_round.asks]
         slots = [slot for slot, call in zip(slots, calls, strict=True) if id(call) not in asking]
@@ -282,9 +285,9 @@ class DefaultStreamingOrchestrator:
     async def execute_tool_calls(
         self, state: StreamingState, calls: Sequence[ToolCallPart]
     ) -> list[ToolResultPart]:
-        """Runs the tools → their results, without those that ask a person first. An override point
-        of the seeds: where it is overridden, results are told when it returns, and not each when
-        its tool is done."""
+        """Runs the tools and returns their results, without those that ask a person first. An
+        override point of the seeds: if overridden, results appear when it returns, not one by
+        one."""
         if not calls:
             return []
         results = await state.executor.execute_batch(calls, state.tool_map)
@@ -301,11 +304,11 @@ class DefaultStreamingOrchestrator:
         state: StreamingState,  # noqa: ARG002
         calls: Sequence[ToolCallPart],  # noqa: ARG002
     ) -> list[ToolResultPart]:
-        """The answers to calls of `own_tools`, in their order."""
+        """Returns the results of calls of `own_tools`, in order."""
         return []
 
     def add_message(self, state: StreamingState, message: Message) -> StreamingIterationResult:
-        """A user message of the run's own: kept and told whole."""
+        """Adds a user message of the run itself and returns the step that shows it."""
         if state.new_id is not None:
             message = message.replace(id=state.new_id(), created_at=state.clock())
         state.add_to_history(message)
@@ -313,13 +316,13 @@ class DefaultStreamingOrchestrator:
 
 
 def _is_empty(message: Message) -> bool:
-    """Whether nothing is said in a message: thinking does not count."""
+    """True if a message contains nothing but thinking."""
     return all(isinstance(part, ThinkingPart) for part in message.content)
 
 
 def response_metadata(message: Message) -> Json:
-    """What the provider said around its message, told once and never stored in the message's
-    metadata. Keys are in snake_case, also those of providers that write them in camelCase."""
+    """Returns the provider's metadata about its response, which is shown once and never stored in
+    the message. Keys are in snake_case, whatever the provider writes."""
     metadata: Json = {}
     for notes in [fields for key, fields in (message.native or {}).items() if key.endswith(NOTES)]:
         for name, value in if_object(if_object(notes).get("response")).items():

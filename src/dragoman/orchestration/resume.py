@@ -1,5 +1,5 @@
-"""Answers to what a conversation waits for: all are checked, and only then is anything done with
-one."""
+"""Decides what happens to waiting calls after their interrupts are answered. All answers are
+checked before any of them takes effect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dragoman.interrupt import Interrupt, Resume
 from dragoman.json_bytes import JsonMap
 from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
 from dragoman.orchestration.interrupts import WaitingCall, answer_ids
-from dragoman.orchestration.seal import Seal, late
+from dragoman.orchestration.seal import Seal, late_error
 from dragoman.repair import OpenCall, make_interrupted_result
 from dragoman.tools import Tool
 from dragoman.tools.check import find_faults
@@ -26,28 +26,28 @@ __all__ = ["Decision", "ResumePlan", "decide_calls"]
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """What becomes of a call that was answered: it has its `result`, or it is run."""
+    """Outcome of an answered call: a `result`, or the call is run."""
 
     waiting: WaitingCall
-    """The call, and what it waited for."""
+    """The call and its interrupts."""
     claims: tuple[str, ...] = ()
-    """What may be done once: ids of the answers that allow it."""
+    """Names of the answers that allow it, each of which may be used once."""
     result: ToolResultPart | None = None
-    """What the model is told; `None`: the call is run."""
+    """The result for the model; `None`: the call is run."""
     arguments: JsonMap | None = None
-    """In place of the model's."""
+    """Arguments that replace the model's."""
     approved: bool = False
-    """Somebody allowed it, now or before."""
+    """True if the call is or was approved."""
     answers: tuple[Any, ...] = ()
-    """To the questions of the tool."""
+    """Answers to the tool's questions."""
     runs: tuple[InnerRun, ...] = ()
-    """Runs of agents in the tool."""
+    """Runs of agents inside the tool."""
     resume: tuple[Resume, ...] = ()
-    """Answers to what the last of those waits for."""
+    """Answers to the interrupts of the last of those runs."""
 
     @property
     def call(self) -> ToolCallPart:
-        """The call as it is run."""
+        """Returns the call with the arguments that it runs with."""
         call = self.waiting.call.call
         if self.arguments is None:
             return call
@@ -55,16 +55,16 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 class ResumePlan(msgspec.Struct, frozen=True):
-    """How a conversation that waits goes on."""
+    """How a waiting conversation continues."""
 
     decisions: tuple[Decision, ...] = ()
-    """What was answered."""
+    """Decisions about answered calls."""
     unanswered: tuple[WaitingCall, ...] = ()
-    """What was not."""
+    """Calls that still wait."""
     new: tuple[Message, ...] = ()
-    """Messages that follow the results."""
+    """Messages after the results."""
     speaks: bool = False
-    """Somebody has said something, so that nothing is waited for any longer."""
+    """True if the user sent a new prompt, so that nothing waits any longer."""
 
 
 def decide_calls(
@@ -78,7 +78,7 @@ def decide_calls(
     has_toolsets: bool = False,
     forged: Collection[OpenCall] = (),
 ) -> list[Decision]:
-    """What the answers decide, in the order of the calls.
+    """Checks all answers and returns a decision for each answered call, in the order of the calls.
 
     Args:
         resume: the answers.
@@ -95,12 +95,12 @@ def decide_calls(
     """
     answers: dict[int, dict[int, tuple[Resume, Interrupt]]] = {}
     for answer in resume:
-        index, which = _find(answer, waiting, messages)
-        if which in answers.setdefault(index, {}):
+        index, interrupt_index = _find_interrupt(answer, waiting, messages)
+        if interrupt_index in answers.setdefault(index, {}):
             raise ResumeError(
                 f"{answer.interrupt_id!r} is answered twice in one send; send one answer to it"
             )
-        answers[index][which] = answer, waiting[index].interrupts[which]
+        answers[index][interrupt_index] = answer, waiting[index].interrupts[interrupt_index]
     # A schema that a client may have made up is not evaluated: it could be built to take for ever.
     for index, by_interrupt in answers.items():
         if seal.key is None and waiting[index].call in forged:
@@ -109,44 +109,48 @@ def decide_calls(
                 for which, (answer, interrupt) in by_interrupt.items()
             }
     return [
-        _decide(waiting[index], answers[index], tools, seal, now, has_toolsets)
+        _decide_call(waiting[index], answers[index], tools, seal, now, has_toolsets)
         for index in sorted(answers)
     ]
 
 
-def _find(
+def _find_interrupt(
     resume: Resume, waiting: Sequence[WaitingCall], messages: Sequence[Message]
 ) -> tuple[int, int]:
-    """The place of the call, and of its interrupt, that an answer is for."""
-    wanted = resume.interrupt_id
+    """Returns the indexes of the waiting call and of its interrupt that an answer is for."""
+    interrupt_id = resume.interrupt_id
     matches = [
-        (index, which)
+        (index, interrupt_index)
         for index, waiting_call in enumerate(waiting)
-        for which, interrupt in enumerate(waiting_call.interrupts)
-        if interrupt.id == wanted
+        for interrupt_index, interrupt in enumerate(waiting_call.interrupts)
+        if interrupt.id == interrupt_id
     ] or [
         (index, 0)
         for index, waiting_call in enumerate(waiting)
         if not waiting_call.interrupts[0].parent
         and not waiting_call.answers
-        and wanted in answer_ids(messages, waiting_call.call)
+        and interrupt_id in answer_ids(messages, waiting_call.call)
     ]
     if not matches:
-        raise ResumeError(_nothing_waits(wanted, waiting, messages))
+        raise ResumeError(_explain_missing(interrupt_id, waiting, messages))
     if len(matches) > 1:
         raise ResumeError(
-            f"several calls wait under the id {wanted!r}; answer with the interrupts of `pending`"
+            f"several calls wait under the id {interrupt_id!r}; answer with the interrupts of `pending`"
         )
+    # Ids of calls repeat in some conversations; the answer's metadata names the message as well.
     message = messages[waiting[matches[0][0]].call.position]
-    if not _is_of(resume, waiting[matches[0][0]].interrupts[matches[0][1]], message):
+    if not _is_for(resume, waiting[matches[0][0]].interrupts[matches[0][1]], message):
         raise ResumeError(
-            f"the answer to {wanted!r} is for a call of another message; the one that waits has its id alone in common"
+            f"the answer to {interrupt_id!r} is for a call of another message; the one that waits has its id alone in common"
         )
     return matches[0]
 
 
-def _nothing_waits(wanted: str, waiting: Sequence[WaitingCall], messages: Sequence[Message]) -> str:
-    call_id = wanted.partition("@")[0].partition("?")[0].partition("/")[0]
+def _explain_missing(
+    interrupt_id: str, waiting: Sequence[WaitingCall], messages: Sequence[Message]
+) -> str:
+    """Returns the message for an answer that matches no waiting interrupt."""
+    call_id = interrupt_id.partition("@")[0].partition("?")[0].partition("/")[0]
     ids = {
         piece.id
         for message in messages
@@ -160,12 +164,12 @@ def _nothing_waits(wanted: str, waiting: Sequence[WaitingCall], messages: Sequen
         or "nothing"
     )
     if call_id in ids and not any(waiting_call.call.call.id == call_id for waiting_call in waiting):
-        return f"{wanted!r} is answered already; what waits now: {waiting_ids}"
-    return f"nothing waits under the id {wanted!r}; what waits: {waiting_ids}. Is it the right history?"
+        return f"{interrupt_id!r} is answered already; what waits now: {waiting_ids}"
+    return f"nothing waits under the id {interrupt_id!r}; what waits: {waiting_ids}. Is it the right history?"
 
 
-def _is_of(resume: Resume, interrupt: Interrupt, message: Message) -> bool:
-    """Whether an answer was made for a call of this message, as far as it tells."""
+def _is_for(resume: Resume, interrupt: Interrupt, message: Message) -> bool:
+    """True if an answer was made for a call of this message, as far as its metadata shows."""
     metadata = resume.metadata
     if interrupt.parent:
         return True
@@ -175,7 +179,7 @@ def _is_of(resume: Resume, interrupt: Interrupt, message: Message) -> bool:
     return digest is None or digest == interrupt.metadata.get("message_digest", digest)
 
 
-def _decide(
+def _decide_call(
     waiting: WaitingCall,
     answers: Mapping[int, tuple[Resume, Interrupt]],
     tools: Mapping[str, Tool],
@@ -183,40 +187,46 @@ def _decide(
     now: datetime,
     has_toolsets: bool,
 ) -> Decision:
+    """Returns the decision about one answered call."""
     tool = tools.get(waiting.call.call.name)
     is_gone = has_toolsets and tool is None
     if waiting.interrupts[0].parent:
         if not is_gone:
             _check_tool(tool, waiting.call.call, answers[min(answers)][0], tools)
-        return _inner(waiting, answers, seal, now)
+        return _decide_inner(waiting, answers, seal, now)
     resume, interrupt = answers[0]
     call = waiting.call.call
-    payload = _payload(resume)
+    payload = _read_payload(resume)
+    # A remote agent's interrupt: that agent runs the call, so its answer is passed on as a result.
     if interrupt.reason != "tool" and read_interrupt(call) is not None:
         if payload is not None and payload.get("approved") is not False:
-            _check(resume, interrupt, payload, seal, now, waiting.state())
-        return Decision(waiting, result=_pass_on(call, resume, payload))
+            _check_answer(resume, interrupt, payload, seal, now, waiting.state())
+        return Decision(waiting, result=_answer_remote_call(call, resume, payload))
     if payload is None:
         return Decision(waiting, result=make_interrupted_result(call))
+    # A denial needs no signature: denying runs nothing.
     if payload.get("approved") is False:
-        return Decision(waiting, result=_denial_of(call, payload.get("reason")))
-    _check(resume, interrupt, payload, seal, now, waiting.state())
+        return Decision(waiting, result=_make_denial(call, payload.get("reason")))
+    _check_answer(resume, interrupt, payload, seal, now, waiting.state())
     if interrupt.reason == "tool":
-        return Decision(waiting, result=_result(call, resume, payload["value"]))
+        return Decision(waiting, result=_make_result(call, resume, payload["value"]))
     if not is_gone:
         _check_tool(tool, call, resume, tools)
-    arguments = waiting.arguments
-    if interrupt.reason == "approval":
+    claim = seal.claim_name(resume, interrupt.id)
+    arguments, tool_answers = waiting.arguments, waiting.answers
+    is_approval = interrupt.reason == "approval"
+    if is_approval:
         arguments = _edited_arguments(resume, payload, call, tool) or arguments
-    value = (payload["value"],) if interrupt.reason != "approval" else ()
-    # An approval and the first question of its tool share an id.
-    question = "" if waiting.answers or not value else "?1"
+    else:
+        # An approval and the first question of its tool share an id: their claims must differ.
+        claim += "" if tool_answers else "?1"
+        tool_answers = (*tool_answers, payload["value"])
     return Decision(
         waiting,
-        (seal.claim_name(resume, interrupt.id) + question,),
+        (claim,),
         arguments=arguments,
-        approved=waiting.approved or not value,
-        answers=(*waiting.answers, *value),
+        approved=waiting.approved or is_approval,
+        answers=tool_answers,
         runs=waiting.runs,
     )
 
@@ -224,7 +234,8 @@ def _decide(
 def _edited_arguments(
     resume: Resume, payload: JsonMap, call: ToolCallPart, tool: Tool | None
 ) -> JsonMap | None:
-    """The arguments with which a call is approved; `None`: the model's."""
+    """Returns the checked arguments that an approval changed, or None if it left them as they
+    were."""
     edited: JsonMap | None = payload.get("arguments")
     if edited is None or tool is None or dict(edited) == call.arguments:
         return None
@@ -237,19 +248,21 @@ def _edited_arguments(
     return edited
 
 
-def _inner(
+def _decide_inner(
     waiting: WaitingCall, answers: Mapping[int, tuple[Resume, Interrupt]], seal: Seal, now: datetime
 ) -> Decision:
-    """Answers to an agent within the tool: its own run checks them; what seals them on the way
-    there is checked here."""
-    passed: list[Resume] = []
+    """Returns the decision that passes answers to an agent inside the tool. Their outer signatures
+    are checked here, the rest by that agent's run."""
+    inner_answers: list[Resume] = []
     for resume, interrupt in answers.values():
-        payload = _payload(resume)
+        payload = _read_payload(resume)
         signature = resume.signature
         if payload is not None and payload.get("approved") is not False:
-            signature = _check(resume, interrupt, payload, seal, now, waiting.state())
+            signature = _check_answer(resume, interrupt, payload, seal, now, waiting.state())
         inner_id = interrupt.id.removeprefix(f"{interrupt.parent[0]}/")
-        passed.append(msgspec.structs.replace(resume, interrupt_id=inner_id, signature=signature))
+        inner_answers.append(
+            msgspec.structs.replace(resume, interrupt_id=inner_id, signature=signature)
+        )
     return Decision(
         waiting,
         tuple([seal.claim_name(resume, interrupt.id) for resume, interrupt in answers.values()]),
@@ -257,12 +270,12 @@ def _inner(
         approved=waiting.approved,
         answers=waiting.answers,
         runs=waiting.runs,
-        resume=tuple(passed),
+        resume=tuple(inner_answers),
     )
 
 
-def _payload(resume: Resume) -> JsonMap | None:
-    """The payload of an answer; `None`: it was cancelled."""
+def _read_payload(resume: Resume) -> JsonMap | None:
+    """Returns the payload of an answer, or None if it cancels."""
     if resume.status == "cancelled":
         return None
     payload: Any = resume.payload
@@ -273,7 +286,7 @@ def _payload(resume: Resume) -> JsonMap | None:
     return cast("JsonMap", payload)
 
 
-def _check(
+def _check_answer(
     resume: Resume,
     interrupt: Interrupt,
     payload: JsonMap,
@@ -281,15 +294,17 @@ def _check(
     now: datetime,
     state: bytes,
 ) -> str | None:
-    """Holds an answer against what was asked → its signature for an agent within.
+    """Checks an answer against its interrupt. Returns its signature for an agent inside the tool.
 
     Raises:
         ResumeError: it is forged or late, or no answer to that.
     """
     inner = seal.check(interrupt, resume, now, state)
     expires = interrupt.expires_at
-    if expires is not None and now > (expires if expires.tzinfo else expires.replace(tzinfo=UTC)):
-        raise late(resume.interrupt_id)
+    if expires is not None and expires.tzinfo is None:
+        expires = expires.replace(tzinfo=UTC)
+    if expires is not None and now > expires:
+        raise late_error(resume.interrupt_id)
     if interrupt.reason == "approval":
         _check_approval(resume, interrupt, payload)
     elif "value" not in payload:
@@ -306,6 +321,7 @@ def _check(
 
 
 def _check_approval(resume: Resume, interrupt: Interrupt, payload: JsonMap) -> None:
+    """Raises `ResumeError` if the payload is no valid approval."""
     if payload.get("approved") is not True:
         raise ResumeError(
             f"{resume.interrupt_id!r} waits for an approval; answer with approve() or deny()"
@@ -332,6 +348,7 @@ def _check_approval(resume: Resume, interrupt: Interrupt, payload: JsonMap) -> N
 def _check_tool(
     tool: Tool | None, call: ToolCallPart, resume: Resume, tools: Mapping[str, Tool]
 ) -> None:
+    """Raises `ResumeError` if the tool to run is gone."""
     if tool is None or tool.handler is None:
         names = ", ".join(tools) or "none"
         raise ResumeError(
@@ -340,28 +357,27 @@ def _check_tool(
         )
 
 
-def _pass_on(call: ToolCallPart, resume: Resume, payload: JsonMap | None) -> ToolResultPart:
-    """What is answered to an agent that is asked like a model: it runs the call itself, or does
-    not."""
+def _answer_remote_call(
+    call: ToolCallPart, resume: Resume, payload: JsonMap | None
+) -> ToolResultPart:
+    """Returns the result that passes an answer on to a remote agent, which runs the call itself."""
     if payload is None:
         result = make_interrupted_result(call)
     elif payload.get("approved") is False:
-        result = _denial_of(call, payload.get("reason"))
+        result = _make_denial(call, payload.get("reason"))
     else:
-        result = _result(call, resume, payload.get("value", dict(payload)))
+        result = _make_result(call, resume, payload.get("value", dict(payload)))
     return attach_resume(result, resume)
 
 
-def _denial_of(call: ToolCallPart, reason: Any) -> ToolResultPart:
-    message = (
-        f"denied: {reason}"
-        if reason
-        else "denied: somebody decided that this call is not to be run"
-    )
+def _make_denial(call: ToolCallPart, reason: Any) -> ToolResultPart:
+    """Returns the result of a denied call."""
+    message = f"denied: {reason or 'somebody decided that this call is not to be run'}"
     return ToolResultPart(call.id, call.name, {"error": message}, is_error=True, denied=True)
 
 
-def _result(call: ToolCallPart, resume: Resume, value: Any) -> ToolResultPart:
+def _make_result(call: ToolCallPart, resume: Resume, value: Any) -> ToolResultPart:
+    """Returns an answer's value as the result of its call."""
     if isinstance(value, ToolResultPart):
         return msgspec.structs.replace(value, id=call.id, name=call.name)
     try:

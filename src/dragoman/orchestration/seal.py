@@ -1,5 +1,5 @@
-"""Signatures of interrupts: an approval counts only for what was to be approved, and nobody can
-make one up.
+"""Signs interrupts, so that an approval is valid only for the call that was shown and cannot be
+forged.
 
 A token is `VERSION.EXPIRY.NONCE.HMAC`. The HMAC covers the interrupt (id, tool, arguments, reason,
 schema), the expiry, the thread, the owner and the nonce, so that the approval is of no use to
@@ -33,21 +33,21 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Seal(msgspec.Struct, frozen=True):
-    """Signs what a run waits for, and checks what comes back."""
+    """Signs interrupts and checks the answers."""
 
     key: bytes | None = None
     """The agent's `approval_key`; `None`: nothing is signed."""
     thread: str | None = None
-    """Id of the conversation, where one was given."""
+    """Id of the conversation, if it has one."""
     owner: str | None = None
-    """Whose conversation it is: the run's `resource_id`, where one was given."""
+    """Owner of the conversation: the run's `resource_id`, if it has one."""
 
     def sign_interrupt(self, interrupt: Interrupt, state: bytes = b"") -> Interrupt:
-        """The interrupt with its signature. `state`: what its call has been through before, which
-        the signature holds, too."""
+        """Returns the interrupt with its signature. `state`: earlier answers to its call, which are
+        signed too."""
         if self.key is None:
             return interrupt
-        token = _Token(_seconds(interrupt.expires_at), _nonce(interrupt))
+        token = _Token(_dump_expiry(interrupt.expires_at), _make_nonce(interrupt))
         outer = self._sign(interrupt, interrupt.id, token, state)
         inner = f"+{interrupt.signature}" if interrupt.signature else ""
         return msgspec.structs.replace(interrupt, signature=outer + inner)
@@ -55,7 +55,8 @@ class Seal(msgspec.Struct, frozen=True):
     def check(
         self, interrupt: Interrupt, resume: Resume, now: datetime, state: bytes = b""
     ) -> str | None:
-        """Holds an answer against the signature that it brings → that of the agent within, if any.
+        """Checks the signature of an answer. Returns the inner signature for an agent inside the
+        tool, or None.
 
         Raises:
             ResumeError: it brings none, it was signed for something else, or it is too late.
@@ -68,7 +69,8 @@ class Seal(msgspec.Struct, frozen=True):
                 f"the answer to {resume.interrupt_id!r} brings no signature; make it of the interrupt itself, "
                 "with approve() or answer(), and send its `signature` along"
             )
-        token = _read(outer)
+        token = _parse_token(outer)
+        # In constant time, so that nobody can guess a signature byte by byte.
         if not hmac.compare_digest(
             outer.encode(), self._sign(interrupt, resume.interrupt_id, token, state).encode()
         ):
@@ -78,18 +80,19 @@ class Seal(msgspec.Struct, frozen=True):
                 "earlier release. Ask anew"
             )
         if token.expiry and now.timestamp() > int(token.expiry):
-            raise late(resume.interrupt_id)
+            raise late_error(resume.interrupt_id)
         return inner or None
 
     def claim_name(self, resume: Resume, interrupt_id: str) -> str:
-        """Under which name an answer is claimed before it is acted upon: its token's nonce, which
-        no other question has, or, where nothing is signed, the interrupt's id, which is unique in
-        its conversation alone."""
+        """Returns the name under which an answer is claimed before it takes effect: the nonce of
+        its token, which is unique; without signatures the interrupt's id, which is unique in its
+        conversation only."""
         if self.key is None:
             return interrupt_id
-        return SIGNED + _read((resume.signature or "").partition("+")[0]).nonce
+        return SIGNED + _parse_token((resume.signature or "").partition("+")[0]).nonce
 
     def _sign(self, interrupt: Interrupt, interrupt_id: str, token: _Token, state: bytes) -> str:
+        """Returns the token for an interrupt."""
         call = interrupt.call
         fields: list[Any] = [
             interrupt_id,
@@ -115,13 +118,17 @@ class _Token(NamedTuple):
     nonce: str = ""
 
 
-def _read(token: str) -> _Token:
-    """The fields of a token; empty ones if it is none, which no signature fits."""
+def _parse_token(token: str) -> _Token:
+    """Returns the fields of a token; empty ones, which no signature matches, if it is malformed."""
     fields = token.split(".")
-    return _Token(fields[1], fields[2]) if len(fields) == 4 and fields[0] == _VERSION else _Token()
+    if len(fields) != 4 or fields[0] != _VERSION:
+        return _Token()
+    return _Token(fields[1], fields[2])
 
 
-def _nonce(interrupt: Interrupt) -> str:
+def _make_nonce(interrupt: Interrupt) -> str:
+    """Returns a nonce derived from the ids of message and interrupt, or a random one without
+    them."""
     message_id = interrupt.metadata.get("message_id")
     # A history without ids, which only its client keeps: the token alone has the nonce.
     if not message_id:
@@ -129,14 +136,17 @@ def _nonce(interrupt: Interrupt) -> str:
     return blake2b(_encode([message_id, interrupt.id]), digest_size=16).hexdigest()
 
 
-def late(interrupt_id: str) -> ResumeError:
-    """The error for an answer that comes too late."""
+def late_error(interrupt_id: str) -> ResumeError:
+    """Returns the error for an answer after its expiry."""
     return ResumeError(
         f"{interrupt_id!r} has expired; it can be denied or cancelled, or the conversation goes on without it"
     )
 
 
-def _seconds(moment: datetime | None) -> str:
+def _dump_expiry(moment: datetime | None) -> str:
+    """Returns a time as seconds since 1970; empty without one."""
     if moment is None:
         return ""
-    return str(int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()))
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return str(int(moment.timestamp()))

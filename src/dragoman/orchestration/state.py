@@ -1,4 +1,4 @@
-"""What an orchestrator knows while a run goes on."""
+"""The state of a run, as its orchestrator sees it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from dragoman.orchestration.accumulator import Intake, MessageAccumulator
 from dragoman.orchestration.iteration import UNSAID, OutputText
 from dragoman.orchestration.resume import ResumePlan
 from dragoman.orchestration.seal import Seal
-from dragoman.orchestration.shown import is_text
+from dragoman.orchestration.shown_output import is_text
 from dragoman.orchestration.tool_round import ToolRound
 from dragoman.request import ModelRequest, ToolSpec
 from dragoman.result import ChatResult
@@ -41,13 +41,13 @@ from dragoman.tools.record import CallRecords
 __all__ = ["Claim", "StreamingState"]
 
 Claim = Callable[[str, str, str], bool | Awaitable[bool]]
-"""Takes the ids of a conversation, of what was answered in it, and of the run that is about to act
-on that → whether no other run did."""
+"""Function of the ids of a conversation, of an answer in it, and of the run that acts on it.
+Returns True if no other run did."""
 _UNSEALED = Seal()
 
 
 class StreamingState:
-    """The mutable part of one run: its history, its tools, and where in the loop it is."""
+    """The mutable state of one run: its history, its tools, and its place in the loop."""
 
     def __init__(
         self,
@@ -72,15 +72,15 @@ class StreamingState:
         claim: Claim | None = None,
         plan: ResumePlan | None = None,
     ) -> None:
-        """The history is copied. `tools` may be a mapping of them by name.
+        """Copies the history. `tools` may be a mapping by name.
 
         Raises:
             ToolError: two tools have one name.
         """
         self._history = list(conversation_history)
         self.turn = next_turn_id(self._history)
-        """The turn in which the next message of the model stands; `None`: it begins one; empty: it
-        goes on with one that has no name."""
+        """Turn of the model's next message; `None`: it begins one; empty: it continues an unnamed
+        one."""
         if isinstance(tools, Mapping):
             tools = cast("Mapping[str, Tool]", tools).values()
         self.fixed_tools, self.toolset = split_tools(tools)
@@ -88,30 +88,29 @@ class StreamingState:
         sets."""
         self._entered = False
         self.tool_map = self.fixed_tools
-        """The tools of this step, by name: those that the model was offered, and that are run."""
+        """Tools of this step, by name: those that the model was offered and that may run."""
         self.specs = tuple(tool.spec for tool in self.tool_map.values())
-        """The same for requests."""
+        """Specifications of the step's tools, for requests."""
         self.request = request or ModelRequest("")
         """Settings, options and server tools of every request of this run."""
         self.outbox = Outbox()
-        """What tools have emitted and the run has not told yet."""
+        """Events that tools emitted and the run has not shown yet."""
         self.executor = BoundExecutor(
             executor or ParallelToolExecutor(), self.tool_context, self._count_tool_calls
         )
         self.seal = seal
-        """Signs what the run waits for."""
+        """Signs the run's interrupts."""
         self.claim = claim
-        """Says whether a call that was allowed may be run now; `None`: nobody keeps account."""
+        """Returns True if an allowed call may run now; `None`: claims are not recorded."""
         self.plan = plan
-        """What is to be done before the model is asked, where the conversation waited."""
+        """Decisions to carry out before the model is asked, if the conversation waited."""
         self.records = CallRecords()
-        """What is known of the calls that are run."""
+        """Records of the calls that are running."""
         self.tool_id_coordinator = ToolIdCoordinator()
         self.validate = validate
-        """Tells whether the output is of the wanted type; raises `ValueError` with words for the
-        model."""
+        """Checks the type of the output; raises `ValueError` with a message for the model."""
         self.output_retries = output_retries
-        """How often a wrong output may still go back to the model."""
+        """Number of corrections that the model may still be asked for."""
         self.new_id = new_id
         self.clock = clock
         self.deps = deps
@@ -119,57 +118,56 @@ class StreamingState:
         self.thread_id = thread_id
         self.resource_id = resource_id
         self.context = context
-        """What the client told beside the conversation."""
+        """Context that the client sent besides the conversation."""
         self.shared = SharedState(shared, self.outbox)
         """The state that client and agent share."""
         self.metadata = metadata
         self.asked: Sequence[Message] = ()
-        """The messages that the run was asked with."""
+        """The messages of this run's request."""
         self.done = False
         self.should_prefix_next_message = False
         self.empty_after_tools_continuations = 0
         self.account = Account()
-        """What the run and those in its tools have taken."""
+        """Calls and tokens of the run and of the runs inside its tools."""
         self.losses: dict[Loss, None] = {}
-        """What the requests of the run had to leave out, each once and in order."""
+        """Losses of the run's requests, each once and in order."""
         self.calls = self.account.calls
-        """The calls of models that have ended, those of agents within tools included."""
+        """Model calls that have ended, also those of agents inside tools."""
         self.output: str | None = None
         """The output where it is not the text of the messages (a `return_result` call)."""
         self.suppressed_text = ""
         self.set_aside: Json | None = None
-        """Metadata of the message that ended the first of two phases; `None`: there is one phase,
-        or it is the first."""
+        """Metadata of the message that ended the first of two phases; `None` before that, or with
+        one phase."""
         self.output_options: JsonMap = {}
-        """By which options of a send the output is held to its type."""
+        """Options that set the type of the output."""
         self.transfer: Transfer | None = None
-        """To which agent the conversation is handed over, once what was called beside it is
-        done."""
+        """The hand-off that follows the round's other calls."""
         self.failure: DragomanError | None = None
-        """Why the run cannot go on, once what it has done is told."""
+        """The error that ends the run after its results are shown."""
         self.new_accumulator = accumulator
         self.shows: Callable[[PartStarted], bool] = is_text
-        """Which parts of the model's messages are the run's output."""
+        """True for parts of model messages that are output."""
         self.output_text: OutputText | None = OutputText()
-        """Reads the output of a built-in orchestrator's steps; `None`: nobody wraps it, and nobody
-        asks for it."""
+        """Reads the output of a built-in orchestrator's steps; `None` if no code wraps it."""
         self.stands_alone = True
-        """Whether no run shows the steps: the output has the newline between messages itself
-        then."""
+        """True if no run shows the steps, so that the output itself contains the newlines between
+        messages."""
         self.accumulator = accumulator()
-        """Builds the message that is being streamed; a new one for each."""
+        """Builds the message that is being streamed; a new one for each message."""
         self.intake: Intake | None = None
-        """The message that is being streamed; `None` once it is whole."""
+        """Takes the message that is being streamed; `None` once it is finished."""
         self.tool_round: ToolRound | None = None
-        """The tools that run; `None` once their results are told."""
+        """The running tools; `None` once their results are shown."""
         self.is_first_chunk_of_message = True
-        """Whether nothing of the message has been shown."""
+        """True while nothing of the message was shown."""
         self.last_result: ChatResult[Message] | None = None
-        """The last chunk of `ChatModel.send_stream`, for an orchestrator that keeps it here."""
+        """The last chunk of `ChatModel.send_stream`, for a custom orchestrator that keeps it
+        here."""
         self._accumulated: Message | None = None
 
     def tool_context(self) -> ToolContext[Any]:
-        """What tools may know."""
+        """Returns the context that tools receive."""
         return ToolContext(
             self.deps,
             self.run_id,
@@ -186,7 +184,7 @@ class StreamingState:
         )
 
     async def enter(self) -> None:
-        """Enters the sets, where there are some.
+        """Enters the toolsets, if there are any.
 
         Raises:
             ToolError: one cannot be entered; none is then.
@@ -196,36 +194,38 @@ class StreamingState:
             self._entered = True
 
     async def leave(self) -> None:
-        """Leaves the sets, where they were entered."""
+        """Leaves the toolsets, if they were entered."""
         if self.toolset is not None and self._entered:
             self._entered = False
             await self.toolset.__aexit__(None, None, None)
 
     async def list_tools(self) -> bool:
-        """Asks the sets for the tools of the next step → whether they are others. What has not
-        changed stays the same object in requests.
+        """Asks the toolsets for the tools of the next step. Returns True if they changed. Unchanged
+        tools stay the same objects in requests.
 
         Raises:
             ToolError: a set cannot tell its tools, or two have one name.
         """
         if self.toolset is None:
             return False
+        # Sets may change between steps; this step runs only the tools that the model is offered.
         self.tool_map = {
             tool.name: tool for tool in await self.toolset.list_tools(self.tool_context())
         }
         specs = [tool.spec for tool in self.tool_map.values()]
-        if _same(specs, self.specs):
+        if _are_identical(specs, self.specs):
             return False
         before = {spec.name: spec for spec in self.specs}
         # An equal spec stays the same object, so that a request's prefix can be compared by
         # identity.
         specs = [before[spec.name] if before.get(spec.name) == spec else spec for spec in specs]
-        if _same(specs, self.specs):
+        if _are_identical(specs, self.specs):
             return False
         self.specs = tuple(specs)
         return True
 
     def _count_tool_calls(self, calls: int) -> None:
+        """Counts tool calls against the limits."""
         self.account.begin(tool_calls=calls)
 
     def begin(
@@ -250,11 +250,11 @@ class StreamingState:
 
     @property
     def conversation_history(self) -> tuple[Message, ...]:
-        """All messages so far."""
+        """Returns all messages so far."""
         return tuple(self._history)
 
     def add_to_history(self, *messages: Message) -> None:
-        """Appends messages."""
+        """Appends messages and updates the turn."""
         self._history.extend(messages)
         for message in messages:
             if message.role is Role.MODEL:
@@ -264,8 +264,8 @@ class StreamingState:
 
     @property
     def accumulated_message(self) -> Message:
-        """The message that is being streamed, as far as it has come: as it was set here, else as
-        the events tell it."""
+        """Returns the message that is being streamed: the one that was set here, otherwise what the
+        events say."""
         if self._accumulated is None and self.intake is not None:
             return self.intake.message()
         return self._accumulated or Message.model()
@@ -275,7 +275,7 @@ class StreamingState:
         self._accumulated = message
 
     def reset_for_new_message(self, shows: Callable[[PartStarted], bool] = is_text) -> Intake:
-        """Before each model call. `shows` tells which parts are output."""
+        """Prepares the state for a model call. `shows`: True for parts that are output."""
         self.shows = shows
         self.accumulator = self.new_accumulator()
         self.is_first_chunk_of_message = True
@@ -293,48 +293,45 @@ class StreamingState:
         return self.intake
 
     def begin_round(self, calls: Sequence[ToolCallPart]) -> ToolRound:
-        """Begins a round of tools, in which these calls are answered."""
+        """Begins a round of tools for these calls."""
         self.tool_round = ToolRound(calls, self.outbox, self.new_id, self.clock, self.turn or None)
         return self.tool_round
 
     def replace_in_history(self, message: Message) -> None:
-        """Puts a message in the place of the last one that has its id."""
+        """Replaces the last message with the same id."""
         for position in reversed(range(len(self._history))):
             if self._history[position].id == message.id:
                 self._history[position] = message
                 return
 
     def output_of(self, events: Sequence[Event]) -> str:
-        """The text that events of the model show, for whoever wraps the orchestrator."""
+        """Returns the text that events of the model show, for code that wraps the orchestrator."""
         if self.output_text is None:
             return UNSAID
         text = self.output_text.read(events, self.shows)
         if text and self.stands_alone:
-            prefix = (
-                "\n" if self.should_prefix_next_message and self.is_first_chunk_of_message else ""
-            )
+            if self.should_prefix_next_message and self.is_first_chunk_of_message:
+                text = "\n" + text
             self.is_first_chunk_of_message = False
-            return prefix + text
         return text
 
     def request_next_message_prefix(self) -> None:
-        """From now on a newline stands before each model message's first output, if there was
-        output before. For an orchestrator that shows text by itself: where results of tools are
-        told, it is so without."""
+        """Puts a newline before each later message's first output, if there was output before. For
+        an orchestrator that shows text itself; after tool results this happens anyway."""
         self.should_prefix_next_message = True
 
     def complete(self) -> None:
-        """The run is at its end."""
+        """Marks the run as done."""
         self.done = True
 
     @property
     def has_recent_tool_execution(self) -> bool:
-        """Whether a tool result stands among the last two messages."""
+        """True if one of the last two messages contains tool results."""
         return any(
             message.role is Role.USER and message.tool_results for message in self._history[-2:]
         )
 
 
-def _same(these: Sequence[ToolSpec], those: Sequence[ToolSpec]) -> bool:
-    """Whether these are the very same."""
+def _are_identical(these: Sequence[ToolSpec], those: Sequence[ToolSpec]) -> bool:
+    """True if both sequences contain the same objects."""
     return len(these) == len(those) and all(map(is_, these, those))

@@ -1,5 +1,4 @@
-"""The tools of one model message while they run: a task of the run's, and the message of their
-results as it grows."""
+"""Runs the tools of one model message in a task and builds the message of their results."""
 
 from __future__ import annotations
 
@@ -18,16 +17,15 @@ from dragoman.tools import AskUser, Outbox, ToolExecutionResult
 
 __all__ = ["ToolRound"]
 
-_UNNAMED = "#results"
-"""Ties the events of a message together that has no id."""
-_CANCELLED_AGAIN = 1.0
-"""Seconds after which tools that go on although they were cancelled are cancelled again; so long
-they may clean up."""
+_ANONYMOUS_ID = "#results"
+"""Id in the events of a message that has none."""
+_CANCEL_SECONDS = 1.0
+"""Seconds that cancelled tools may clean up before they are cancelled again."""
 
 
 class ToolRound:
-    """Tools of a run at work. They go on whether anybody reads or not; `end` leaves none of them
-    behind.
+    """The tools of one round at work. They run whether or not anyone reads their events; `end`
+    stops all that are left.
 
     Their events are in the outbox at once. The results' message is open from the first result on,
     in which each has the place of its call; the results come in the order in which the tools are
@@ -42,10 +40,10 @@ class ToolRound:
         clock: Callable[[], datetime],
         turn: str | None,
     ) -> None:
-        """`calls`: those that are to be answered. `outbox`: where their events go. `turn`: that of
-        the results' message."""
+        """`calls`: the calls to answer. `outbox`: takes their events. `turn`: turn of the results'
+        message."""
         self.asks: list[tuple[ToolCallPart, AskUser]] = []
-        """What tools want to know from a person, and in which call."""
+        """Questions of tools to a person, with their calls."""
         self._calls = calls
         self._outbox = outbox
         self._new_id, self._clock, self._turn = new_id, clock, turn
@@ -56,15 +54,14 @@ class ToolRound:
         self._is_cancelled = False
 
     def start(self, work: Coroutine[Any, Any, Any], *, reports: int = -1) -> None:
-        """Begins to run tools. `reports`: how many results will be reported; -1: that is not
-        known."""
+        """Starts the tools. `reports`: the number of results to expect; -1: unknown."""
         self._left = reports
         self._outbox.open()
         self._task = asyncio.create_task(work)
         self._task.add_done_callback(self._wake)
 
     def report(self, slot: int, result: ToolExecutionResult) -> None:
-        """Takes what came of the call at that place."""
+        """Takes the outcome of the call in a slot."""
         self._left -= 1
         if isinstance(result.exception, AskUser):
             self.asks.append((self._calls[slot], result.exception))
@@ -72,7 +69,7 @@ class ToolRound:
             self.add(slot, result.part)
 
     def add(self, slot: int, part: ToolResultPart | MarkPart) -> None:
-        """Tells a result, or a mark behind the results."""
+        """Shows a result, or a mark after the results."""
         start = self._start or self._begin()
         events = part_events(start.message_id, slot, part)
         if not self._parts:
@@ -81,9 +78,9 @@ class ToolRound:
         self._outbox.put(events)
 
     def _begin(self) -> MessageStarted:
-        """The start of the results' message, at the first of them."""
+        """Returns the start of the results' message, made for the first of them."""
         if self._new_id is None:
-            self._start = MessageStarted(_UNNAMED, Role.USER, anonymous=True, turn=self._turn)
+            self._start = MessageStarted(_ANONYMOUS_ID, Role.USER, anonymous=True, turn=self._turn)
         else:
             self._start = MessageStarted(
                 self._new_id(), Role.USER, created_at=self._clock(), turn=self._turn
@@ -91,26 +88,29 @@ class ToolRound:
         return self._start
 
     def name_twins(self, opened: Sequence[OpenCall]) -> None:
-        """Has each result that comes before that of an earlier call with its id say to which call
-        it belongs. `opened`: all calls that were without result before the round."""
-        start, without = self._start, set[str]()
+        """Names the turn of the call in results whose call id occurs more than once, if an earlier
+        call with that id has no result yet. `opened`: all calls that had no result before the
+        round."""
+        if (start := self._start) is None:
+            return
+        unanswered_ids: set[str] = set()
         slots = {id(call): slot for slot, call in enumerate(self._calls)}
-        for open_call in opened if start is not None else ():
+        for open_call in opened:
             part = self._parts.get(slots.get(id(open_call.call), -1))
             if not isinstance(part, ToolResultPart):
-                without.add(open_call.call.id)
-            elif open_call.call.id in without and start is not None:
+                unanswered_ids.add(open_call.call.id)
+            elif open_call.call.id in unanswered_ids:
                 slot = slots[id(open_call.call)]
                 self._parts[slot] = part = bind_to_call(part, open_call.turn)
                 self._outbox.put([PartFinished(start.message_id, slot, part)])
 
     def append(self, mark: MarkPart) -> None:
-        """Tells a mark behind all that was told."""
+        """Shows a mark after everything else."""
         self.add(max((len(self._calls) - 1, *self._parts)) + 1, mark)
 
     async def events(self) -> list[Event]:
-        """The next events, as soon as there are some; none: the tools are done, and what is left in
-        the outbox is for the end.
+        """Waits for events and returns them; none: the tools are done, and `close` returns the
+        rest.
 
         Raises:
             BaseException: what ended the work, where it was no result.
@@ -126,14 +126,14 @@ class ToolRound:
         return []
 
     def cancel(self) -> None:
-        """Stops the tools, without waiting for them. Once: what they do to clean up, a second time
-        would break off."""
+        """Cancels the tools without waiting. Only once: a second cancellation would break off their
+        cleanup."""
         if self._task is not None and not self._is_cancelled:
             self._is_cancelled = True
             self._task.cancel()
 
     async def end(self) -> None:
-        """Stops the tools that still run, and waits until they have ended."""
+        """Cancels tools that still run and waits until they have ended."""
         self._outbox.pause()
         task = self._task
         if task is None or task.done():
@@ -145,7 +145,7 @@ class ToolRound:
         with anyio.CancelScope(shield=True):
             while not task.done():
                 try:
-                    done, _ = await asyncio.wait((task,), timeout=_CANCELLED_AGAIN)
+                    done, _ = await asyncio.wait((task,), timeout=_CANCEL_SECONDS)
                 except asyncio.CancelledError as error:
                     cancelled = error
                 else:
@@ -155,7 +155,7 @@ class ToolRound:
             raise cancelled
 
     def message(self) -> Message | None:
-        """The results so far, in the order of the calls; `None`: there is none."""
+        """Returns the message of the results so far, in call order, or None without results."""
         start = self._start
         if start is None:
             return None
@@ -166,16 +166,19 @@ class ToolRound:
         )
 
     def messages(self) -> tuple[Message, ...]:
-        """The message, where there is one."""
+        """Returns the message of the results as a tuple, empty without results."""
         message = self.message()
-        return () if message is None else (message,)
+        if message is None:
+            return ()
+        return (message,)
 
     def close(self) -> Sequence[Event]:
-        """Ends the results' message → what of it and of the tools is still to be told."""
+        """Ends the message of the results and returns the remaining events."""
         events = self._outbox.take()
         if self._start is not None:
             events.append(MessageFinished(self._start.message_id))
         return events
 
     def _wake(self, _: object) -> None:
+        """Wakes the reader when the task ends."""
         self._outbox.wake()

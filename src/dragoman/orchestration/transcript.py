@@ -1,5 +1,5 @@
-"""What a run has made by now: its messages, its output, what it cost; and how the message ends in
-whose middle it stopped."""
+"""The record of a run: its messages, output and cost so far, and the end of a message that was
+interrupted."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from dragoman.fold import unfold
 from dragoman.interrupt import Interrupt
 from dragoman.json_bytes import Json
 from dragoman.message import FinishReason, Message, Role, Usage
-from dragoman.orchestration.iteration import Rewriting, StreamingIterationResult, metadata_of
-from dragoman.orchestration.shown import ShownOutput
+from dragoman.orchestration.iteration import Rewriting, StreamingIterationResult, collect_metadata
+from dragoman.orchestration.shown_output import ShownOutput
 from dragoman.orchestration.state import StreamingState
 from dragoman.result import ChatResult, ModelCall, sum_cost, sum_usage
 
@@ -22,14 +22,14 @@ __all__ = ["Transcript"]
 
 
 class Transcript:
-    """Takes a run's steps, each once."""
+    """Takes the steps of a run, each once."""
 
     def __init__(self, state: StreamingState, *, typed: bool) -> None:
-        """`typed`: the output is held to a type."""
+        """`typed`: the output has a type."""
         self._state = state
         self._metadata: Json = {}
         self.messages: list[Message] = []
-        """Those that are whole."""
+        """Finished messages."""
         self.shown = ShownOutput(typed=typed, state=lambda: state.shared.value)
         self.usage: Usage | None = None
         self.finish_reason = FinishReason.unspecified
@@ -38,17 +38,17 @@ class Transcript:
         self._counted = self._priced = 0
         self._cost: Decimal | None = Decimal(0)
         self.chunks = True
-        """Whether anybody reads the steps' `chunks()`."""
+        """True if the steps' `chunks()` are read."""
         self.rewriting: Rewriting | None = None
         """Knows the output that an orchestrator changed."""
         self.is_complete = False
-        """The run is at its end, and nothing is open."""
+        """True once the run has ended and nothing is open."""
 
     def absorb(self, step: StreamingIterationResult) -> StreamingIterationResult:
-        """Keeps what a step has, and returns it as `record` does."""
+        """Records a step's messages, usage and metadata, and returns it as `record` does."""
         self.messages += step.messages
         if step.usage is not None or step.messages:
-            step = self._with_calls(step)
+            step = self._add_calls(step)
         if step.finish_reason is not FinishReason.unspecified:
             self.finish_reason = step.finish_reason
         if step.metadata:
@@ -57,18 +57,18 @@ class Transcript:
         return self.record(step)
 
     def record(self, step: StreamingIterationResult) -> StreamingIterationResult:
-        """The step with the events of messages for which it has none, and with what of it is
-        shown."""
+        """Returns the step with its visible output, and with events for messages that have none."""
         view, state, events = self.shown, self._state, step.events
         # Events of tools that come after their round's last read are told before the next step.
         if state.outbox.events and state.tool_round is None:
             events = [*state.outbox.take(), *events]
-        output_pieces = view.give(step.output) if step.output and not events else []
+        output_pieces = view.add_plain(step.output) if step.output and not events else []
         pieces = view.feed(events, state.shows, chunks=self.chunks)
+        # A custom orchestrator may finish messages without events: they are unfolded here.
         if step.messages and (
             without := [message for message in step.messages if not view.has_finished(message.id)]
         ):
-            more = self._anew(without)
+            more = self._unfold_again(without)
             events = [*events, *more]
             pieces += view.feed(more, state.shows)
         if state.is_first_chunk_of_message:
@@ -80,35 +80,35 @@ class Transcript:
         )
 
     def cut(self, reason: FinishReason) -> list[Event]:
-        """Ends the message in whose middle the run ended: it is kept as far as it was shown. → the
-        events that end it."""
+        """Ends the message in whose middle the run ended, with what was shown of it. Returns the
+        closing events."""
         tool_round, self._state.tool_round = self._state.tool_round, None
         if (intake := self._state.intake) is not None:
             intake.end_call()
-        self._count()
+        self._count_calls()
         if tool_round is not None:
             self.messages += filter(None, (tool_round.message(),))
             return [*tool_round.close()]
-        message = self._partial(reason)
+        message = self._cut_message(reason)
         if message is None:
             return []
         self._state.intake = None
         events = intake.cut(reason) if intake is not None and self.rewriting is None else []
-        events = events or self._anew([message])
+        events = events or self._unfold_again([message])
         self.messages.append(message)
         self.finish_reason = reason
         self.shown.feed(events, self._state.shows)
         return events
 
     def result(self) -> ChatResult[str]:
-        """What there is by now, its output as text; of a message that has not come to its end what
-        was shown of it."""
+        """Returns the result so far, with output as text. An unfinished message is included as far
+        as it was shown."""
         state = self._state
-        partial = self._partial(FinishReason.cancelled)
+        partial = self._cut_message(FinishReason.cancelled)
         results = state.tool_round.message() if state.tool_round is not None else None
         messages = [*self.messages, *filter(None, (partial, results))]
         spoken = [message for message in messages if message.role is Role.MODEL]
-        metadata = metadata_of(spoken)
+        metadata = collect_metadata(spoken)
         metadata.update(self._metadata)
         thinking = "".join([message.thinking or "" for message in spoken]) or None
         if thinking is not None:
@@ -128,38 +128,45 @@ class Transcript:
         )
 
     def cost(self) -> Decimal | None:
-        """US dollars of the model calls that have ended; `None`: that of one is unknown.
+        """Returns the US dollars of the finished model calls, or None if one has no known price.
 
         Raises:
             SettingsError: the extra `cost` is not installed.
         """
-        more = sum_cost(self._state.calls[self._priced :])
+        new_cost = sum_cost(self._state.calls[self._priced :])
         self._priced = len(self._state.calls)
-        self._cost = None if self._cost is None or more is None else self._cost + more
+        # One unknown price makes the sum unknown for good.
+        if new_cost is None:
+            self._cost = None
+        elif self._cost is not None:
+            self._cost += new_cost
         return self._cost
 
-    def _with_calls(self, step: StreamingIterationResult) -> StreamingIterationResult:
-        """The step with the model calls that have ended since the last one. An orchestrator that
-        reads the model in its own way tells of a call by the step's usage alone."""
+    def _add_calls(self, step: StreamingIterationResult) -> StreamingIterationResult:
+        """Returns the step with the model calls that have ended since the last one. If a custom
+        orchestrator reads the model its own way, the step's usage stands for a call."""
         calls = self._state.calls
         if step.usage is not None and len(calls) == self._counted:
             origin = next(
                 (message.origin for message in step.messages if message.origin is not None), None
             )
             calls.append(ModelCall(origin, step.usage, self._state.run_id, self._state.clock()))
-        new, usage = self._count()
-        return msgspec.structs.replace(step, calls=new, usage=usage) if new else step
+        new, usage = self._count_calls()
+        if not new:
+            return step
+        return msgspec.structs.replace(step, calls=new, usage=usage)
 
-    def _count(self) -> tuple[tuple[ModelCall, ...], Usage | None]:
-        """The model calls that are not in `usage` yet, and their tokens; then they are."""
+    def _count_calls(self) -> tuple[tuple[ModelCall, ...], Usage | None]:
+        """Returns the model calls that were not counted yet, and their usage."""
         new = tuple(self._state.calls[self._counted :])
         self._counted += len(new)
         if (usage := sum_usage(new)) is not None:
             self.usage = usage if self.usage is None else self.usage + usage
         return new, usage
 
-    def _anew(self, messages: Sequence[Message]) -> list[Event]:
-        """Messages, whole, also where a part of them was shown before."""
+    def _unfold_again(self, messages: Sequence[Message]) -> list[Event]:
+        """Returns the events of whole messages, and first those that retract the parts already
+        shown."""
         dropped = [
             message.id for message in messages if message.id and self.shown.is_open(message.id)
         ]
@@ -168,9 +175,8 @@ class Transcript:
             *unfold(messages),
         ]
 
-    def _partial(self, reason: FinishReason) -> Message | None:
-        """The message that has not come to its end, as far as it was shown; `None`: there is none,
-        or nothing was."""
+    def _cut_message(self, reason: FinishReason) -> Message | None:
+        """Returns the unfinished message as far as it was shown, or None."""
         intake = self._state.intake
         if self.is_complete:
             return None
@@ -178,7 +184,7 @@ class Transcript:
             message = (
                 intake.message()
                 if self.rewriting is None
-                else self.rewriting.as_shown(intake.message())
+                else self.rewriting.rewrite_message(intake.message())
             )
             if not message.content:
                 return None

@@ -1,5 +1,5 @@
-"""Agents that speak A2A: `a2a:https://host/agent`, the URL of the agent, of its card, or that
-messages are sent to.
+"""The A2A provider: agents by their URL, such as `a2a:https://host/agent`, or by the URL of their
+card.
 
 The card says where and how the agent is asked. A URL without a card is asked itself, by JSON-RPC of
 1.0.
@@ -27,7 +27,7 @@ from dragoman.wires.a2a.serving import CARD_PATH
 __all__ = ["PROVIDER", "discover"]
 
 _OLD_CARD_PATH = "/.well-known/agent.json"
-"""Where agents of 0.2 have it."""
+"""Path of the card in A2A 0.2."""
 _BINDINGS = {"JSONRPC": "jsonrpc", "HTTP+JSON": "rest"}
 _ORDER: tuple[tuple[Literal["jsonrpc", "rest"], Literal["1.0", "0.3"]], ...] = (
     ("jsonrpc", "1.0"),
@@ -38,45 +38,47 @@ _ORDER: tuple[tuple[Literal["jsonrpc", "rest"], Literal["1.0", "0.3"]], ...] = (
 
 
 def discover(url: str) -> Discovery:
-    """Finds how the agent at a URL is asked: its card is there, or below it.
+    """Finds the endpoint and protocol of the agent at a URL. Its card is there or below it.
 
     Raises:
         SettingsError: the card leads elsewhere, or to nothing that is spoken here.
     """
-    for address in (
-        [url]
-        if url.partition("?")[0].endswith(".json")
-        else [join_url(url, CARD_PATH), join_url(url, _OLD_CARD_PATH)]
-    ):
+    addresses = [join_url(url, CARD_PATH), join_url(url, _OLD_CARD_PATH)]
+    # The URL is that of the card itself.
+    if url.partition("?")[0].endswith(".json"):
+        addresses = [url]
+    for address in addresses:
         answer = yield HttpRequest(address, {"accept": "application/json"}, method="GET")
-        if answer.status == 200 and (card := _card(answer.body)) is not None:
-            return _place(card, url)
+        if answer.status == 200 and (card := _load_card(answer.body)) is not None:
+            return _find_endpoint(card, url)
     return ModelEndpoint(url, Quirks())
 
 
-def _card(body: bytes) -> Json | None:
+def _load_card(body: bytes) -> Json | None:
+    """Returns the card in a response body, or None if it is none."""
     try:
         card = if_object(json_bytes.decode(body))
     except ValueError:
         return None
-    return (
-        card
-        if "capabilities" in card and ("supportedInterfaces" in card or "url" in card)
-        else None
-    )
+    # Any website may answer with JSON; only a card has these fields.
+    if "capabilities" not in card or not card.keys() & {"supportedInterfaces", "url"}:
+        return None
+    return card
 
 
-def _place(card: JsonMap, url: str) -> ModelEndpoint:
+def _find_endpoint(card: JsonMap, url: str) -> ModelEndpoint:
+    """Returns the preferred endpoint that a card offers."""
     capabilities = if_object(card.get("capabilities"))
     extensions = [
         if_object(extension).get("uri") for extension in if_list(capabilities.get("extensions"))
     ]
     urls = {
-        (binding, version): address for address, binding, version in reversed(_interfaces(card))
+        (binding, version): address
+        for address, binding, version in reversed(_list_interfaces(card))
     }
     for binding, version in _ORDER:
         if (address := urls.get((binding, version))) is not None:
-            _check(address, url)
+            _check_host(address, url)
             extras, streams = EXTENSION in extensions, capabilities.get("streaming") is True
             return ModelEndpoint(
                 address, Quirks(extras=extras, version=version, binding=binding, streams=streams)
@@ -88,9 +90,9 @@ def _place(card: JsonMap, url: str) -> ModelEndpoint:
     )
 
 
-def _interfaces(card: JsonMap) -> Sequence[tuple[str, Any, Any]]:
-    """URL, binding and version of each, the preferred first."""
-    listed = [
+def _list_interfaces(card: JsonMap) -> Sequence[tuple[str, Any, Any]]:
+    """Returns URL, binding and version of each interface, in the card's order of preference."""
+    interfaces = [
         (
             if_text(interface.get("url")),
             if_text(interface.get("protocolBinding")),
@@ -99,33 +101,34 @@ def _interfaces(card: JsonMap) -> Sequence[tuple[str, Any, Any]]:
         for interface in map(if_object, if_list(card.get("supportedInterfaces")))
     ]
     if url := if_text(card.get("url")):
-        listed.append((url, if_text(card.get("preferredTransport")) or "JSONRPC", "0.3"))
-        listed += [
+        interfaces.append((url, if_text(card.get("preferredTransport")) or "JSONRPC", "0.3"))
+        interfaces += [
             (if_text(interface.get("url")), if_text(interface.get("transport")), "0.3")
             for interface in map(if_object, if_list(card.get("additionalInterfaces")))
         ]
     return [
         (url, _BINDINGS.get(binding, binding), ".".join(version.split(".")[:2]))
-        for url, binding, version in listed
+        for url, binding, version in interfaces
         if url
     ]
 
 
-def _check(address: str, url: str) -> None:
-    """A card may not lead the key and the conversation to somebody else.
+def _check_host(address: str, url: str) -> None:
+    """Raises `SettingsError` if a card leads to another host, which would get the key and the
+    conversation.
 
     Raises:
         SettingsError: it does.
     """
     try:
         target, source = urlsplit(address), urlsplit(url)
-        same = (target.scheme, _port(target)) == (source.scheme, _port(source)) and (
+        is_same_host = (target.scheme, _port(target)) == (source.scheme, _port(source)) and (
             target.hostname == source.hostname
             or (is_loopback(target.hostname or "") and is_loopback(source.hostname or ""))
         )
     except ValueError:
-        same = False
-    if not same:
+        is_same_host = False
+    if not is_same_host:
         raise SettingsError(
             f"the card of the agent at {public_url(url)} leads to {public_url(address)}, which is another host. If you trust it, "
             f"name that: a2a:{public_url(address)}",

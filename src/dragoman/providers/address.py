@@ -1,4 +1,4 @@
-"""Where a provider is: the base URL that the caller gives, else the environment's, else the
+"""Finds a provider's base URL: the caller's, otherwise the environment's, otherwise the
 record's."""
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ async def find_base_url(
     base_url: str | None = None,
     *,
     model: str = "",
-    place: str | SettingsError | None = None,
+    credentials_url: str | SettingsError | None = None,
     environment: Mapping[str, str] | None = None,
     system: Mapping[str, str] = os.environ,
 ) -> str:
-    """The base URL of a provider, without a slash at the end of its path. May start what serves
-    `model`.
+    """Returns the base URL of a provider, without a slash at the end of its path. May start a local
+    server for `model`.
 
     `environment` is asked before `system`, the environment of the process; `system={}` leaves that
     one out. `place` is where the credentials lead; it goes before the record's.
@@ -34,7 +34,11 @@ async def find_base_url(
     Raises:
         SettingsError: there is none, or it is no HTTP URL; `place`, where that is what is left.
     """
-    url = find_written_url(provider, base_url, environment, system) or place or provider.base_url
+    url = (
+        find_written_url(provider, base_url, environment, system)
+        or credentials_url
+        or provider.base_url
+    )
     if isinstance(url, SettingsError):
         raise url.at(provider=provider.name)
     if callable(url):
@@ -62,14 +66,15 @@ def find_written_url(
     environment: Mapping[str, str] | None = None,
     system: Mapping[str, str] = os.environ,
 ) -> str | None:
-    """The base URL that the caller or the environment gives, as `find_base_url` takes it; `None`:
-    neither gives one."""
-    return _complete(base_url, provider) or _from_environment(provider, environment or {}, system)
+    """Returns the base URL that the caller or the environment sets, as `find_base_url` uses it, or
+    None."""
+    return _complete_url(base_url, provider) or _read_environment(
+        provider, environment or {}, system
+    )
 
 
 def join_url(base_url: str, path: str) -> str:
-    """The URL of a path, which may have a query, below a base URL, whose own query stays at the
-    end."""
+    """Returns the URL of a path below a base URL. The query of the base URL stays at the end."""
     base, _, query = base_url.partition("?")
     url = base.rstrip("/") + path
     if not query:
@@ -79,6 +84,7 @@ def join_url(base_url: str, path: str) -> str:
 
 @lru_cache(64)
 def _is_http(url: str) -> bool:
+    """True for an HTTP URL with a host."""
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -86,9 +92,9 @@ def _is_http(url: str) -> bool:
         return False
 
 
-def _complete(base_url: str | None, provider: Provider) -> str | None:
-    """A bare host gets what the values of the provider's variables lack too: Anthropic's own client
-    takes one without `/v1`."""
+def _complete_url(base_url: str | None, provider: Provider) -> str | None:
+    """Returns a URL with the suffix that a bare host lacks: Anthropic's own client takes one
+    without `/v1`."""
     if not base_url:
         return None
     suffix = next((suffix for suffix in provider.base_url_names.values() if suffix), "")
@@ -97,17 +103,18 @@ def _complete(base_url: str | None, provider: Provider) -> str | None:
     return base_url
 
 
-def _from_environment(provider: Provider, *environments: Mapping[str, str]) -> str | None:
+def _read_environment(provider: Provider, *environments: Mapping[str, str]) -> str | None:
+    """Returns the base URL from the first environment variable that is set, or None."""
     for environment in environments:
         for name, suffix in provider.base_url_names.items():
             if value := environment.get(name, "").strip().rstrip("/"):
-                return _with_scheme(value, provider).removesuffix(suffix) + suffix
+                return _add_scheme(value, provider).removesuffix(suffix) + suffix
     return None
 
 
-def _with_scheme(value: str, provider: Provider) -> str:
-    """`host`, `host:port` and `:port` (as in OLLAMA_HOST) → a URL, what is left out being the
-    record's."""
+def _add_scheme(value: str, provider: Provider) -> str:
+    """Returns a URL for `host`, `host:port` or `:port`, as in OLLAMA_HOST, completed from the
+    record."""
     if "://" in value or not isinstance(provider.base_url, str):
         return value
     usual = urlsplit(provider.base_url)

@@ -11,7 +11,7 @@ _TYPED = frozenset({Capability.typed_output, Capability.typed_output_with_tools}
 
 
 def find_missing(model: str) -> frozenset[Capability]:
-    """What a model cannot do of what the provider's record says."""
+    """Returns the capabilities of the record that a model lacks."""
     return frozenset() if takes_schema(model) else _TYPED
 
 

@@ -1,5 +1,5 @@
-"""Credentials that are more than a key: a flow of requests that ends in headers, or a signature of
-each request. Sans-I/O."""
+"""Credentials beyond a plain key: a flow of requests that ends in headers, or a signature of each
+request. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dragoman.errors import AuthenticationError, ProviderError, RateLimitError, 
 from dragoman.json_bytes import Json
 from dragoman.request import HttpRequest
 
-__all__ = ["AuthResponse", "Auth", "Flow", "Grant", "Sign", "form", "load_grant"]
+__all__ = ["AuthResponse", "Auth", "Flow", "Grant", "Sign", "make_form", "load_grant"]
 
 Sign = Callable[[HttpRequest, float], Mapping[str, str]]
 """A whole request and the time, in seconds since 1970 → headers that sign it (AWS Signature Version
@@ -22,7 +22,7 @@ attempt of `Access.send`; a retry of the transport sends the same bytes and sign
 
 
 class AuthResponse(msgspec.Struct, frozen=True):
-    """What came back for a flow's request."""
+    """The response to a request of a flow."""
 
     status: int
     """The HTTP status."""
@@ -35,7 +35,7 @@ class AuthResponse(msgspec.Struct, frozen=True):
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """What a flow ends in."""
+    """The result of a flow: headers, and perhaps a signature function."""
 
     headers: Mapping[str, str]
     """For every request to the provider, names in lower case."""
@@ -54,20 +54,20 @@ Flow = Generator[HttpRequest, AuthResponse, Grant]
 
 
 class Auth(msgspec.Struct, frozen=True):
-    """What an environment says of credentials."""
+    """How requests are authorized, as the environment sets it."""
 
     flow: Callable[[float], Flow] | None = None
     """The time, in seconds since 1970 → a flow; `None`: the key goes in its header."""
     base_url: str | SettingsError | None = None
-    """Where these credentials lead, unless the caller or a variable names another URL; an error:
-    they do not tell, and must; `None`: where the record says."""
+    """Base URL that belongs to these credentials, unless the caller or a variable sets another. An
+    error: they should name one and do not. `None`: the record's."""
     sign: Sign | None = None
     """Signs each request, where its key is known without a flow; `None`: requests are not signed,
     or as `Grant.sign` does."""
 
 
-def form(url: str, fields: Mapping[str, str]) -> HttpRequest:
-    """A form to be posted."""
+def make_form(url: str, fields: Mapping[str, str]) -> HttpRequest:
+    """Returns a request that posts a form."""
     from urllib.parse import urlencode
 
     return HttpRequest(
@@ -81,7 +81,7 @@ def form(url: str, fields: Mapping[str, str]) -> HttpRequest:
 def load_grant(
     answer: AuthResponse, now: float, *, who: str, headers: Mapping[str, str] = {}
 ) -> Grant:
-    """The access token in an OAuth 2.0 answer (RFC 6749, 5.1), as a grant.
+    """Returns the access token in an OAuth 2.0 response (RFC 6749, 5.1) as a grant.
 
     Args:
         answer: of the token's endpoint.
@@ -116,6 +116,9 @@ def load_grant(
 
 
 def _refusal_class(status: int) -> type[ProviderError]:
+    """Returns the class of error for a refused token."""
     if status == 429:
         return RateLimitError
-    return ProviderError if status >= 500 else AuthenticationError
+    if status >= 500:
+        return ProviderError
+    return AuthenticationError

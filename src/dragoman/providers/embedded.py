@@ -27,14 +27,14 @@ to what it can."""
 ANSWER = 512
 """Most tokens of an answer whose request does not say how long it may be, since a small model may
 not find its end."""
-FITTED = 1 << 30
+FIT_BYTES = 1 << 30
 """Bytes of a model file from which on llama.cpp looks first how much of it a graphics card can
 hold. It reads the file twice for that, which is more than half a second for the default model."""
 
 
 class EmbeddedServers:
-    """The servers that one owner has started, by model file and use. Threads and event loops may
-    share it.
+    """The llama.cpp servers of one owner, by model file and use. Threads and event loops may share
+    it.
 
     A process that is forked off starts servers of its own: threads do not live on in it. Nobody
     uses them but who has the key, which is random: no other user of this machine, and no page in a
@@ -43,20 +43,22 @@ class EmbeddedServers:
 
     def __init__(self) -> None:
         self.key = token_urlsafe(32)
-        """What requests carry as their bearer token."""
+        """Bearer token of the servers' requests."""
         self._lock = threading.Lock()
         self._servers: dict[tuple[Path, bool], Any] = {}
         self._inherited: dict[tuple[Path, bool], Any] = {}
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(after_in_child=self._after_fork)
 
-    def running(self, model: Path, *, embeddings: bool = False) -> str | None:
-        """The URL of the server of this model file; `None`: it is not running. Never waits."""
+    def find_url(self, model: Path, *, embeddings: bool = False) -> str | None:
+        """Returns the URL of a running server, or None. Never waits."""
         server = self._servers.get((model, embeddings))
-        return None if server is None else str(server.listening_address)
+        if server is None:
+            return None
+        return str(server.listening_address)
 
     def start(self, model: Path, *, embeddings: bool = False) -> str:
-        """The URL of the server of this model file, which is started if need be. Takes as long as
+        """Returns the URL of the server for a model file, and starts it if needed. Takes as long as
         the model loads.
 
         `embeddings`: it gives vectors and nothing else.
@@ -66,7 +68,7 @@ class EmbeddedServers:
         """
         with self._lock:
             if (model, embeddings) not in self._servers:
-                server = _server(model, self.key, embeddings)
+                server = _start_server(model, self.key, embeddings)
                 if not self._servers:
                     atexit.register(self.close)
                 self._servers[model, embeddings] = server
@@ -77,17 +79,19 @@ class EmbeddedServers:
         server again."""
         atexit.unregister(self.close)
         with self._lock:
-            # the library has no stop: a server ends with its last reference
+            # The library has no method for it: a server stops with its last reference.
             self._servers.clear()
 
     def _after_fork(self) -> None:
-        # kept: the end of a server waits for its threads, and they are not here
+        # Kept alive: a server's destructor waits for its threads, which do not exist here.
+        """Forgets the parent's servers in a forked process, whose threads do not exist there."""
         self._inherited = self._servers
         self._servers = {}
         self._lock = threading.Lock()
 
 
-def _server(model: Path, key: str, embeddings: bool) -> Any:
+def _start_server(model: Path, key: str, embeddings: bool) -> Any:
+    """Starts a server for a model file."""
     try:
         library: Any = import_module("xllamacpp")
     except ImportError as error:
@@ -117,14 +121,12 @@ def _server(model: Path, key: str, embeddings: bool) -> Any:
     params.use_jinja = True
     params.ui = False
     params.warmup = False
-    params.fit_params = model.is_file() and model.stat().st_size >= FITTED
+    params.fit_params = model.is_file() and model.stat().st_size >= FIT_BYTES
     params.endpoint_slots = False
     # no page in a browser reads what is said here
     params.cors_origins = "http://127.0.0.1"
-    params.sse_ping_interval = (
-        # a server in the middle of an answer notices a stop only this often
-        1
-    )
+    # In the middle of an answer a server notices a stop only with its next ping.
+    params.sse_ping_interval = 1
     params.verbosity = -1
     try:
         return library.Server(params)

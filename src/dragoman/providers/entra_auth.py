@@ -1,11 +1,11 @@
-"""Microsoft's Entra ID for Azure: an application's secret gives a token (OAuth 2.0 client
+"""Microsoft Entra ID for Azure: an application's secret is exchanged for a token (OAuth 2.0 client
 credentials, RFC 6749, 4.4)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dragoman.providers.auth import Auth, Flow, form, load_grant
+from dragoman.providers.auth import Auth, Flow, load_grant, make_form
 
 __all__ = ["NAMES", "entra_auth"]
 
@@ -15,15 +15,15 @@ _SCOPE = "https://cognitiveservices.azure.com/.default"
 
 
 def entra_auth(environment: Mapping[str, str], key: str | None) -> Auth | None:
-    """By the application that AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET name;
-    `None`: by a key."""
+    """Returns the authorization of the application in AZURE_TENANT_ID, AZURE_CLIENT_ID and
+    AZURE_CLIENT_SECRET, or None to use a key."""
     tenant, client, secret = (environment.get(name, "").strip() for name in NAMES)
     if key or not (tenant and client and secret):
         return None
     authority = environment.get("AZURE_AUTHORITY_HOST", "").strip().rstrip("/") or _AUTHORITY
 
     def flow(now: float) -> Flow:
-        answer = yield form(
+        answer = yield make_form(
             f"{authority if '://' in authority else f'https://{authority}'}/{tenant}/oauth2/v2.0/token",
             {
                 "grant_type": "client_credentials",

@@ -1,5 +1,4 @@
-"""Writes GGUF, the file format of llama.cpp: values by name, and tensors that are copied as they
-are."""
+"""Writes GGUF, llama.cpp's file format: named values, and tensors copied unchanged."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ class Tensor(msgspec.Struct, frozen=True):
     """Offset of its first byte in the other file."""
     end: int
     """Offset behind its last byte."""
-    kind: int = F32
+    number_type: int = F32
     """Type of its numbers, as GGUF counts them."""
 
 
@@ -44,30 +43,32 @@ def write_gguf(
 ) -> None:
     """Writes a whole file; the tensors' bytes are read from `data`."""
     out.write(_MAGIC + struct.pack("<IQQ", _VERSION, len(tensors), len(values)))
-    out.writelines(_string(name) + _value(value) for name, value in values.items())
+    out.writelines(_dump_string(name) + _dump_value(value) for name, value in values.items())
     offset = 0
     for tensor in tensors:
+        # GGUF lists the innermost dimension first.
         shape = struct.pack(f"<{len(tensor.shape)}Q", *reversed(tensor.shape))
-        out.write(_string(tensor.name) + struct.pack("<I", len(tensor.shape)) + shape)
-        out.write(struct.pack("<IQ", tensor.kind, offset))
-        offset += _pad(tensor.end - tensor.start)
-    out.write(bytes(_pad(out.tell()) - out.tell()))
+        out.write(_dump_string(tensor.name) + struct.pack("<I", len(tensor.shape)) + shape)
+        out.write(struct.pack("<IQ", tensor.number_type, offset))
+        offset += _round_up(tensor.end - tensor.start)
+    out.write(bytes(_round_up(out.tell()) - out.tell()))
     for tensor in tensors:
         data.seek(tensor.start)
         size = tensor.end - tensor.start
-        out.write(data.read(size) + bytes(_pad(size) - size))
+        out.write(data.read(size) + bytes(_round_up(size) - size))
 
 
-def _pad(size: int) -> int:
+def _round_up(size: int) -> int:
+    """Rounds a size up to the alignment."""
     return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
-def _string(text: str) -> bytes:
+def _dump_string(text: str) -> bytes:
     data = text.encode()
     return struct.pack("<Q", len(data)) + data
 
 
-def _value(value: Value) -> bytes:
+def _dump_value(value: Value) -> bytes:
     match value:
         case bool():
             return struct.pack("<I?", _BOOL, value)
@@ -76,15 +77,15 @@ def _value(value: Value) -> bytes:
         case float():
             return struct.pack("<If", _FLOAT32, value)
         case str():
-            return struct.pack("<I", _STRING) + _string(value)
+            return struct.pack("<I", _STRING) + _dump_string(value)
         case _:
-            return _array(value)
+            return _dump_array(value)
 
 
-def _array(values: Iterable[str | int]) -> bytes:
+def _dump_array(values: Iterable[str | int]) -> bytes:
     items = list(values)
     if items and isinstance(items[0], str):
-        item_type, data = _STRING, b"".join(_string(str(item)) for item in items)
+        item_type, data = _STRING, b"".join(_dump_string(str(item)) for item in items)
     else:
         item_type, data = _INT32, struct.pack(f"<{len(items)}i", *items)
     return struct.pack("<IIQ", _ARRAY, item_type, len(items)) + data

@@ -1,5 +1,5 @@
-"""Google Cloud's credentials, as its own libraries find them (application default credentials), and
-its base URLs.
+"""Finds Google Cloud credentials as Google's own libraries do (application default credentials),
+and the base URLs of Vertex AI.
 
 A file of credentials is that of GOOGLE_APPLICATION_CREDENTIALS, else the one of `gcloud auth
 application-default login`. A service account's key signs a statement (RFC 7523), for which Google
@@ -18,7 +18,7 @@ import msgspec
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import SettingsError
 from dragoman.json_bytes import Json, JsonMap
-from dragoman.providers.auth import Auth, Flow, form, load_grant
+from dragoman.providers.auth import Auth, Flow, load_grant, make_form
 from dragoman.providers.hints import install_command
 from dragoman.request import HttpRequest
 
@@ -33,24 +33,23 @@ _FILE = "GOOGLE_APPLICATION_CREDENTIALS"
 
 
 def vertex_auth(environment: Mapping[str, str], key: str | None) -> Auth | None:
-    """How requests to Vertex AI are authorised, and where they go; `None`: by an API key, or
-    nothing is set up.
+    """Returns how requests to Vertex AI are authorized and where they go, or None for an API key or
+    if nothing is set up.
 
     Raises:
         SettingsError: the file of credentials cannot be used.
     """
     project, location = (
-        _first(environment, "GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT"),
-        _location(environment),
+        _first_value(environment, "GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT"),
+        _find_location(environment),
     )
     if key:
-        return (
-            Auth(base_url=vertex_url(project, location))
-            if project and key.startswith(_TOKENS)
-            else None
-        )
-    if path := _file(environment):
-        account = _read(path)
+        # An access token needs a project's URL; an API key works at the record's URL.
+        if not project or not key.startswith(_TOKENS):
+            return None
+        return Auth(base_url=vertex_url(project, location))
+    if path := _find_file(environment):
+        account = _read_account(path)
         project = (
             project
             or if_text(account.get("project_id"))
@@ -58,9 +57,11 @@ def vertex_auth(environment: Mapping[str, str], key: str | None) -> Auth | None:
         )
         match account.get("type"):
             case "service_account":
-                return Auth(lambda now: _by_signature(account, now), _url(project, location))
+                return Auth(lambda now: _grant_by_key(account, now), _find_url(project, location))
             case "authorized_user":
-                return Auth(lambda now: _by_refresh_token(account, now), _url(project, location))
+                return Auth(
+                    lambda now: _grant_by_refresh_token(account, now), _find_url(project, location)
+                )
             case other:
                 raise SettingsError(
                     f'credentials of type "{other}" in {path} are not supported: '
@@ -68,13 +69,13 @@ def vertex_auth(environment: Mapping[str, str], key: str | None) -> Auth | None:
                     "which google-auth makes from any credentials"
                 )
     if host := environment.get("GCE_METADATA_HOST"):
-        return Auth(lambda now: _by_metadata(host, now), _url(project, location))
+        return Auth(lambda now: _grant_by_metadata(host, now), _find_url(project, location))
     return None
 
 
 def vertex_url(project: str, location: str) -> str:
-    """The base URL of a project's models at a location such as `europe-west4`, `global`, or `eu`
-    (several regions)."""
+    """Returns the base URL of a project's models at a location such as `europe-west4`, `global`, or
+    `eu` (several regions)."""
     host = {
         "global": "aiplatform.googleapis.com",
         "us": "aiplatform.us.rep.googleapis.com",
@@ -83,14 +84,16 @@ def vertex_url(project: str, location: str) -> str:
     return f"https://{host}/v1/projects/{project}/locations/{location}"
 
 
-def _by_signature(account: JsonMap, now: float) -> Flow:
+def _grant_by_key(account: JsonMap, now: float) -> Flow:
+    """Flow for a service account: a statement signed with its key is exchanged for a token (RFC
+    7523)."""
     url = if_text(account.get("token_uri")) or _TOKEN_URI
     who = if_text(account.get("client_email"))
     claims = {"iss": who, "scope": _SCOPE, "aud": url, "iat": int(now), "exp": int(now) + _LIFETIME}
     head = {"alg": "RS256", "typ": "JWT", "kid": account.get("private_key_id")}
-    text = b".".join(_base64(msgspec.json.encode(part)) for part in (head, claims))
-    assertion = text + b"." + _base64(_sign(if_text(account.get("private_key")), text))
-    answer = yield form(
+    text = b".".join(_encode_base64(msgspec.json.encode(part)) for part in (head, claims))
+    assertion = text + b"." + _encode_base64(_sign_rs256(if_text(account.get("private_key")), text))
+    answer = yield make_form(
         url,
         {
             "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
@@ -100,13 +103,15 @@ def _by_signature(account: JsonMap, now: float) -> Flow:
     return load_grant(answer, now, who=who)
 
 
-def _by_refresh_token(account: JsonMap, now: float) -> Flow:
+def _grant_by_refresh_token(account: JsonMap, now: float) -> Flow:
+    """Flow for a user's credentials file: its refresh token is exchanged for a token."""
     fields = {
         name: if_text(account.get(name)) for name in ("client_id", "client_secret", "refresh_token")
     }
-    answer = yield form(
+    answer = yield make_form(
         if_text(account.get("token_uri")) or _TOKEN_URI, {"grant_type": "refresh_token", **fields}
     )
+    # The project that Google bills, since a user's credentials belong to none.
     pays = if_text(account.get("quota_project_id"))
     return load_grant(
         answer,
@@ -116,15 +121,16 @@ def _by_refresh_token(account: JsonMap, now: float) -> Flow:
     )
 
 
-def _by_metadata(host: str, now: float) -> Flow:
+def _grant_by_metadata(host: str, now: float) -> Flow:
+    """Flow for a machine in Google's cloud: its metadata server returns a token."""
     answer = yield HttpRequest(
         _METADATA.format(host=host), {"metadata-flavor": "Google"}, method="GET", secret=True
     )
     return load_grant(answer, now, who="the service account of this machine")
 
 
-def _sign(key: str, text: bytes) -> bytes:
-    """RS256 (RFC 7518, 3.3)."""
+def _sign_rs256(key: str, text: bytes) -> bytes:
+    """Returns the RS256 signature of a text (RFC 7518, 3.3)."""
     try:
         from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
         from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
@@ -147,25 +153,25 @@ def _sign(key: str, text: bytes) -> bytes:
     return private.sign(text, PKCS1v15(), SHA256())
 
 
-def _base64(data: bytes) -> bytes:
+def _encode_base64(data: bytes) -> bytes:
     return urlsafe_b64encode(data).rstrip(b"=")
 
 
-def _file(environment: Mapping[str, str]) -> Path | None:
+def _find_file(environment: Mapping[str, str]) -> Path | None:
+    """Returns the path of the credentials file, or None."""
     if named := environment.get(_FILE, "").strip():
         return Path(named).expanduser()
-    usual = (
-        f"{environment.get('APPDATA', '')}/gcloud"
-        if os.name == "nt"
-        else f"{environment.get('HOME', '~')}/.config/gcloud"
-    )
+    folder = f"{environment.get('HOME', '~')}/.config/gcloud"
+    if os.name == "nt":
+        folder = f"{environment.get('APPDATA', '')}/gcloud"
     path = Path(
-        environment.get("CLOUDSDK_CONFIG") or usual, "application_default_credentials.json"
+        environment.get("CLOUDSDK_CONFIG") or folder, "application_default_credentials.json"
     ).expanduser()
     return path if path.is_file() else None
 
 
-def _read(path: Path) -> Json:
+def _read_account(path: Path) -> Json:
+    """Reads a credentials file."""
     try:
         return if_object(msgspec.json.decode(path.read_bytes()))
     except (OSError, msgspec.DecodeError, UnicodeError) as error:
@@ -174,7 +180,8 @@ def _read(path: Path) -> Json:
         ) from error
 
 
-def _url(project: str, location: str) -> str | SettingsError:
+def _find_url(project: str, location: str) -> str | SettingsError:
+    """Returns the base URL for a project, or the error that it is missing."""
     if not project:
         return SettingsError(
             "the credentials of Google Cloud name no project: set GOOGLE_CLOUD_PROJECT"
@@ -182,9 +189,9 @@ def _url(project: str, location: str) -> str | SettingsError:
     return vertex_url(project, location)
 
 
-def _location(environment: Mapping[str, str]) -> str:
-    return _first(environment, "GOOGLE_CLOUD_LOCATION", "GOOGLE_CLOUD_REGION") or "global"
+def _find_location(environment: Mapping[str, str]) -> str:
+    return _first_value(environment, "GOOGLE_CLOUD_LOCATION", "GOOGLE_CLOUD_REGION") or "global"
 
 
-def _first(environment: Mapping[str, str], *names: str) -> str:
+def _first_value(environment: Mapping[str, str], *names: str) -> str:
     return next((value for name in names if (value := environment.get(name, "").strip())), "")

@@ -1,4 +1,4 @@
-"""Commands that mend what is missing, as they work on this machine and for this installation."""
+"""Commands for error messages that install what is missing, as they work on this machine."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ __all__ = ["command_line", "install_command"]
 
 
 def command_line(arguments: str) -> str:
-    """A command line of ours: `dragoman …` where the shell finds that, else by this Python."""
+    """Returns a dragoman command line: `dragoman …` if the shell finds it, otherwise through this
+    Python."""
     return f"{'dragoman' if shutil.which('dragoman') else f'{_python()} -m dragoman'} {arguments}"
 
 
 def install_command(package: str) -> str:
-    """The command that installs a package, in the version that we need, into this Python: by its
-    pip, by uv, or, since a virtual environment may hold neither, by the pip of the Python that it
-    was made from."""
+    """Returns the command that installs a package into this Python, in the required version: by its
+    pip, by uv, or, since a virtual environment may have neither, by the pip of the Python that made
+    it."""
     wanted = f"'{_requirement(package)}'"
     if find_spec("pip") is not None:
         return f"{_python()} -m pip install {wanted}"
@@ -27,7 +28,7 @@ def install_command(package: str) -> str:
 
 
 def _requirement(package: str) -> str:
-    """The package with its version, as our distribution requires it in one of its extras."""
+    """Returns the package with the version that one of dragoman's extras requires."""
     from importlib.metadata import PackageNotFoundError, requires
 
     try:
@@ -40,5 +41,5 @@ def _requirement(package: str) -> str:
 
 
 def _python() -> str:
-    """How the shell calls this Python."""
+    """Returns this Python as the shell calls it."""
     return "python" if shutil.which("python") == sys.executable else sys.executable

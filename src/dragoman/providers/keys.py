@@ -1,4 +1,4 @@
-"""Where a provider's key comes from, and the headers that a request to it carries.
+"""Finds a provider's key, and makes the headers of its requests.
 
 Precedence: what the caller gives, then the caller's own mapping, then the environment of the
 process.
@@ -26,8 +26,8 @@ def find_key(
     environment: Mapping[str, str] | None = None,
     system: Mapping[str, str] = os.environ,
 ) -> str | None:
-    """The key for a provider; `None` where none is needed, or other credentials are there. An empty
-    key is no key.
+    """Returns the key for a provider; None if it needs none or other credentials are set. An empty
+    key counts as missing.
 
     `environment` is asked before `system`, the environment of the process; `system={}` leaves that
     one out.
@@ -35,6 +35,7 @@ def find_key(
     Raises:
         AuthenticationError: the provider needs a key and there is none. No request was made: it has no status.
     """
+    # The caller's mapping goes before the process's environment, whatever the variable.
     environment_keys = (
         source.get(name) for source in (environment or {}, system) for name in provider.key_names
     )
@@ -44,7 +45,10 @@ def find_key(
     if not provider.key_names or not provider.key_required:
         return None
     # Other credentials stand in for a key.
-    if provider.auth is not None and provider.auth(_both(environment, system), None) is not None:
+    if (
+        provider.auth is not None
+        and provider.auth(_join_environments(environment, system), None) is not None
+    ):
         return None
     alternatives = f" or {', '.join(provider.auth_names)}" if provider.auth_names else ""
     raise AuthenticationError(
@@ -68,7 +72,7 @@ def check_key(
         AuthenticationError: as `find_key`.
     """
     names = {name.lower() for name in headers or {}}
-    if not any(header in names for header, _ in _ways(provider).values()):
+    if not any(header in names for header, _ in _key_headers(provider).values()):
         find_key(provider, api_key, environment=environment, system=system)
 
 
@@ -80,8 +84,8 @@ def find_auth(
     environment: Mapping[str, str] | None = None,
     system: Mapping[str, str] = os.environ,
 ) -> Auth | None:
-    """How requests are authorised where that takes more than a key; a key's header among `headers`
-    counts as a key.
+    """Returns the authorization for a provider that needs more than a key, otherwise None. A key's
+    header in `headers` counts as a key.
 
     Raises:
         SettingsError: the credentials that the environment names cannot be used.
@@ -91,11 +95,16 @@ def find_auth(
         return None
     lower_headers = {name.lower(): value for name, value in (headers or {}).items()}
     key = next(
-        (lower_headers[name] for name, _ in _ways(provider).values() if name in lower_headers), None
+        (
+            lower_headers[name]
+            for name, _ in _key_headers(provider).values()
+            if name in lower_headers
+        ),
+        None,
     )
     if key is None:
         key = find_key(provider, api_key, environment=environment, system=system)
-    return provider.auth(_both(environment, system), key)
+    return provider.auth(_join_environments(environment, system), key)
 
 
 def request_headers(
@@ -106,7 +115,7 @@ def request_headers(
     environment: Mapping[str, str] | None = None,
     system: Mapping[str, str] = os.environ,
 ) -> dict[str, str]:
-    """The headers of every request to a provider, names in lower case.
+    """Returns the headers of every request to a provider, names in lower case.
 
     The caller's `headers` override the provider's; who gives the key's header needs no key.
 
@@ -115,25 +124,27 @@ def request_headers(
     """
     lower_headers = {name.lower(): value for name, value in (headers or {}).items()}
     out = {name.lower(): value for name, value in provider.headers.items()}
-    kinds = _ways(provider)
-    if not any(header in lower_headers for header, _ in kinds.values()):
+    key_headers = _key_headers(provider)
+    if not any(header in lower_headers for header, _ in key_headers.values()):
         key = find_key(provider, api_key, environment=environment, system=system)
         if key is not None:
             header, prefix = next(
                 header_and_prefix
-                for start, header_and_prefix in kinds.items()
+                for start, header_and_prefix in key_headers.items()
                 if key.startswith(start)
             )
             out[header] = prefix + key
     return out | lower_headers
 
 
-def _ways(provider: Provider) -> dict[str, tuple[str, str]]:
-    """Beginning of a key → its header, and what stands before it there; the last is for all
-    keys."""
+def _key_headers(provider: Provider) -> dict[str, tuple[str, str]]:
+    """Returns the header and prefix for keys by how they begin. The last entry fits all keys."""
     return {**provider.key_kinds, "": (provider.key_header, provider.key_prefix)}
 
 
-def _both(environment: Mapping[str, str] | None, system: Mapping[str, str]) -> Mapping[str, str]:
+def _join_environments(
+    environment: Mapping[str, str] | None, system: Mapping[str, str]
+) -> Mapping[str, str]:
+    """Returns both environments as one mapping, the caller's first."""
     layers: list[Any] = [environment or {}, system]
     return ChainMap(*layers)

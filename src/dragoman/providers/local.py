@@ -29,13 +29,13 @@ from dragoman.providers.local_models import (
 )
 from dragoman.providers.provider import Provider, TokenRates
 
-__all__ = ["PROVIDER", "base_url", "embeddings_url", "load_early"]
+__all__ = ["PROVIDER", "base_url", "embeddings_url", "preload_model"]
 
-_NOTHING = b'{"messages": [{"role": "user", "content": ""}], "max_tokens": 1}'
+_EMPTY_REQUEST = b'{"messages": [{"role": "user", "content": ""}], "max_tokens": 1}'
 
 
 async def base_url(model: str) -> str:
-    """Starts what serves this model, if it is not running → its base URL.
+    """Returns the base URL of the server for a model, and starts it if needed.
 
     Loading takes place in a worker thread; the library keeps Python's lock while it maps the file,
     one second for the default model.
@@ -44,12 +44,12 @@ async def base_url(model: str) -> str:
         SettingsError: the model or the library is missing; the message names the command that mends it.
     """
     file = find_model(model)
-    return (SERVERS.running(file) or await to_thread.run_sync(SERVERS.start, file)) + "/v1"
+    return (SERVERS.find_url(file) or await to_thread.run_sync(SERVERS.start, file)) + "/v1"
 
 
 async def embeddings_url(model: str) -> str:
-    """The same for a model that turns texts into vectors. The default one is put into llama.cpp's
-    format first, once.
+    """Returns the base URL of the server for an embeddings model, and starts it if needed. The
+    default model is converted to llama.cpp's format first, once.
 
     Raises:
         SettingsError: as `base_url`.
@@ -57,10 +57,9 @@ async def embeddings_url(model: str) -> str:
     return await to_thread.run_sync(_embeddings_url, model)
 
 
-def load_early(model: str | None) -> None:
-    """Begins to load a model in a thread of its own, and lets it read what every prompt begins
-    with: for a program that knows what will be asked for and has other things to do before. What
-    fails is told when the model is used."""
+def preload_model(model: str | None) -> None:
+    """Loads a model in a thread and lets it read the start of every prompt, for a program that does
+    other things first. Errors appear when the model is used."""
 
     def load() -> None:
         with suppress(SettingsError):
@@ -76,28 +75,28 @@ def load_early(model: str | None) -> None:
                     "content-type": "application/json",
                     "authorization": f"Bearer {SERVERS.key}",
                 }
-                server.request("POST", "/v1/chat/completions", _NOTHING, headers)
+                server.request("POST", "/v1/chat/completions", _EMPTY_REQUEST, headers)
                 server.getresponse().read()
 
     Thread(target=load, name="dragoman-load").start()
 
 
-def _auth(_environment: Mapping[str, str], _key: str | None) -> Auth:
-    """By the key of this process's own servers, whatever the user has."""
-    return Auth(_by_own_key)
+def _local_auth(_environment: Mapping[str, str], _key: str | None) -> Auth:
+    """Authorizes requests with the key of this process's own servers."""
+    return Auth(_grant_own_key)
 
 
-def _by_own_key(_now: float) -> Flow:
+def _grant_own_key(_now: float) -> Flow:
     yield from ()
     return Grant({"authorization": f"Bearer {SERVERS.key}"})
 
 
 def _embeddings_url(model: str) -> str:
     file = find_embeddings_model(model)
-    return (SERVERS.running(file, embeddings=True) or SERVERS.start(file, embeddings=True)) + "/v1"
+    return (SERVERS.find_url(file, embeddings=True) or SERVERS.start(file, embeddings=True)) + "/v1"
 
 
-def _models() -> list[str]:
+def _list_models() -> list[str]:
     return list(dict.fromkeys([*installed_models(), *([EMBEDDINGS] if embeddings_wheel() else [])]))
 
 
@@ -106,12 +105,12 @@ PROVIDER = Provider(
     display_name="Embedded model",
     wire="openai_chat",
     base_url=base_url,
-    auth=_auth,
+    auth=_local_auth,
     chat_model=DEFAULT,
     embeddings_model=EMBEDDINGS,
     embeddings_url=embeddings_url,
     embeddings_batch=32,
-    models=_models,
+    models=_list_models,
     repeats_itself=True,
     capabilities=frozenset(
         {Capability.chat, Capability.embeddings, Capability.typed_output, Capability.models}

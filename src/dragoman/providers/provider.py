@@ -1,4 +1,4 @@
-"""A provider is data: where it is, which wire it speaks, what it can do."""
+"""A provider's record: its URL, wire, key and capabilities."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NAME = re.compile(r"[a-z][a-z0-9+.-]*")
 
 
 class Calls(msgspec.Struct, frozen=True):
-    """How a provider reports the calls of tools, as recorded traffic shows it."""
+    """How a provider reports tool calls, measured on recorded traffic."""
 
     ids: Literal["given", "given or minted"]
     """Whether it gives each call an id. `given or minted`: not all of its models or versions do;
@@ -32,8 +32,8 @@ class Calls(msgspec.Struct, frozen=True):
 
 
 class TokenRates(NamedTuple):
-    """How many tokens a provider counts for what, measured on recorded requests and the usage in
-    their answers."""
+    """Tokens that a provider counts for parts of a request, measured on recorded requests and their
+    usage."""
 
     request: float = 3
     """Once."""
@@ -58,7 +58,7 @@ class TokenRates(NamedTuple):
 
 
 class ModelEndpoint(msgspec.Struct, frozen=True):
-    """Where a model is asked."""
+    """The endpoint that serves a model."""
 
     base_url: str
     """As `Provider.base_url`."""
@@ -185,30 +185,32 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
         for field in ("aliases", "key_names", "auth_names"):
             names: object = getattr(self, field)
             if isinstance(names, str):
-                raise self._wrong(
+                raise self._record_error(
                     f'{field} must be a tuple of names and is a string; write {field}=("{names}",)'
                 )
         for name in (self.name, *self.aliases):
             if not _NAME.fullmatch(name):
-                raise self._wrong(
+                raise self._record_error(
                     f'the provider name "{name}" cannot stand in a model string; write a lower-case letter followed by '
                     "lower-case letters, digits, +, . or -"
                 )
         if not isinstance(self.quirks, msgspec.Struct | None):
-            raise self._wrong(
+            raise self._record_error(
                 f"quirks must be a record of the wire {self.wire} and is a {type(self.quirks).__name__}; "
                 "write quirks=Quirks(…), with the wire's own type, such as dragoman.wires.openai_chat.Quirks"
             )
 
     def without(self, missing: frozenset[Capability]) -> Self:
-        """The same record without these capabilities."""
+        """Returns the record without these capabilities."""
         if not self.capabilities & missing:
             return self
         return msgspec.structs.replace(self, capabilities=self.capabilities - missing)
 
-    def of_model(self, model: str) -> Self:
-        """The same record with the capabilities of one model; `model`: its name."""
-        return self if self.find_missing is None else self.without(self.find_missing(model))
+    def for_model(self, model: str) -> Self:
+        """Returns the record with the capabilities of one model. `model`: its name."""
+        if self.find_missing is None:
+            return self
+        return self.without(self.find_missing(model))
 
-    def _wrong(self, what: str) -> SettingsError:
+    def _record_error(self, what: str) -> SettingsError:
         return SettingsError(f"the record of {self.display_name}: {what}")

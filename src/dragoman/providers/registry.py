@@ -1,5 +1,4 @@
-"""Finds a provider's record by its name or alias: dragoman's own, those registered in code, those
-of plug-ins."""
+"""Finds providers by name or alias: built-in ones, registered ones, and those of plug-ins."""
 
 from __future__ import annotations
 
@@ -52,7 +51,7 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
 _Loader = Callable[[], Provider]
 
 
-def _installed() -> Iterable[EntryPoint]:
+def _list_entry_points() -> Iterable[EntryPoint]:
     # slow to import, and needed for names that are not built in only
     from importlib.metadata import (
         entry_points,
@@ -70,13 +69,14 @@ class Registry:
     def __init__(
         self,
         built_in: Mapping[str, str] = BUILT_IN,
-        plug_ins: Callable[[], Iterable[EntryPoint]] = _installed,
+        plug_ins: Callable[[], Iterable[EntryPoint]] = _list_entry_points,
     ) -> None:
         self._own: dict[str, _Loader] = {
-            name: partial(_import, module) for name, module in built_in.items()
+            name: partial(_import_record, module) for name, module in built_in.items()
         }
         self._find_plug_ins = plug_ins
         self._plug_ins: dict[str, _Loader] | None = None
+        self._unregistered: dict[str, Provider] = {}
 
     def register(self, provider: Provider, *, replace: bool = False) -> None:
         """Adds a provider; with `replace` also in the place of one of the same name.
@@ -86,7 +86,7 @@ class Registry:
         """
         for other in [load() for load in self._own.values()]:
             if (other.name != provider.name or not replace) and (
-                taken := _names(other) & _names(provider)
+                taken := _all_names(other) & _all_names(provider)
             ):
                 raise SettingsError(
                     f'provider "{provider.name}" cannot be registered: {", ".join(sorted(taken))} is taken by '
@@ -94,21 +94,26 @@ class Registry:
                 )
         self._own[provider.name] = lambda: provider
 
+    def remember(self, provider: Provider) -> None:
+        """Lets `find` return a record that an agent was given without registering it. A registered
+        one of the same name wins; `get` never returns it."""
+        self._unregistered[provider.name] = provider
+
     def get(self, name: str) -> Provider:
-        """The provider of that name or alias.
+        """Returns the provider with that name or alias.
 
         Raises:
             SettingsError: there is none, or its plug-in is broken.
         """
-        wanted = name.lower()
+        lower_name = name.lower()
         for loaders in self._sources():
-            if load := loaders.get(wanted):
+            if load := loaders.get(lower_name):
                 return load()
             # Aliases stand in the records, so that all have to be loaded: last.
-            for provider in map(_attempt, loaders.values()):
-                if isinstance(provider, Provider) and wanted in provider.aliases:
+            for provider in map(_try_load, loaders.values()):
+                if isinstance(provider, Provider) and lower_name in provider.aliases:
                     return provider
-        raise self._unknown(name)
+        raise self._unknown_error(name)
 
     def find(self, name: str) -> Provider | None:
         """Returns the record of exactly this name, no alias; `None`: there is none, or its plug-in
@@ -119,71 +124,78 @@ class Registry:
         """
         for loaders in self._sources():
             if load := loaders.get(name):
-                record = _attempt(load)
+                record = _try_load(load)
                 return record if isinstance(record, Provider) else None
-        return None
+        return self._unregistered.get(name)
 
     def providers(self) -> list[Provider]:
-        """All providers that can be loaded, each once."""
+        """Returns all providers that can be loaded, each once."""
         return [record for record in self._load_all() if isinstance(record, Provider)]
 
     def broken(self) -> list[SettingsError]:
-        """What is wrong with the plug-ins that cannot be loaded."""
+        """Returns the errors of plug-ins that cannot be loaded."""
         return [record for record in self._load_all() if isinstance(record, SettingsError)]
 
     def _sources(self) -> Iterator[Mapping[str, _Loader]]:
+        """Yields the loaders of registered providers, then those of plug-ins, which are looked up
+        only if needed."""
         yield self._own
         if self._plug_ins is None:
             self._plug_ins = {
-                entry.name.lower(): partial(_plug_in, entry) for entry in self._find_plug_ins()
+                entry.name.lower(): partial(_load_plug_in, entry) for entry in self._find_plug_ins()
             }
         yield self._plug_ins
 
     def _load_all(self) -> list[Provider | SettingsError]:
         registered, plug_ins = self._sources()
-        return [_attempt(load) for load in {**plug_ins, **registered}.values()]
+        return [_try_load(load) for load in {**plug_ins, **registered}.values()]
 
-    def _unknown(self, name: str) -> SettingsError:
+    def _unknown_error(self, name: str) -> SettingsError:
+        """Returns the error for an unknown name, with a suggestion."""
         from difflib import get_close_matches
 
         providers = self.providers()
         provider_names = sorted(provider.name for provider in providers)
-        family = _family(name)
+        family = _name_family(name)
+        # A model's name without its provider, such as `gpt-4o`.
         models = [
-            f"{each.name}:{name}"
-            for each in providers
-            if family and family == _family(each.chat_model)
+            f"{provider.name}:{name}"
+            for provider in providers
+            if family and family == _name_family(provider.chat_model)
         ]
-        names = [each for provider in providers for each in sorted(_names(provider))]
-        meant = models or get_close_matches(name.lower(), names, n=1)
+        names = [alias for provider in providers for alias in sorted(_all_names(provider))]
+        suggestions = models or get_close_matches(name.lower(), names, n=1)
+        message = f'no provider is named "{name}"; there are '
+        if suggestions:
+            message = f'no provider is named "{name}"; did you mean "{suggestions[0]}"? There are '
         return SettingsError(
-            f'no provider is named "{name}"'
-            + (f'; did you mean "{meant[0]}"? There are ' if meant else "; there are ")
+            message
             + ", ".join(provider_names)
             + "".join(f"; {error.message}" for error in self.broken())
         )
 
 
-def _family(model: str | None) -> str | None:
-    """The word that a model's name begins with, which its maker's other models share: `gpt` of
+def _name_family(model: str | None) -> str | None:
+    """Returns the first word of a model's name, which models of one maker share: `gpt` of
     `gpt-4o`."""
     match = re.match(r"[a-z]{3,}(?![a-z/])", (model or "").lower())
     return match and match[0]
 
 
-def _attempt(load: _Loader) -> Provider | SettingsError:
+def _try_load(load: _Loader) -> Provider | SettingsError:
+    """Loads a record, or returns the error."""
     try:
         return load()
     except SettingsError as error:
         return error
 
 
-def _import(module: str) -> Provider:
+def _import_record(module: str) -> Provider:
     return import_module(module).PROVIDER
 
 
-def _plug_in(entry: EntryPoint) -> Provider:
-    """The record of an entry point.
+def _load_plug_in(entry: EntryPoint) -> Provider:
+    """Returns the record of an entry point.
 
     Raises:
         SettingsError: it cannot be imported or is no record; the message names the distribution.
@@ -191,7 +203,7 @@ def _plug_in(entry: EntryPoint) -> Provider:
     where = f'plug-in "{entry.name}" of the distribution {entry.dist.name if entry.dist else "?"} ({entry.value})'
     try:
         provider = entry.load()
-    # what a module runs when it is imported may be anything
+    # A module may run anything when it is imported, and even exit.
     except (
         Exception,
         SystemExit,
@@ -208,7 +220,7 @@ def _plug_in(entry: EntryPoint) -> Provider:
     return provider
 
 
-def _names(provider: Provider) -> set[str]:
+def _all_names(provider: Provider) -> set[str]:
     return {provider.name, *provider.aliases}
 
 

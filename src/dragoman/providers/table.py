@@ -1,4 +1,4 @@
-"""What each provider can do, as a table."""
+"""A table of what each provider can do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["ProviderRow", "capability_table"]
 
 
 class ProviderRow(msgspec.Struct, frozen=True):
-    """A provider, in words and flags."""
+    """One provider in the table."""
 
     provider: str
     """Its name."""
@@ -40,7 +40,7 @@ class ProviderRow(msgspec.Struct, frozen=True):
 
 
 def capability_table(providers: Iterable[Provider]) -> list[ProviderRow]:
-    """A row for each provider."""
+    """Returns a row for each provider."""
     return [
         ProviderRow(
             provider=provider.name,

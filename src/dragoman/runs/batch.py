@@ -34,7 +34,9 @@ def pack_events(events: Sequence[Event]) -> list[tuple[int, str]]:
             lines, size = [], 0
         lines.append(line)
         size += len(line) + 1
-    return [*rows, (len(lines), b"\n".join(lines).decode())] if lines else rows
+    if lines:
+        return [*rows, (len(lines), b"\n".join(lines).decode())]
+    return rows
 
 
 def unpack_events(data: str) -> list[Event]:

@@ -186,6 +186,8 @@ class Keeper:
             await self._log.lease(lease.run_id, lease.owner, self._lease_seconds, token=lease.token)
         except LeaseLostError as error:
             _LOG.warning("run %s is left: %s", lease.run_id, error.message)
+            # Its events would be refused from now on, since another process holds
+            # the lease.
             driven.task.cancel()
         except RunLogError as error:
             _LOG.info("the lease of run %s was not prolonged: %s", lease.run_id, error.message)

@@ -182,5 +182,7 @@ def state_after(run_id: str, events: Sequence[Event]) -> RunState:
         if isinstance(event, RunFinished) and event.run_id == run_id:
             return event.outcome
         if isinstance(event, RunError) and event.run_id == run_id:
-            return "interrupted" if isinstance(event.error, RunInterruptedError) else "error"
+            if isinstance(event.error, RunInterruptedError):
+                return "interrupted"
+            return "error"
     return "running"

@@ -110,12 +110,15 @@ class MemoryLog:
 
     async def read_posts(self, run_id: str, after: int = 0) -> list[ControlMessage]:
         """See `RunLog.read_posts`."""
-        return self._messages[run_id][after:] if run_id in self._messages else []
+        if run_id in self._messages:
+            return self._messages[run_id][after:]
+        return []
 
     async def claim(self, thread_id: str, interrupt_id: str, run_id: str) -> bool:
         """See `RunLog.claim`."""
         holder = self._claims.setdefault((thread_id, interrupt_id), run_id)
         if len(self._claims) > _MOST_CLAIMS:
+            # Claims are bounded: the oldest one is forgotten.
             del self._claims[next(iter(self._claims))]
         return holder == run_id
 

@@ -279,7 +279,10 @@ class Runs:
                     tail = driven.tail
                     if cursor is not None:
                         cursor.follow(tail)
-                page = tail.read_page(offset) if tail is not None else None
+                if tail is not None:
+                    page = tail.read_page(offset)
+                else:
+                    page = None
                 if page is None:
                     page = await self._log.read(run_id, offset)
                 if page:

@@ -165,9 +165,12 @@ def _change_blindly(
     if isinstance(change, TakeLease) and change.token == 0:
         run = {"run_id": change.run_id, "thread_id": change.thread_id, "owner": change.owner}
         values = {**_NEW_RUN, **run, "token": 1, "_seconds": change.seconds}
+        # The database computes the end of the lease by its own clock.
         del values["lease_until"]
         is_new = connection.execute(statements.start, values).rowcount == 1
-        return Lease(change.run_id, change.owner, 1) if is_new else None
+        if is_new:
+            return Lease(change.run_id, change.owner, 1)
+        return None
     if not isinstance(change, Append) or not change.rows:
         return None
     rows: list[Json] = []

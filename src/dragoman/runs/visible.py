@@ -1,8 +1,12 @@
-"""What the client of an agent may see of a run.
+"""Filters the events of a run: only what its client may see is left.
 
-Hidden are calls that the agent runs itself with their results, runs of agents within its tools,
-what the run tells its model, text that a typed run withholds, and what is retracted. All else stays
-as it is.
+It hides calls that the agent runs itself and their results, runs of agents within its tools,
+messages that the run writes to its own model, text of a typed run that is not yet valid, and what is
+retracted. Everything else passes unchanged.
+
+Most clients cannot take text back, and want one message as the answer. For them the messages of the
+model are joined into one (`_is_joined`): the first message starts it, later ones add parts under new
+indexes, and it ends with the run. The text of a typed run is withheld until the run succeeds.
 """
 
 from __future__ import annotations
@@ -52,22 +56,22 @@ __all__ = [
 
 
 class SeenPart:
-    """A part that is told."""
+    """A part that is sent to the client."""
 
     __slots__ = ("deltas", "index", "part", "separator")
 
     def __init__(self, part: Content | OpenText) -> None:
         self.part = part
         self.index: int | None = None
-        """Where the client sees it; `None`: it does not yet."""
+        """Index of the part for the client; None if it was not sent yet."""
         self.deltas: list[str | bytes] | None = []
-        """While it is open."""
+        """Deltas so far; None once the part is closed."""
         self.separator: str | None = None
-        """What is told before its text; `None`: nothing of it is told yet."""
+        """Text to send before the part's own; None until the first text is sent."""
 
 
 class SeenMessage:
-    """A message of the run, as far as it is told."""
+    """A message of the run, with what was sent of it."""
 
     __slots__ = (
         "finish",
@@ -84,24 +88,27 @@ class SeenMessage:
         self.start = start
         self.finish: MessageFinished | None = None
         self.sent_as = ""
-        """Id of the message that the client sees it in; empty: it sees nothing of it yet."""
+        """Id of the message that the client sees it in; empty if nothing was sent yet."""
         self.parts: dict[int, SeenPart] = {}
-        """Those that are told and may get more."""
+        """Parts that are sent and may grow, by their indexes in the run."""
         self.is_empty = True
-        """Nothing stands in it, seen or not."""
+        """True if it has no part, visible or not."""
         self.has_answer = False
-        """Something beside thinking is told."""
+        """True if something beside thinking was sent."""
         self.has_client_calls = False
-        """A call is told that the client runs."""
+        """True if a call was sent that the client runs."""
         self.has_result = False
-        """Its call of `return_result` has begun."""
+        """True if its call of `return_result` has begun."""
 
     def cut(self) -> list[Event]:
-        """Ends the parts that are open, as far as they were told."""
+        """Returns the events that end its open parts with what was sent of them."""
         cut: list[Event] = []
         for seen in self.parts.values():
             if seen.deltas is not None and seen.index is not None:
-                deltas = [seen.separator, *seen.deltas] if seen.separator else seen.deltas
+                if seen.separator:
+                    deltas = [seen.separator, *seen.deltas]
+                else:
+                    deltas = seen.deltas
                 part = close_part(seen.part, deltas, cut=True)
                 cut += [] if part is None else [PartFinished(self.sent_as, seen.index, part)]
                 seen.deltas = None
@@ -112,17 +119,19 @@ _replace = msgspec.structs.replace
 
 
 def visible(events: Iterable[Event], retractable: bool = False) -> Iterator[Event]:
-    """A run's events → those that its client may see, each as soon as it may.
+    """Yields the events of a run that its client may see, each as soon as possible.
 
-    Without `retractable` the model's messages of a run are one message, as every wire's response
-    is: the first one's id, the texts joined as in the run's output, the usage of all. Nothing is
-    taken back: where a message is retracted after text or a call of it went out, the run ends in a
-    `StreamCutError`; its thinking stays. The answer of a typed run comes once it is valid.
+    By default the model's messages of a run become one message, as in the response of every wire:
+    with the id of the first, the texts joined as in the run's output, and the usage of all. If a
+    message is retracted after some of its text or a call was sent, the run ends with a
+    `StreamCutError`. The answer of a typed run is sent once it is valid.
 
-    With it, for clients that can take back, messages stay apart and `MessageDropped` is passed on;
-    it also tells that an answer of a typed run was not valid.
+    For events that arrive asynchronously use `Visible`.
 
-    For events that come asynchronously there is `Visible`.
+    Args:
+        events: the events of a run.
+        retractable: the client can take messages back. Messages then stay apart, and
+            `MessageDropped` is passed on, also for an answer of a typed run that is not valid.
     """
     view = Visible(retractable=retractable)
     for event in events:
@@ -131,39 +140,41 @@ def visible(events: Iterable[Event], retractable: bool = False) -> Iterator[Even
 
 
 class Visible:
-    """`visible`, event by event: for events that come asynchronously."""
+    """The filter of `visible` for one event at a time."""
 
     def __init__(self, *, retractable: bool = False, calls: bool = False) -> None:
-        """`retractable`: the client can take back. `calls`: it runs the model's calls, of which
-        none is the agent's own then."""
+        """`retractable`: the client can take messages back. `calls`: the client runs all calls, so
+        none is hidden."""
         self._retractable = retractable
         self._calls = calls
         self._inner = InnerRuns()
         self._reset(None)
 
     def _reset(self, run: RunStarted | None) -> None:
+        """Begins a run. `run`: its start, or None if there is none."""
         self._run_id = None if run is None else run.run_id
         self._typed = None if run is None else run.typed
         self._in_step = self._is_over = self._after_tools = False
         self._messages: dict[str, SeenMessage] = {}
         self._answer: MessageStarted | None = None
-        """The start of the one message that the model's are told as, once it is told."""
+        """The start of the joined message, once it was sent."""
         self._next_index = 0
-        """Index of its next part."""
+        """Index of the next part of the joined message."""
         self._last_message: SeenMessage | None = None
-        """The model's latest message."""
+        """The latest message of the model."""
         self._spoken_by: SeenMessage | None = None
-        """Whose text was told last."""
+        """The message whose text was sent last."""
         self._usage: Usage | None = None
         self._withheld: dict[tuple[str, int], Content | None] = {}
-        """The text of a typed run that may be no valid answer; `None`: a part that has not
-        ended."""
+        """Parts of a typed run that may not be valid, by message id and index; None for a part that
+        has not ended."""
 
     def feed(self, event: Event) -> list[Event]:
-        """The next event → what the client may see now."""
-        # Nearly all of a stream.
+        """Takes the next event. Returns the events that the client may see now."""
+        # Deltas come first, because nearly all events of a stream are deltas.
         if isinstance(event, PartDelta):
             return [] if self._is_over else self._feed_delta(event)
+        # Runs of agents within tools are not the client's to see.
         if self._inner.has(event):
             return []
         if isinstance(event, RunStarted):
@@ -186,26 +197,32 @@ class Visible:
             return self._feed_run_end(event)
         if isinstance(event, StepStarted | StepFinished):
             self._in_step = isinstance(event, StepStarted)
-            return [*self._drop_void_answers(), event] if self._in_step else [event]
+            if self._in_step:
+                return [*self._drop_void_answers(), event]
+            return [event]
         return [event]
 
     def close(self) -> list[Event]:
-        """The end of the events → the end of the message that is still open. After `RunFinished`
-        and `RunError` there is none."""
+        """Ends the events. Returns the end of the message that is still open; nothing after
+        `RunFinished` or `RunError`."""
         ended = [] if self._is_over else self._end_answer(None)
         self._is_over = True
         return ended
 
     def _feed_message_start(self, event: MessageStarted) -> list[Event]:
-        """The start is told with the first part that is seen."""
+        """Notes a message. Its start is sent with its first visible part."""
         is_model = event.role is Role.MODEL
-        # In a step others' messages are the run's own.
+        # Within a step, messages that are not the model's are written by the run for its model.
         if event.candidate == 0 and (is_model or not self._in_step):
             message = self._messages[event.message_id] = SeenMessage(event)
-            self._last_message = message if is_model else self._last_message
+            if is_model:
+                self._last_message = message
+            else:
+                self._last_message = self._last_message
         return []
 
     def _feed_part_start(self, event: PartStarted) -> list[Event]:
+        """Takes the start of a part. Text is sent only with its first delta."""
         message, part = self._messages.get(event.message_id), event.part
         if isinstance(part, ToolResultPart) and part.run_by != "provider":
             self._after_tools = True
@@ -214,18 +231,18 @@ class Visible:
         message.is_empty = False
         if (seen := self._visible_part(message, part)) is None:
             return []
-        # A client that cannot take back gets a typed answer once it is valid.
+        # The text of a typed run is sent once the whole answer is valid.
         if self._typed is not None and isinstance(seen, TextPart) and self._is_joined(message):
             self._withheld[event.message_id, event.index] = None
             return []
         seen_part = message.parts[event.index] = SeenPart(seen)
         # No text may come.
-        return (
-            [] if isinstance(seen, OpenText) else self._start_part(message, event.index, seen_part)
-        )
+        if isinstance(seen, OpenText):
+            return []
+        return self._start_part(message, event.index, seen_part)
 
     def _start_part(self, message: SeenMessage, index: int, seen_part: SeenPart) -> list[Event]:
-        """The start of a part, if that is not told yet, behind the start of what it stands in."""
+        """Returns the start of a part and, if needed, the start of its message before it."""
         if seen_part.index is not None:
             return []
         begun = self._start_message(message)
@@ -239,8 +256,12 @@ class Visible:
         return [*begun, PartStarted(message.sent_as, seen_part.index, seen_part.part)]
 
     def _feed_delta(self, event: PartDelta) -> list[Event]:
+        """Takes a delta. In the common case it passes unchanged."""
         message = self._messages.get(event.message_id)
-        seen_part = None if message is None else message.parts.get(event.index)
+        if message is None:
+            seen_part = None
+        else:
+            seen_part = message.parts.get(event.index)
         if message is None or seen_part is None or seen_part.deltas is None or not event.delta:
             return []
         seen_part.deltas.append(event.delta)
@@ -251,41 +272,57 @@ class Visible:
         ):
             return [event]
         started = self._start_part(message, event.index, seen_part)
-        before = self._separator(message, seen_part) if seen_part.separator is None else ""
-        delta = before + str(event.delta) if before else event.delta
+        if seen_part.separator is None:
+            before = self._separator(message, seen_part)
+        else:
+            before = ""
+        if before:
+            delta = before + str(event.delta)
+        else:
+            delta = event.delta
         return [*started, PartDelta(message.sent_as, seen_part.index or 0, delta)]
 
     def _feed_part_end(self, event: PartFinished) -> list[Event]:
+        """Takes the end of a part."""
         key, part = (event.message_id, event.index), event.part
         if self._typed == "call" and _is_result_call(part):
             part = _result_as_text(part)
         if key in self._withheld:
             self._withheld[key] = part
         message = self._messages.get(event.message_id)
-        seen_part = None if message is None else message.parts.get(event.index)
+        if message is None:
+            seen_part = None
+        else:
+            seen_part = message.parts.get(event.index)
         if message is None or seen_part is None or part is None:
             return []
         started = self._start_part(message, event.index, seen_part)
         if isinstance(part, TextPart):
-            before = (
-                self._separator(message, seen_part)
-                if seen_part.separator is None
-                else seen_part.separator
-            )
-            part = _replace(part, text=before + part.text) if before else part
+            if seen_part.separator is None:
+                before = self._separator(message, seen_part)
+            else:
+                before = seen_part.separator
+            if before:
+                part = _replace(part, text=before + part.text)
+            else:
+                part = part
         elif isinstance(part, ToolCallPart) and part.run_by == "agent" and not self._calls:
-            # It cannot be run, but its start was told as the client's.
+            # The call cannot run, but its start was sent as a call for the client.
             part = _replace(part, run_by="client")
         seen_part.deltas = None
         return [*started, PartFinished(message.sent_as, seen_part.index or 0, part)]
 
     def _feed_message_end(self, event: MessageFinished) -> list[Event]:
+        """Takes the end of a message. A joined message ends only with the run."""
         message = self._messages.get(event.message_id)
         if message is None:
             return []
         message.finish = event
         if message.start.role is Role.MODEL and event.usage is not None:
-            self._usage = event.usage if self._usage is None else self._usage + event.usage
+            if self._usage is None:
+                self._usage = event.usage
+            else:
+                self._usage = self._usage + event.usage
         if self._is_joined(message):
             cut = message.cut()
             message.parts.clear()
@@ -300,15 +337,20 @@ class Visible:
         ]
 
     def _feed_message_drop(self, event: MessageDropped) -> list[Event]:
+        """Takes the retraction of a message."""
         message = self._messages.pop(event.message_id, None)
         if message is None:
             return []
         self._withheld = {
             key: part for key, part in self._withheld.items() if key[0] != event.message_id
         }
-        self._last_message = None if self._last_message is message else self._last_message
+        if self._last_message is message:
+            self._last_message = None
+        else:
+            self._last_message = self._last_message
         if not self._is_joined(message):
             return [event] if message.sent_as else []
+        # Only thinking was sent, which may stand without an answer.
         if not message.has_answer:
             return message.cut()
         why = f"after a part of the answer was sent it began again, which this client cannot be told ({event.reason})"
@@ -316,7 +358,7 @@ class Visible:
         return [*message.cut(), *self._feed_run_end(RunError(error, self._run_id))]
 
     def _drop_void_answers(self) -> list[Event]:
-        """The model is called again: what a typed run has said is no valid answer."""
+        """Drops the answers of a typed run when its model is called again: they were not valid."""
         self._withheld.clear()
         if not (self._typed and self._retractable):
             return []
@@ -329,6 +371,7 @@ class Visible:
         ]
 
     def _feed_run_end(self, event: RunFinished | RunError) -> list[Event]:
+        """Takes the end of the run. A withheld answer is sent first if the run succeeded."""
         answer: list[Event] = []
         if isinstance(event, RunFinished) and event.outcome == "success":
             withheld, self._withheld, self._typed = self._withheld, {}, None
@@ -346,13 +389,12 @@ class Visible:
         return [*answer, *ended, event]
 
     def _end_answer(self, event: RunFinished | RunError | None) -> list[Event]:
-        """The end of the one message that the model's are told as."""
+        """Returns the events that end the joined message. `event`: the end of the run, if known."""
         last = self._last_message
-        begun = (
-            []
-            if last is None or self._retractable or self._answer is not None
-            else self._start_message(last)
-        )
+        if last is None or self._retractable or self._answer is not None:
+            begun = []
+        else:
+            begun = self._start_message(last)
         if self._answer is None:
             return []
         cut = [
@@ -364,8 +406,11 @@ class Visible:
         finish = (last and last.finish) or MessageFinished("")
         reason = _finish_reason(finish, event, waits=last is not None and last.has_client_calls)
         usage = (event.usage if isinstance(event, RunFinished) else None) or self._usage
-        # A wire may have the reason there too.
-        native = finish.native if reason is finish.finish_reason else None
+        # The wire's own fields may contain the old finish reason, so they go if it has changed.
+        if reason is finish.finish_reason:
+            native = finish.native
+        else:
+            native = None
         changes = {
             "message_id": self._answer.message_id,
             "finish_reason": reason,
@@ -377,7 +422,7 @@ class Visible:
     def _visible_part(
         self, message: SeenMessage, part: Content | OpenText
     ) -> Content | OpenText | None:
-        """A part as the client sees it begin; `None`: it does not."""
+        """Returns a part as the client sees it begin, or None if it is hidden."""
         by_call = self._typed == "call" and message.start.role is Role.MODEL
         if by_call and _is_result_call(part) and not message.has_result:
             message.has_result = True
@@ -388,17 +433,20 @@ class Visible:
             and not self._calls
         ):
             return None
-        return None if by_call and isinstance(part, TextPart) else part
+        if by_call and isinstance(part, TextPart):
+            return None
+        return part
 
     def _runs_at_client(self, call: ToolCallPart) -> bool:
+        """True if the client runs a call."""
         return call.run_by == "client" or (self._calls and call.run_by == "agent")
 
     def _is_joined(self, message: SeenMessage) -> bool:
-        """Whether a message is told as a part of the one answer."""
+        """True if a message is sent as a part of the joined message."""
         return not self._retractable and message.start.role is Role.MODEL
 
     def _start_message(self, message: SeenMessage) -> list[Event]:
-        """The start of what a message is told in, where that was not told yet."""
+        """Returns the start of the message for the client, unless it was sent already."""
         if message.sent_as:
             return []
         start, is_first = message.start, True
@@ -409,8 +457,8 @@ class Visible:
         return [start] if is_first else []
 
     def _separator(self, message: SeenMessage, seen_part: SeenPart) -> str:
-        """What is told before a part's text, asked once: a line's end where tools ran since another
-        message's text."""
+        """Returns the text to send before a part's own: a line break if tools ran after the text of
+        an earlier message. It is called once for each part."""
         seen_part.separator = ""
         if isinstance(seen_part.part, TextPart) and self._is_joined(message):
             if self._after_tools and self._spoken_by not in (None, message):
@@ -422,30 +470,44 @@ class Visible:
 def _finish_reason(
     finish: MessageFinished, ended: RunFinished | RunError | None, *, waits: bool
 ) -> FinishReason | None:
-    """Why the answer ended, for who sees only a part of it. `waits`: a call is seen that the client
-    runs."""
+    """Returns the finish reason for a client that sees only a part of the run.
+
+    Args:
+        finish: the end of the last message.
+        ended: the end of the run, if it is known.
+        waits: a call was sent that the client runs.
+    """
     reason = finish.finish_reason
     if isinstance(ended, RunError):
-        return reason if reason is FinishReason.cancelled else FinishReason.error
+        if reason is FinishReason.cancelled:
+            return reason
+        return FinishReason.error
     if ended is not None and ended.outcome == "cancelled":
         return FinishReason.cancelled
     if waits and ended is not None and ended.outcome == "pending":
         return FinishReason.tool_calls
-    return FinishReason.stop if reason is FinishReason.tool_calls and not waits else reason
+    if reason is FinishReason.tool_calls and not waits:
+        return FinishReason.stop
+    return reason
 
 
 def _is_result_call(part: Content | OpenText) -> TypeGuard[ToolCallPart]:
+    """True for a call of the tool with which a model returns the answer of a typed run."""
     return isinstance(part, ToolCallPart) and part.run_by == "agent" and part.name == RETURN_RESULT
 
 
 def _result_as_text(call: ToolCallPart) -> TextPart | None:
-    """The arguments of a call as the text of an answer."""
-    text = arguments_text(call) if call.state == "complete" else call.raw
+    """Returns the arguments of a call as the text of an answer, or None if there are none."""
+    if call.state == "complete":
+        text = arguments_text(call)
+    else:
+        text = call.raw
     return TextPart(text) if text else None
 
 
 def _without_result(error: DragomanError) -> DragomanError:
-    """The error without what the run had come to, of which the client has seen its part."""
+    """Returns the error without the partial result of the run."""
     error = copy(error)
+    # They hold what was hidden from the client.
     error.partial = error.result = None
     return error

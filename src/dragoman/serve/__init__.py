@@ -6,7 +6,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dragoman.runtime import lazy
-from dragoman.serve.app import app  # not when first asked for: its module has its name
+
+# Not when first asked for: its module has its name.
+from dragoman.serve.app import app
 
 if TYPE_CHECKING:
     from dragoman.serve.apis.a2a_grpc import serve_grpc

@@ -41,28 +41,29 @@ def app(
     webhooks: AddressPolicy | None = None,
     cards: AgentCard | Mapping[str, AgentCard] | None = None,
 ) -> Starlette:
-    """An ASGI application that speaks every wire: each at the paths that its own clients expect,
-    and whole under `/WIRE`.
+    """Returns an ASGI application that speaks every wire. Each API is served at the paths that its
+    own clients expect, and again under `/WIRE`.
 
-    `agents`: one, which answers whatever model a client names, or several by the names that clients
-    ask for. `gateway`: models of providers by the names that clients ask for. Without both the
-    embedded model is served. `policy`: what clients may change of runs of agents.
-
-    `store`: where answers are kept, so that clients can go on from them, and what their formats
-    have no room for comes back with the conversation: `memory:`, the URL of a database, or a store
-    of your own; `None`: nowhere. `log`: where the events of runs are stored that go on without
-    their client; left out, in the database of `store`, else in memory. `auth`: the keys that
-    clients may call with; without any, whoever reaches the server may. `hosts`: names under which
-    clients reach it, beside those of this machine. `origins`: of web pages that may use it, such as
-    `https://chat.example.com`.
-
-    `webhooks`: which addresses notifications of tasks may go to that clients ask for; without it
-    none are sent. `cards`: what is told of the agent to whoever looks for one, or of several by
-    their names.
+    Args:
+        agents: one agent, which answers to every model name, or several agents by the names that
+            clients ask for. Without agents and gateway the embedded model is served.
+        gateway: models of providers, by the names that clients ask for.
+        policy: what clients may change in runs of agents.
+        store: where answers are kept, so that clients can continue from them: `memory:`, the URL of
+            a database, a store of your own, or None to keep nothing.
+        log: where the events of runs are stored that go on without their client. By default in the
+            database of `store`, else in memory.
+        auth: the keys that clients must send. Without keys every client is admitted.
+        limits: how much the server takes from one client and from all.
+        hosts: host names of the server, beside those of this machine.
+        origins: origins of web pages that may use the server, such as `https://chat.example.com`.
+        webhooks: addresses to which clients may have notifications of tasks sent. By default none
+            are sent.
+        cards: the card of the agent, or of several agents by their names.
 
     Raises:
-        SettingsError: a key can be guessed; there is no agent; or a host, an origin or a store is none.
-        TypeError: an argument is of another type.
+        SettingsError: a key is too short, there is no agent, or a host, origin or store is invalid.
+        TypeError: an argument has the wrong type.
     """
     try:
         from starlette.applications import Starlette
@@ -75,6 +76,7 @@ def app(
     from dragoman.http_server.guard import HostGuard, host_names, page_origins
     from dragoman.runs import open_log
     from dragoman.serve.apis.cards import assign_cards
+    from dragoman.serve.apis.plans import plan_route
     from dragoman.serve.core.agents import AgentBackend
     from dragoman.serve.core.service import Service
     from dragoman.serve.core.stream import Backend
@@ -86,6 +88,7 @@ def app(
     from dragoman.serve.store.memory_answers import open_answers
 
     _check_arguments(gateway, limits, webhooks)
+    # Checked here, because Starlette builds its middleware only with the first request.
     names, pages = (
         host_names(hosts),
         page_origins(origins),
@@ -126,7 +129,7 @@ def app(
         for method_path in paths
     ]
     application = Starlette(
-        routes=[*operation_routes(service, paths), *routes],
+        routes=[*operation_routes(service, paths), plan_route(service), *routes],
         lifespan=lambda _: service.running(),
         middleware=[
             Middleware(Probes, service=service),

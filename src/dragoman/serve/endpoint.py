@@ -1,5 +1,8 @@
-"""A place of the server as an ASGI application: a request becomes a `Call` of an API, and whatever
-goes wrong is answered as that API does.
+"""Answers requests at one path of the server.
+
+`Endpoint` is an ASGI application. It finds the API and the caller of a request, reads the body, makes
+a `Call` of it, and passes it to the API's handler. Errors are answered in the format of the API. Each
+call is measured and logged, however it ends.
 """
 
 from __future__ import annotations
@@ -57,11 +60,11 @@ def is_offered(wire: Wire, purpose: str) -> bool:
 
 
 class Endpoint:
-    """One place of the server."""
+    """One path of the server, for one method."""
 
     def __init__(self, method_path: MethodPath, service: Service) -> None:
         self.method_path = method_path
-        """Where it is."""
+        """Method, path, and the routes of wires that are there."""
         self._service = service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -102,11 +105,10 @@ class Endpoint:
             caller = await self._find_caller(wire, route, scope)
             observed.caller = caller.name
             with service.gate.count_call(caller), service.gate.hold_bytes() as take:
-                data = (
-                    await read_body(receive, headers, service.limits, take)
-                    if scope["method"] == "POST"
-                    else b""
-                )
+                if scope["method"] == "POST":
+                    data = await read_body(receive, headers, service.limits, take)
+                else:
+                    data = b""
                 connection = Connection(receive, send, service.limits, id_headers)
 
                 async def work() -> None:
@@ -124,12 +126,16 @@ class Endpoint:
                         )
                 if connection.ended:
                     failure = observed.error if error is None else error
-                    observed.status = (
-                        200 if failure is None else wire.dump_error(public(failure)).status
-                    )
+                    if failure is None:
+                        observed.status = 200
+                    else:
+                        observed.status = wire.dump_error(public(failure)).status
                     if failure is not None:
                         log_failure(observed, failure, observed.status)
+                # Only a stream has a first piece; for whole answers this is
+                # None.
                 observed.note_first(connection.first)
+        # The client is gone, so there is nobody to answer.
         except ClientDisconnect:
             return
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer of its API
@@ -162,7 +168,8 @@ class Endpoint:
         response = api_of(wire).refuse(wire, public(error), route.purpose, media_type)
         headers = {"content-type": "application/json", **response.headers}
         if isinstance(error, BodyTimeoutError):
-            headers["connection"] = "close"  # where its next request begins, nobody knows
+            # Where its next request begins, nobody knows.
+            headers["connection"] = "close"
         await connection.respond(response.status, headers, json_bytes.encode(response.body))
         return response.status
 
@@ -201,6 +208,7 @@ class Endpoint:
             scope["path"].removeprefix(scope.get("root_path", "")),
             scope["query_string"].decode("latin-1"),
         )
+        # Every API is also served whole under the name of its wire.
         path = path.removeprefix(f"/{wire.name}")
         parameters: Json = scope["path_params"]
         body = json_object(data, service.limits)
@@ -223,11 +231,9 @@ class Endpoint:
 
 
 def _parse_query(query: str) -> dict[str, str]:
+    if not query:
+        return {}
     try:
-        return (
-            dict(parse_qsl(query, keep_blank_values=True, max_num_fields=_MOST_FIELDS))
-            if query
-            else {}
-        )
+        return dict(parse_qsl(query, keep_blank_values=True, max_num_fields=_MOST_FIELDS))
     except ValueError as error:
         raise InvalidRequestError(f"the query has more than {_MOST_FIELDS} fields") from error

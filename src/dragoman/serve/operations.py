@@ -1,5 +1,4 @@
-"""What those ask for who run a server: whether it lives and takes calls, its metrics, its
-description."""
+"""Serves what operators need: health checks, metrics, and the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -25,19 +24,17 @@ _METHODS = ("GET", "HEAD")
 
 
 class Probes:
-    """Answers `/healthz` and `/readyz` under any host: what looks after a server comes by its
-    address."""
+    """Answers `/healthz` and `/readyz` under any host name, because health checks use the address."""
 
     def __init__(self, app: ASGIApp, *, service: Service) -> None:
         self._app, self._service = app, service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers, or passes the request on."""
-        path = (
-            scope["path"].removeprefix(scope.get("root_path", ""))
-            if scope["type"] == "http"
-            else ""
-        )
+        if scope["type"] == "http":
+            path = scope["path"].removeprefix(scope.get("root_path", ""))
+        else:
+            path = ""
         if path not in ("/healthz", "/readyz") or scope["method"] not in _METHODS:
             await self._app(scope, receive, send)
             return
@@ -49,7 +46,8 @@ class Probes:
 
 
 def operation_routes(service: Service, method_paths: Sequence[MethodPath]) -> list[Route]:
-    """The routes of `/metrics` and `/openapi.json`. `places`: what the latter describes."""
+    """Returns the routes of `/metrics` and `/openapi.json`. `method_paths`: what the document
+    describes."""
     describe = cache(lambda: describe_server(method_paths, has_keys=service.has_keys))
     return [
         Route("/metrics", _handle_metrics(service), methods=["GET"]),
@@ -59,7 +57,7 @@ def operation_routes(service: Service, method_paths: Sequence[MethodPath]) -> li
 
 def _handle_metrics(service: Service) -> Callable[[Request], Awaitable[Response]]:
     async def metrics(request: Request) -> Response:
-        """For all whose key may use every model, since it speaks of every client's calls."""
+        """Answers with the metrics, if the key may use every model: they cover all clients."""
         presented = find_keys(request.scope["headers"], b"")
         caller = await service.authenticate(presented)
         if caller is None:

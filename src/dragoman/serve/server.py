@@ -1,5 +1,9 @@
-"""`run_server` and `serve_http`: an application of `serve.app` over HTTP, until the process is
-asked to end."""
+"""Serves an application of `serve.app` over HTTP until the process is asked to end (`run_server`,
+`serve_http`).
+
+The first signal refuses new calls and lets open ones finish. After `drain_seconds`, or at a second
+signal, the rest is ended with an error that each client understands.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["ServerOptions", "run_server", "serve_http"]
 
 _CLOSING_SECONDS = 2
-"""So long clients may take to read the end of an answer that was ended for them."""
+"""Seconds that clients have to read the end of an answer that the server ended."""
 
 
 class ServerOptions(TypedDict, total=False):
@@ -35,18 +39,19 @@ class ServerOptions(TypedDict, total=False):
     port: int
     """The default is 8000; 0 takes a free one."""
     drain_seconds: float
-    """So long calls may go on once the process was asked to end; the default is 30."""
+    """Seconds that calls may go on once the process was asked to end; the default is 30."""
     ready: Callable[[str], object]
-    """Gets the URL once clients can connect."""
+    """Called with the URL once clients can connect."""
 
 
 def run_server(app: Starlette, **options: Unpack[ServerOptions]) -> None:
-    """`serve_http` in an event loop of its own: uvloop's, where that is installed.
+    """Runs `serve_http` in an event loop of its own, with uvloop if that is installed.
 
     Raises:
         SettingsError: as `serve_http`.
     """
     factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+    # uvloop is optional; without it asyncio's own loop serves.
     with suppress(ImportError):
         import uvloop
 
@@ -89,6 +94,8 @@ async def serve_http(
         raise SettingsError(
             f"{host} can be reached from other machines; give keys that clients must send (auth=), or serve on 127.0.0.1"
         )
+    # The listener is opened before the application starts, so that a port in use is reported
+    # at once.
     with open_listener(host, port) as listener:
         service.gate.closed = False
         server = _Server(
@@ -98,6 +105,8 @@ async def serve_http(
         task = asyncio.create_task(server.serve([listener]))
         try:
             with handle_signals(shutdown.begin, shutdown.stop_now):
+                # Shielded: uvicorn must end its connections itself, after
+                # `stop_now` has told it to.
                 await asyncio.shield(task)
         finally:
             shutdown.stop_now()
@@ -129,29 +138,30 @@ class _Server(uvicorn.Server):
 
 
 class _Shutdown:
-    """How a server ends: in good order, or at once."""
+    """Ends a server, first gently and then at once."""
 
     def __init__(self, server: _Server, service: Service, seconds: float) -> None:
         self._server, self._service, self._seconds = server, service, seconds
         self._draining: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """New calls are refused, running ones may go on for a while."""
+        """Refuses new calls, and gives open ones time to finish."""
         self._service.gate.closed = True
         if self._draining is None:
             self._draining = asyncio.create_task(self._drain())
 
     def stop_now(self) -> None:
-        """All calls end now."""
+        """Ends all calls now."""
         self._service.interrupt()
         self._server.should_exit = True
 
     async def wait(self) -> None:
-        """Leaves nothing behind."""
+        """Waits until all tasks and connections are closed."""
         if self._draining is not None:
             self._draining.cancel()
             await asyncio.wait((self._draining,))
-        for connection in list(self._server.server_state.connections):  # their clients read nothing
+        # Their clients read nothing.
+        for connection in list(self._server.server_state.connections):
             connection.transport.abort()
         if tasks := set(self._server.server_state.tasks):
             await asyncio.wait(tasks, timeout=_CLOSING_SECONDS)

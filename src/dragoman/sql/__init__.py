@@ -1,4 +1,3 @@
-"""What everything that keeps something in a database shares. Needs the extra `sql` or
-`postgres`."""
+"""Shared code of all stores in databases. Needs the extra `sql` or `postgres`."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""Where databases are: their URLs, checked before one is opened, and the files of SQLite."""
+"""Checks the URLs of databases before they are opened, and creates the files of SQLite."""
 
 from __future__ import annotations
 
@@ -15,20 +15,27 @@ _EXTRAS = {
     "sqlite": ("sql", ("sqlalchemy", "alembic")),
     "postgresql": ("postgres", ("sqlalchemy", "alembic", "psycopg")),
 }
-"""Scheme → the extra that it needs, and the packages of that."""
+"""The extra that each scheme needs, and the packages of that extra."""
 
 
 def check_address(url: str, thing: str, short: str) -> None:
-    """Checks `sqlite:///path` or `postgresql://user:password@host/database`. `thing`, `short`: what
-    is kept there, in words for people.
+    """Checks a URL such as `sqlite:///path` or `postgresql://user:password@host/database`.
+
+    Args:
+        url: the URL.
+        thing: what the database holds, for errors about the URL.
+        short: a shorter name of that, for errors about packages.
 
     Raises:
-        SettingsError: the URL is of another kind, or a package is missing.
+        SettingsError: the URL has another scheme, or a package is missing.
     """
     scheme, _, remainder = url.partition("://")
     if scheme not in _EXTRAS or not remainder.strip("/"):
         # A URL may hold a password.
-        shown_scheme = scheme if remainder else url.partition(":")[0]
+        if remainder:
+            shown_scheme = scheme
+        else:
+            shown_scheme = url.partition(":")[0]
         raise SettingsError(
             f'"{shown_scheme}" is no {thing}: give "memory:", "sqlite:///PATH" or "postgresql://USER:PASSWORD@HOST/DATABASE"'
         )
@@ -40,8 +47,10 @@ def check_address(url: str, thing: str, short: str) -> None:
 
 
 def create_private_file(path: str | os.PathLike[str]) -> None:
-    """Creates an empty file that only its owner can read, unless there is one. SQLite gives the
-    files beside it (`-wal`, `-shm`) the same mode. Errors are left to the driver, which explains
-    them when it opens the file."""
+    """Creates an empty file that only its owner can read, unless the file exists.
+
+    SQLite gives the files beside it (`-wal`, `-shm`) the same mode. Errors are ignored: the driver
+    reports them when it opens the file.
+    """
     with suppress(OSError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))

@@ -1,4 +1,10 @@
-"""A database of one purpose: its tables, one thread that writes, a few that read."""
+"""A database with tables for one purpose: one thread writes, a few threads read.
+
+Work of several callers is committed in one transaction, which makes a commit cheap for each of them.
+If that transaction fails, each piece of work is done again alone, so that a failure reaches only the
+caller whose work it was. Work is repeated if it conflicts with another process. It is not repeated
+if the connection was lost during the commit, because it may have been stored.
+"""
 
 from __future__ import annotations
 
@@ -21,16 +27,16 @@ from dragoman.sql.writer import Writer
 __all__ = ["Database", "Work"]
 
 Work = Callable[[Connection], Any]
-"""What is done in a transaction → its result."""
+"""A function that works in a transaction and returns a result."""
 T = TypeVar("T")
 
 _READERS = 2
-"""Threads that read."""
+"""Number of threads that read."""
 _ATTEMPTS = 6
-"""How often work is done again that another process got in the way of."""
+"""How often work is tried that conflicts with another process."""
 _CONFLICT_STATES = {"40001", "40P01", "23503"}
-"""What Postgres says where two transactions met: they are not serial, they wait for each other, or
-one deleted what the other refers to."""
+"""Error codes of Postgres for a conflict of two transactions: serialization failure, deadlock, and
+a foreign key whose row the other one deleted."""
 
 
 def _run_works(connection: Connection, works: Sequence[Work]) -> list[Any]:
@@ -38,10 +44,10 @@ def _run_works(connection: Connection, works: Sequence[Work]) -> list[Any]:
 
 
 class Database:
-    """Reads and writes one database; a file that it creates is readable by its owner alone.
+    """Reads and writes one database. Only its owner can read a file that it creates.
 
-    All that a process writes goes through one thread and one connection. What comes in during a
-    commit is committed together. Nothing is opened before the first use.
+    A process writes through one thread and one connection. Work that arrives during a commit is
+    committed together afterwards. Nothing is opened before the first use.
     """
 
     def __init__(
@@ -78,16 +84,17 @@ class Database:
         self.dialect = self._write_engine.dialect.name
         """`sqlite` or `postgresql`."""
         self.commits = 0
-        """How many transactions were written."""
+        """Number of transactions that were written."""
 
     async def write(self, work: Work) -> Any:
-        """Does the work in a transaction → its result, once that is durable. See `submit`."""
+        """Does work in a transaction. Returns its result once it is durable. See `submit`."""
         return await self.submit(work)
 
     async def submit(self, work: Any) -> Any:
-        """Gives `carry_out` a piece of work → its result, once that is durable. A caller that stops
-        waiting does not stop the work, which may be done more than once, though only one time
-        counts.
+        """Passes a piece of work to `carry_out`. Returns its result once it is durable.
+
+        A caller that stops waiting does not stop the work. The work may be done several times, but
+        only one of them is committed.
 
         Raises:
             DragomanError: the work was refused, the database failed, or it is closed.
@@ -95,7 +102,7 @@ class Database:
         return await self._writer.do(work)
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        """Does work that only reads → its result.
+        """Does work that only reads. Returns its result.
 
         Raises:
             DragomanError: what the work raised, or the database failed, or it is closed.
@@ -116,7 +123,7 @@ class Database:
         return await asyncio.wrap_future(future)
 
     async def close(self) -> None:
-        """Does what was given, and gives connections and threads back."""
+        """Finishes the work that was submitted, and closes connections and threads."""
         with suppress(RuntimeError):  # it is closed
             await asyncio.wrap_future(self._readers.submit(self._writer.close))
         self._readers.shutdown()
@@ -127,8 +134,8 @@ class Database:
         self._read_engine.dispose()
 
     def _commit(self, works: Sequence[Any]) -> Sequence[Any]:
-        """In the writer's thread. Work that fails must not undo that of others: each is then done
-        alone."""
+        """Does pieces of work, in the writer's thread. Returns the result of each, or the exception
+        that refuses it."""
         self._open()
         # Pieces of work of several callers share a transaction, which makes a commit cheap for
         # each.
@@ -170,6 +177,8 @@ class Database:
                 assert self._connection is not None
                 results = self._carry_out(self._connection, works)
         except (SQLAlchemyError, _NotBegunError):
+            # After a failure the connection's state is unknown, so the next
+            # transaction opens a new one.
             connection, self._connection = self._connection, None
             if connection is not None:
                 with suppress(SQLAlchemyError):
@@ -179,6 +188,7 @@ class Database:
         return results
 
     def _begin(self) -> RootTransaction:
+        """Begins a transaction. Raises `_NotBegunError` if the database cannot be reached."""
         try:
             self._connection = self._connection or self._write_engine.connect()
             return self._connection.begin()
@@ -186,9 +196,10 @@ class Database:
             raise _NotBegunError(error) from error
 
     def _open(self) -> None:
-        """Brings the tables up to date, before anything else is done."""
+        """Creates or migrates the tables before the first use."""
         if self._opened:
             return
+        # Reader threads and the writer may come here at the same time.
         with self._opening:
             if not self._opened:
                 try:
@@ -200,8 +211,12 @@ class Database:
                 self._opened = True
 
     def _store_error(self, error: Exception) -> DragomanError:
+        """Returns the store's own error for an error of the driver."""
         cause = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
-        path = self._write_engine.url.database if self.dialect == "sqlite" else None
+        if self.dialect == "sqlite":
+            path = self._write_engine.url.database
+        else:
+            path = None
         suffix = f"; its file is {path}" if path else ""
         failure = self._failure(f"the database of the {self._name} failed: {cause}{suffix}")
         failure.__cause__ = error
@@ -212,7 +227,7 @@ class Database:
 
 
 class _NotBegunError(Exception):
-    """There is no transaction: the file is locked, or the server is not to be reached."""
+    """No transaction could begin: the file is locked, or the server cannot be reached."""
 
     def __init__(self, cause: SQLAlchemyError) -> None:
         super().__init__(str(cause))

@@ -1,4 +1,4 @@
-"""Connections to a database: SQLAlchemy's, by the synchronous drivers."""
+"""Opens connections to SQLite and Postgres, by SQLAlchemy with the synchronous drivers."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ __all__ = [
 
 
 class SqlDialect(msgspec.Struct, frozen=True, kw_only=True):
-    """What a database says in its own way."""
+    """What differs between the databases."""
 
     driver: str
-    """SQLAlchemy's name of it and its driver."""
+    """SQLAlchemy's name of the database and its driver."""
     insert: Callable[[Table], Any]
-    """An INSERT that knows `on_conflict_do_nothing`."""
+    """Makes an INSERT that has `on_conflict_do_nothing`."""
     now: ColumnElement[float]
-    """Seconds since 1970 by the clock of the database, which all processes share."""
+    """The time in seconds since 1970, by the clock of the database that all processes share."""
     lock: str
-    """Begins a change of the tables, which one process makes at a time."""
+    """Statement that lets only one process change the tables at a time."""
     connect_args: Mapping[str, Any]
-    """For the driver."""
+    """Arguments for the driver."""
 
 
 DIALECTS = {
@@ -48,7 +48,7 @@ DIALECTS = {
         driver="sqlite+pysqlite",
         insert=sqlite.insert,
         now=literal_column("((julianday('now') - 2440587.5) * 86400.0)", Float),
-        # BEGIN IMMEDIATE has locked it.
+        # Nothing to do: BEGIN IMMEDIATE has locked the file already.
         lock="SELECT 1",
         connect_args={"timeout": 30.0, "check_same_thread": False},
     ),
@@ -69,15 +69,15 @@ DIALECTS = {
 
 
 _PRAGMAS = ("synchronous = NORMAL", "foreign_keys = ON")
-"""With WAL, NORMAL keeps what was committed when a process is killed; when power fails the last
-commits may be gone, none is torn."""
+"""With WAL, NORMAL keeps all commits if a process is killed. If power fails the last commits may be
+lost, but none is damaged."""
 _LOCK_ERRORS = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _LOCK_SECONDS = 30
-"""How long one waits for another that writes."""
+"""Seconds to wait for another process that writes."""
 
 
 def open_engine(url: str, *, connections: int, writes: bool) -> Engine:
-    """An engine for one purpose: whole transactions of one writer, or single statements that
+    """Returns an engine for one purpose: transactions of one writer, or single statements that
     read."""
     address = make_url(url)
     dialect = DIALECTS[address.get_backend_name()]

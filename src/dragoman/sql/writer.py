@@ -1,5 +1,5 @@
-"""One thread that writes for all: what came in while it wrote before is written together, in one
-transaction."""
+"""Writes the work of many callers in one thread. Work that arrives during a write is written together
+afterwards, in one transaction."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _QueuedWork = tuple[Any, asyncio.Future[Any], asyncio.AbstractEventLoop]
 
 
 class Writer:
-    """Takes work from any event loop. `commit` makes some pieces of work durable → of each its
-    result, or why it was refused; where it raises, all of them have failed.
+    """Takes work from any event loop and passes it to `commit` in one thread.
 
-    The thread begins with the first piece of work.
+    `commit` makes several pieces of work durable and returns, for each, its result or the exception
+    that refuses it. If it raises, all of them have failed. The thread starts with the first piece.
     """
 
     def __init__(
@@ -32,8 +32,12 @@ class Writer:
         closed: Callable[[], Exception],
         pause: float = 0.0,
     ) -> None:
-        """`name`: the thread's. `closed`: makes the error of who comes when it is closed. `pause`:
-        seconds from one commit to the next at least."""
+        """Args:
+        commit: writes pieces of work.
+        name: name of the thread.
+        closed: makes the error for work that comes after `close`.
+        pause: least seconds from one commit to the next.
+        """
         self._commit = commit
         self._name, self._closed_error, self._pause = name, closed, pause
         self._queue: SimpleQueue[_QueuedWork | None] = SimpleQueue()
@@ -42,11 +46,11 @@ class Writer:
         self._closed = False
 
     async def do(self, work: Any) -> Any:
-        """Waits until the work is done and durable → its result. Who stops waiting does not stop
-        the work.
+        """Waits until a piece of work is durable. Returns its result. A caller that stops waiting
+        does not stop the work.
 
         Raises:
-            Exception: it was refused or failed, or the writer is closed.
+            Exception: the work was refused or failed, or the writer is closed.
         """
         loop = running_loop()
         future: asyncio.Future[Any] = loop.create_future()
@@ -62,11 +66,12 @@ class Writer:
         return await future
 
     def close(self) -> None:
-        """Does what was given, and ends the thread. Blocks until then."""
+        """Finishes the work that was submitted and ends the thread. Blocks until then."""
         with self._lock:
             self._closed = True
             thread, self._thread = self._thread, None
         if thread is not None:
+            # None ends the thread once everything before it is written.
             self._queue.put(None)
             thread.join()
 
@@ -76,6 +81,7 @@ class Writer:
         while is_open:
             first = self._queue.get()
             if (seconds_left := written_at + self._pause - monotonic()) > 0 and first is not None:
+                # Waiting collects more work, so that it shares one commit.
                 sleep(seconds_left)
             queued, is_open = self._drain_queue(first)
             if queued:
@@ -83,7 +89,7 @@ class Writer:
                 self._write(queued)
 
     def _drain_queue(self, first: _QueuedWork | None) -> tuple[list[_QueuedWork], bool]:
-        """What is in the queue, and whether more may come."""
+        """Returns all work in the queue, and False if the queue was closed."""
         queued: list[_QueuedWork] = []
         entry = first
         try:
@@ -106,7 +112,7 @@ class Writer:
             try:
                 loop.call_soon_threadsafe(_settle_futures, outcomes)
             except RuntimeError:
-                # It is closed, and nobody waits.
+                # The event loop is closed, so nobody waits for the result.
                 continue
 
 

@@ -28,8 +28,8 @@ def telemetry(
     conventions: Literal["0.1", "1.41"] = "0.1",
     metrics: Literal["duration", "all"] = "duration",
 ) -> Hooks:
-    """Hooks that make spans, metrics and events: for `Agent(hooks=…)`, or for all agents with
-    `dragoman.hooks.add_global_hooks`.
+    """Makes hooks that produce spans, metrics and events: for `Agent(hooks=…)`, or for all agents
+    with `dragoman.hooks.everywhere`.
 
     A run is a span `invoke_agent NAME`, each request to a model within it `chat MODEL`, each call
     of a tool `execute_tool NAME`; what a tool does stands under its span, agents within it too. The

@@ -1,5 +1,5 @@
-"""What spans and metrics say of a run, a model call or a tool: records of hooks → attributes by the
-conventions' names."""
+"""Attributes of spans and metrics, by the names of OpenTelemetry's conventions for generative
+AI."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Attributes",
-    "Failed",
-    "conversation",
+    "RecordFailure",
+    "conversation_attributes",
     "error_type",
-    "finish_reason",
+    "dump_finish_reason",
     "metric_attributes",
     "provider_name",
-    "recorder",
-    "request",
-    "response",
-    "target",
-    "tool_call",
-    "usage",
+    "make_recorder",
+    "request_attributes",
+    "response_attributes",
+    "target_attributes",
+    "tool_attributes",
+    "usage_attributes",
 ]
 
 Attributes = dict[str, "str | bool | int | float | tuple[str, ...]"]
@@ -59,9 +59,9 @@ _CACHE_WRITE = {
     "1.41": "gen_ai.usage.cache_creation.input_tokens",
 }
 _FLOATS = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
-_NOTHING = Settings()
+_DEFAULT_SETTINGS = Settings()
 
-Failed = Callable[[str, Span, Context, BaseException], None]
+RecordFailure = Callable[[str, Span, Context, BaseException], None]
 """Takes what failed (`client.operation`, `execute_tool`; `""`: a run, for which there is no event),
 its span and context, and why."""
 
@@ -69,14 +69,16 @@ its span and context, and why."""
 def provider_name(name: str) -> str:
     """Returns the conventions' name of a provider; its own name if they have none."""
     record = REGISTRY.find(name)
-    return name if record is None else record.otel_name or name
+    if record is None:
+        return name
+    return record.otel_name or name
 
 
 @lru_cache(maxsize=256)
-def target(origin: Origin) -> Attributes:
+def target_attributes(origin: Origin) -> Attributes:
     """Returns the attributes that say whom a request goes to; not to be changed."""
     url = urlsplit(origin.endpoint or "")
-    attributes = _call(origin)
+    attributes = _call_attributes(origin)
     if url.hostname:
         attributes["server.address"] = url.hostname
         attributes["server.port"] = url.port or _PORTS.get(url.scheme, 443)
@@ -86,12 +88,13 @@ def target(origin: Origin) -> Attributes:
 @lru_cache(maxsize=256)
 def metric_attributes(origin: Origin, served_model: str | None) -> Attributes:
     """Returns the attributes that metrics of a request have; not to be changed."""
-    return (
-        {**_call(origin), "gen_ai.response.model": served_model} if served_model else _call(origin)
-    )
+    attributes = _call_attributes(origin)
+    if served_model:
+        attributes["gen_ai.response.model"] = served_model
+    return attributes
 
 
-def _call(origin: Origin) -> Attributes:
+def _call_attributes(origin: Origin) -> Attributes:
     return {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": provider_name(origin.provider),
@@ -99,26 +102,26 @@ def _call(origin: Origin) -> Attributes:
     }
 
 
-def request(start: ModelStart) -> Attributes:
+def request_attributes(start: ModelStart) -> Attributes:
     """Returns the attributes of what is asked, without its content."""
-    request, attributes = start.request, target(start.target).copy()
+    request, attributes = start.request, target_attributes(start.target).copy()
     if request.stream:
         attributes["gen_ai.request.stream"] = True
     if request.output_schema is not None:
         attributes["gen_ai.output.type"] = "json"
     settings = request.settings
-    if settings != _NOTHING:
+    if settings != _DEFAULT_SETTINGS:
         for name, attribute in _SETTINGS.items():
             if (value := getattr(settings, name)) is not None:
                 attributes[attribute] = float(value) if name in _FLOATS else value
         if isinstance(settings.reasoning, str):
             attributes["gen_ai.request.reasoning.level"] = settings.reasoning
     if start.run is not None:
-        attributes |= conversation(start.run)
+        attributes |= conversation_attributes(start.run)
     return attributes
 
 
-def response(end: ModelEnd, conventions: str) -> Attributes:
+def response_attributes(end: ModelEnd, conventions: str) -> Attributes:
     """Returns the attributes of a response, without its content, named as in a version of the
     conventions."""
     attributes: Attributes = {}
@@ -127,12 +130,12 @@ def response(end: ModelEnd, conventions: str) -> Attributes:
             attributes["gen_ai.response.id"] = origin.response_id
         if origin.served_model:
             attributes["gen_ai.response.model"] = origin.served_model
-    if (reason := finish_reason(end.finish_reason)) is not None:
+    if (reason := dump_finish_reason(end.finish_reason)) is not None:
         attributes["gen_ai.response.finish_reasons"] = (reason,)
     if end.first_seconds is not None and end.start.request.stream:
         attributes["gen_ai.response.time_to_first_chunk"] = end.first_seconds
     if (used := end.usage) is not None:
-        attributes |= usage(used)
+        attributes |= usage_attributes(used)
         if used.cache_read_tokens is not None:
             attributes["gen_ai.usage.cache_read.input_tokens"] = used.cache_read_tokens
         if used.cache_write_tokens is not None:
@@ -142,17 +145,17 @@ def response(end: ModelEnd, conventions: str) -> Attributes:
     return attributes
 
 
-def usage(used: Usage) -> Attributes:
+def usage_attributes(usage: Usage) -> Attributes:
     """Returns the attributes for the tokens of a call, or of a run."""
     attributes: Attributes = {}
-    if used.input_tokens is not None:
-        attributes["gen_ai.usage.input_tokens"] = used.input_tokens
-    if used.output_tokens is not None:
-        attributes["gen_ai.usage.output_tokens"] = used.output_tokens
+    if usage.input_tokens is not None:
+        attributes["gen_ai.usage.input_tokens"] = usage.input_tokens
+    if usage.output_tokens is not None:
+        attributes["gen_ai.usage.output_tokens"] = usage.output_tokens
     return attributes
 
 
-def tool_call(start: ToolStart) -> Attributes:
+def tool_attributes(start: ToolStart) -> Attributes:
     """Returns the attributes of a tool's call, without the arguments."""
     attributes: Attributes = {
         "gen_ai.operation.name": "execute_tool",
@@ -162,20 +165,21 @@ def tool_call(start: ToolStart) -> Attributes:
     }
     if start.description:
         attributes["gen_ai.tool.description"] = start.description
-    return attributes | conversation(start.run)
+    return attributes | conversation_attributes(start.run)
 
 
-def conversation(run: RunInfo | None) -> Attributes:
-    """The conversation, where it has an id of its own, and not that of its run or of the one around
-    it."""
+def conversation_attributes(run: RunInfo | None) -> Attributes:
+    """Returns the conversation's id as an attribute, unless it is only the id of a run."""
     if run is None or run.thread_id is None or run.thread_id in (run.run_id, run.parent_run_id):
         return {}
     return {"gen_ai.conversation.id": run.thread_id}
 
 
-def finish_reason(reason: FinishReason) -> str | None:
+def dump_finish_reason(reason: FinishReason) -> str | None:
     """Returns the conventions' word for why a model stopped, or None if it is not known."""
-    return None if reason is FinishReason.unspecified else _FINISH_REASONS.get(reason, reason.value)
+    if reason is FinishReason.unspecified:
+        return None
+    return _FINISH_REASONS.get(reason, reason.value)
 
 
 def error_type(error: BaseException) -> str:
@@ -183,7 +187,9 @@ def error_type(error: BaseException) -> str:
     return type(error).__qualname__
 
 
-def recorder(scope: str, release: str, logger_provider: LoggerProvider | None) -> Failed:
+def make_recorder(
+    scope: str, release: str, logger_provider: LoggerProvider | None
+) -> RecordFailure:
     """Returns a function that notes an exception on a span, and as an event of the conventions,
     with the severity of a warning."""
     # OpenTelemetry keeps the logs API in a private module until it is final.
@@ -194,7 +200,7 @@ def recorder(scope: str, release: str, logger_provider: LoggerProvider | None) -
 
     logger = get_logger(scope, release, logger_provider)
 
-    def failed(what: str, span: Span, context: Context, error: BaseException) -> None:
+    def record_failure(operation: str, span: Span, context: Context, error: BaseException) -> None:
         error_name, text = (
             error_type(error),
             describe_error(error) if isinstance(error, Exception) else "",
@@ -202,15 +208,15 @@ def recorder(scope: str, release: str, logger_provider: LoggerProvider | None) -
         span.set_attribute("error.type", error_name)
         span.set_status(StatusCode.ERROR, text)
         span.record_exception(error)
-        if not what:
+        if not operation:
             return
         module = type(error).__module__
         name = error_name if module == "builtins" else f"{module}.{error_name}"
         logger.emit(
             context=context,
             severity_number=SeverityNumber.WARN,
-            event_name=f"gen_ai.{what}.exception",
+            event_name=f"gen_ai.{operation}.exception",
             attributes={"exception.type": name, "exception.message": text},
         )
 
-    return failed
+    return record_failure

@@ -1,4 +1,4 @@
-"""What is said, in the JSON of the conventions."""
+"""Message contents in the JSON form of the conventions."""
 
 from __future__ import annotations
 
@@ -25,12 +25,19 @@ from dragoman.message import (
 )
 from dragoman.request import ServerTool, ToolSpec
 
-__all__ = ["answer", "conversation", "dump_conversation", "json_text", "result", "tool_definitions"]
+__all__ = [
+    "dump_answer",
+    "dump_input",
+    "dump_conversation",
+    "dump_json",
+    "dump_result",
+    "dump_tools",
+]
 
 _ROLES = {Role.SYSTEM: "system", Role.USER: "user", Role.MODEL: "assistant"}
 
 
-def json_text(value: Any) -> str:
+def dump_json(value: Any) -> str:
     """Returns a value as JSON, as span attributes have it."""
     try:
         return msgspec.json.encode(value, enc_hook=str).decode()
@@ -39,7 +46,7 @@ def json_text(value: Any) -> str:
         return json.dumps(msgspec.to_builtins(value, enc_hook=str))
 
 
-def conversation(messages: Sequence[Message]) -> dict[str, str]:
+def dump_input(messages: Sequence[Message]) -> dict[str, str]:
     """Returns messages as attributes: system instructions at their head, and the rest."""
     head = next(
         (index for index, message in enumerate(messages) if message.role is not Role.SYSTEM),
@@ -47,23 +54,23 @@ def conversation(messages: Sequence[Message]) -> dict[str, str]:
     )
     attributes: dict[str, str] = {}
     if head:
-        parts = [_part(part) for message in messages[:head] for part in message.content]
-        attributes["gen_ai.system_instructions"] = json_text(parts)
+        parts = [_dump_part(part) for message in messages[:head] for part in message.content]
+        attributes["gen_ai.system_instructions"] = dump_json(parts)
     if messages[head:]:
-        attributes["gen_ai.input.messages"] = json_text(dump_conversation(messages[head:]))
+        attributes["gen_ai.input.messages"] = dump_json(dump_conversation(messages[head:]))
     return attributes
 
 
 def dump_conversation(messages: Iterable[Message]) -> list[Json]:
     """Returns messages with the conventions' roles and parts. Results of tools are messages of
     their own there."""
-    return [dumped_message for message in messages for dumped_message in _messages(message)]
+    return [dumped_message for message in messages for dumped_message in _dump_message(message)]
 
 
-def answer(message: Message, finish_reason: str | None) -> str:
+def dump_answer(message: Message, finish_reason: str | None) -> str:
     """Returns what a model said, as the only choice that it gave, with the reason why it
     stopped."""
-    return json_text(
+    return dump_json(
         [
             {**dumped_message, "finish_reason": finish_reason or "stop"}
             for dumped_message in dump_conversation([message])
@@ -71,17 +78,19 @@ def answer(message: Message, finish_reason: str | None) -> str:
     )
 
 
-def result(part: ToolResultPart) -> Any:
+def dump_result(part: ToolResultPart) -> Any:
     """Returns what a tool gave: JSON, or parts."""
-    return [_part(piece) for piece in part.result] if part.is_content else part.result
+    if not part.is_content:
+        return part.result
+    return [_dump_part(piece) for piece in part.result]
 
 
-def tool_definitions(tools: Iterable[ToolSpec | ServerTool]) -> list[Json]:
+def dump_tools(tools: Iterable[ToolSpec | ServerTool]) -> list[Json]:
     """Returns the tools that a model may call."""
-    return [_definition(tool) for tool in tools]
+    return [_dump_tool(tool) for tool in tools]
 
 
-def _definition(tool: ToolSpec | ServerTool) -> Json:
+def _dump_tool(tool: ToolSpec | ServerTool) -> Json:
     if not isinstance(tool, ToolSpec):
         return {"type": "builtin", "name": tool.name}
     return {
@@ -92,20 +101,22 @@ def _definition(tool: ToolSpec | ServerTool) -> Json:
     }
 
 
-def _messages(message: Message) -> list[Json]:
+def _dump_message(message: Message) -> list[Json]:
     dumped: list[Json] = []
     for part in message.content:
         if isinstance(part, MarkPart):
             continue
-        is_result = isinstance(part, ToolResultPart) and part.run_by != "provider"
-        role = "tool" if is_result else _ROLES[message.role]
+        role = _ROLES[message.role]
+        # The conventions have a role for results; in dragoman they are in a user's message.
+        if isinstance(part, ToolResultPart) and part.run_by != "provider":
+            role = "tool"
         if not dumped or dumped[-1]["role"] != role:
             dumped.append({"role": role, "parts": []})
-        dumped[-1]["parts"].append(_part(part))
+        dumped[-1]["parts"].append(_dump_part(part))
     return dumped
 
 
-def _part(part: Content) -> Json:
+def _dump_part(part: Content) -> Json:
     match part:
         case TextPart():
             return {"type": "text", "content": part.text}
@@ -134,18 +145,18 @@ def _part(part: Content) -> Json:
                 "server_tool_call_response": answer,
             }
         case ToolResultPart():
-            return {"type": "tool_call_response", "id": part.id, "response": result(part)}
+            return {"type": "tool_call_response", "id": part.id, "response": dump_result(part)}
         case DataPart():
-            return {**_file(part.mime_type), "type": "blob", "content": part.data}
+            return {**_dump_file(part.mime_type), "type": "blob", "content": part.data}
         case LinkPart():
-            return {**_file(part.mime_type), "type": "uri", "uri": part.url}
+            return {**_dump_file(part.mime_type), "type": "uri", "uri": part.url}
         case FilePart():
-            return {**_file(part.mime_type), "type": "file", "file_id": part.id}
+            return {**_dump_file(part.mime_type), "type": "file", "file_id": part.id}
         case ProviderPart() | MarkPart():
             return {"type": part.kind}
 
 
-def _file(mime_type: str | None) -> dict[str, str | None]:
+def _dump_file(mime_type: str | None) -> dict[str, str | None]:
     media_type = (mime_type or "").partition("/")[0]
     return {
         "mime_type": mime_type,

@@ -18,7 +18,7 @@ RUN_SECONDS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8
 TOKENS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)
 CALLS = (1, 2, 4, 8, 16, 32, 64, 128)
 
-_OF_A_MODEL_CALL: Mapping[str, tuple[str, str, str, str]] = {
+_MODEL_CALL_NAMES: Mapping[str, tuple[str, str, str, str]] = {
     "0.1": (
         "gen_ai.client.inference.duration",
         "gen_ai.client.inference.time_to_first_chunk",
@@ -44,8 +44,8 @@ class MetricRecorder:
     but its first chunk and its tokens too; those that are a part of others (cached, reasoning) are
     counted where there are any."""
 
-    def __init__(self, meter: Meter, conventions: str, *, of_parts: bool) -> None:
-        self._of_parts = of_parts
+    def __init__(self, meter: Meter, conventions: str, *, all_parts: bool) -> None:
+        self._of_parts = all_parts
 
         def seconds(name: str, text: str, buckets: tuple[float, ...] = SECONDS):  # noqa: ANN202
             return meter.create_histogram(
@@ -57,18 +57,17 @@ class MetricRecorder:
                 name, unit, text, explicit_bucket_boundaries_advisory=buckets
             )
 
-        duration, first, tokens_in, tokens_out = _OF_A_MODEL_CALL[conventions]
-        self._token_types: tuple[Mapping[str, str], Mapping[str, str]] = (
-            ({}, {}) if tokens_in != tokens_out else _SAME_NAME
-        )
+        duration, first, tokens_in, tokens_out = _MODEL_CALL_NAMES[conventions]
+        self._token_types: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
+        # Version 1.41 has one metric for both, told apart by an attribute.
+        if tokens_in == tokens_out:
+            self._token_types = _SAME_NAME
         self._duration = seconds(duration, "Duration of a request to a model.")
         self._first = seconds(first, "Time until the first chunk of a streamed answer.")
         self._input = counts(tokens_in, "{token}", "Tokens of a request to a model.", TOKENS)
-        self._output = (
-            self._input
-            if tokens_in == tokens_out
-            else counts(tokens_out, "{token}", "Tokens of an answer.", TOKENS)
-        )
+        self._output = self._input
+        if tokens_in != tokens_out:
+            self._output = counts(tokens_out, "{token}", "Tokens of an answer.", TOKENS)
         self._parts = [
             (field, meter.create_counter(_USAGE + name, "{token}", text))
             for field, name, text in (
@@ -98,7 +97,7 @@ class MetricRecorder:
         )
         self._tool = seconds("gen_ai.execute_tool.duration", "Duration of a call of a tool.")
 
-    def model_call(self, end: ModelEnd, context: Context) -> None:
+    def record_model_call(self, end: ModelEnd, context: Context) -> None:
         """Records a request to a model; an exemplar, which leads from a metric to its trace, has
         its duration alone, and only where all is recorded: it takes the SDK as long as half a
         record."""
@@ -115,26 +114,18 @@ class MetricRecorder:
     def _record_parts(self, end: ModelEnd, attributes: Attributes) -> None:
         if end.first_seconds is not None and end.start.request.stream:
             self._first.record(end.first_seconds, attributes, _NO_EXEMPLAR)
-        if (used := end.usage) is None:
+        if (usage := end.usage) is None:
             return
-        kind_in, kind_out = self._token_types
-        if used.input_tokens is not None:
-            self._input.record(
-                used.input_tokens,
-                {**attributes, **kind_in} if kind_in else attributes,
-                _NO_EXEMPLAR,
-            )
-        if used.output_tokens is not None:
-            self._output.record(
-                used.output_tokens,
-                {**attributes, **kind_out} if kind_out else attributes,
-                _NO_EXEMPLAR,
-            )
+        input_type, output_type = self._token_types
+        if usage.input_tokens is not None:
+            self._input.record(usage.input_tokens, {**attributes, **input_type}, _NO_EXEMPLAR)
+        if usage.output_tokens is not None:
+            self._output.record(usage.output_tokens, {**attributes, **output_type}, _NO_EXEMPLAR)
         for field, counter in self._parts:
-            if count := getattr(used, field):
+            if count := getattr(usage, field):
                 counter.add(count, {**attributes, "gen_ai.token.modality": "unknown"}, _NO_EXEMPLAR)
 
-    def run(
+    def record_run(
         self, end: RunEnd, name: Attributes, context: Context, model_calls: int, tool_calls: int
     ) -> None:
         """Records a run. `name`: of its agent."""
@@ -143,7 +134,7 @@ class MetricRecorder:
         attributes = name if end.error is None else {**name, "error.type": error_type(end.error)}
         self._run.record(end.seconds, attributes, context)
 
-    def tool_call(
+    def record_tool_call(
         self, end: ToolEnd, name: Attributes, error: str | None, context: Context
     ) -> None:
         """Records a call of a tool."""

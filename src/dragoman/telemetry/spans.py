@@ -31,14 +31,14 @@ from dragoman.request import RunInfo
 from dragoman.telemetry import content
 from dragoman.telemetry.attributes import (
     Attributes,
-    conversation,
+    conversation_attributes,
+    dump_finish_reason,
     error_type,
-    finish_reason,
-    recorder,
-    request,
-    response,
-    tool_call,
-    usage,
+    make_recorder,
+    request_attributes,
+    response_attributes,
+    tool_attributes,
+    usage_attributes,
 )
 from dragoman.telemetry.metrics import MetricRecorder
 from dragoman.tools.record import AskUser
@@ -52,7 +52,7 @@ _SCOPE = "dragoman"
 _PROPAGATOR = TraceContextTextMapPropagator()
 
 
-class _Run:
+class _RunSpan:
     """A run that goes on."""
 
     def __init__(self, span: Span, name: Attributes) -> None:
@@ -62,16 +62,16 @@ class _Run:
         self.model_calls = self.tool_calls = 0
 
 
-class _Call(msgspec.Struct, frozen=True, eq=False):
+class _CallSpan(msgspec.Struct, frozen=True, eq=False):
     """A request to a model, or a call of a tool, that goes on."""
 
     span: Span
     context: Context
-    run: _Run | None
+    run: _RunSpan | None
     token: Token[Context] | None = None
 
 
-class _Current:
+class _CurrentContext:
     """A context that is the current one for a while."""
 
     __slots__ = ("_context", "_token")
@@ -102,14 +102,15 @@ class Spans:
         conventions: str,
         all_metrics: bool,
     ) -> None:
-        release = _release()
+        release = _find_version()
         self._tracer = trace.get_tracer(_SCOPE, release, tracer_provider)
         meter = metrics.get_meter(_SCOPE, release, meter_provider)
-        self._metrics = MetricRecorder(meter, conventions, of_parts=all_metrics)
-        self._failed = recorder(_SCOPE, release, logger_provider)
+        self._metrics = MetricRecorder(meter, conventions, all_parts=all_metrics)
+        self._failed = make_recorder(_SCOPE, release, logger_provider)
         self._content, self._conventions = content, conventions
-        self._runs: dict[int, _Run] = {}
-        self._calls: dict[ModelStart | ToolStart, _Call] = {}
+        # By identity of the run's record, which is alive until the run ends.
+        self._runs: dict[int, _RunSpan] = {}
+        self._calls: dict[ModelStart | ToolStart, _CallSpan] = {}
 
     def hooks(self, *, propagate: bool) -> Hooks:
         """Returns the functions that make the spans."""
@@ -123,10 +124,10 @@ class Spans:
             retry=self._retry,
             loss=self._loss,
             model_context=self._model_context,
-            propagate=_headers if propagate else None,
+            propagate=_make_headers if propagate else None,
         )
 
-    def _of(self, run: RunInfo | None) -> _Run | None:
+    def _find_run(self, run: RunInfo | None) -> _RunSpan | None:
         return None if run is None else self._runs.get(id(run))
 
     # runs
@@ -136,24 +137,24 @@ class Spans:
         attributes: Attributes = {
             "gen_ai.operation.name": "invoke_agent",
             **name,
-            **conversation(start.run),
+            **conversation_attributes(start.run),
         }
         title = " ".join(["invoke_agent", *[str(value) for value in name.values()]])
         span = self._tracer.start_span(title, kind=SpanKind.INTERNAL, attributes=attributes)
-        self._runs[id(start.run)] = _Run(span, name)
+        self._runs[id(start.run)] = _RunSpan(span, name)
         if self._content and span.is_recording():
-            span.set_attributes(content.conversation(start.messages))
+            span.set_attributes(content.dump_input(start.messages))
 
     def _run_end(self, end: RunEnd) -> None:
         run = self._runs.pop(id(end.start.run))
         span, result = run.span, end.result
         try:
-            attributes: Attributes = {} if result.usage is None else usage(result.usage)
-            reason = (
-                "error"
-                if end.outcome in ("cancelled", "error")
-                else finish_reason(result.finish_reason)
-            )
+            attributes: Attributes = {}
+            if result.usage is not None:
+                attributes = usage_attributes(result.usage)
+            reason = dump_finish_reason(result.finish_reason)
+            if end.outcome in ("cancelled", "error"):
+                reason = "error"
             if reason is not None:
                 attributes["gen_ai.response.finish_reasons"] = (reason,)
             if self._content and span.is_recording():
@@ -161,30 +162,34 @@ class Spans:
                     -1:
                 ]
                 if answers:
-                    attributes["gen_ai.output.messages"] = content.answer(answers[0], reason)
+                    attributes["gen_ai.output.messages"] = content.dump_answer(answers[0], reason)
             span.set_attributes(attributes)
             if end.error is not None:
                 self._failed("", span, run.context, end.error)
-            self._metrics.run(end, run.name, run.context, run.model_calls, run.tool_calls)
+            self._metrics.record_run(end, run.name, run.context, run.model_calls, run.tool_calls)
         finally:
             span.end()
 
     # model calls
 
     def _model_start(self, start: ModelStart) -> None:
-        run = self._of(start.run)
-        context = get_current() if run is None else run.context
+        run = self._find_run(start.run)
+        # Without a run the span belongs to whatever span the caller has open.
+        context = run.context if run is not None else get_current()
         span = self._tracer.start_span(
-            f"chat {start.target.model}", context, SpanKind.CLIENT, attributes=request(start)
+            f"chat {start.target.model}",
+            context,
+            SpanKind.CLIENT,
+            attributes=request_attributes(start),
         )
-        self._calls[start] = _Call(span, set_span_in_context(span, context), run)
+        self._calls[start] = _CallSpan(span, set_span_in_context(span, context), run)
         if run is not None:
             run.model_calls += 1
         if self._content and span.is_recording():
-            attributes = content.conversation(start.request.messages)
+            attributes = content.dump_input(start.request.messages)
             if start.request.tools:
-                attributes["gen_ai.tool.definitions"] = content.json_text(
-                    content.tool_definitions(start.request.tools)
+                attributes["gen_ai.tool.definitions"] = content.dump_json(
+                    content.dump_tools(start.request.tools)
                 )
             span.set_attributes(attributes)
 
@@ -192,27 +197,27 @@ class Spans:
         call = self._calls.pop(end.start)
         span, context = call.span, call.context
         try:
-            attributes = response(end, self._conventions)
+            attributes = response_attributes(end, self._conventions)
             if self._content and span.is_recording() and (message := end.message) is not None:
-                attributes["gen_ai.output.messages"] = content.answer(
-                    message, finish_reason(end.finish_reason)
+                attributes["gen_ai.output.messages"] = content.dump_answer(
+                    message, dump_finish_reason(end.finish_reason)
                 )
             span.set_attributes(attributes)
             if end.error is not None:
                 self._failed("client.operation", span, context, end.error)
-            self._metrics.model_call(end, context)
+            self._metrics.record_model_call(end, context)
         finally:
             span.end()
 
-    def _model_context(self, start: ModelStart) -> _Current:
-        return _Current(self._calls[start].context)
+    def _model_context(self, start: ModelStart) -> _CurrentContext:
+        return _CurrentContext(self._calls[start].context)
 
     # tools
 
     def _tool_start(self, start: ToolStart) -> None:
-        run = self._of(start.run)
+        run = self._find_run(start.run)
         context = get_current() if run is None else run.context
-        attributes = tool_call(start)
+        attributes = tool_attributes(start)
         if run is not None:
             run.tool_calls += 1
             attributes |= run.name
@@ -220,10 +225,10 @@ class Spans:
             f"execute_tool {start.call.name}", context, SpanKind.INTERNAL, attributes=attributes
         )
         context = set_span_in_context(span, context)
-        self._calls[start] = _Call(span, context, run, attach(context))
+        self._calls[start] = _CallSpan(span, context, run, attach(context))
         if self._content and span.is_recording():
             span.set_attribute(
-                "gen_ai.tool.call.arguments", content.json_text(start.call.arguments)
+                "gen_ai.tool.call.arguments", content.dump_json(start.call.arguments)
             )
 
     def _tool_end(self, end: ToolEnd) -> None:
@@ -231,22 +236,20 @@ class Spans:
         span, context, run = call.span, call.context, call.run
         if call.token is not None and not isinstance(end.error, GeneratorExit):
             detach(call.token)
-        error = (
-            end.error
-            if isinstance(end.error, Exception) and not isinstance(end.error, AskUser)
-            else None
-        )
+        error = None
+        # A tool that asks a person something has not failed.
+        if isinstance(end.error, Exception) and not isinstance(end.error, AskUser):
+            error = end.error
         try:
             if self._content and end.result is not None and span.is_recording():
                 span.set_attribute(
-                    "gen_ai.tool.call.result", content.json_text(content.result(end.result))
+                    "gen_ai.tool.call.result", content.dump_json(content.dump_result(end.result))
                 )
             if error is not None:
                 self._failed("execute_tool", span, context, error)
-            name = {} if run is None else run.name
-            self._metrics.tool_call(
-                end, name, None if error is None else error_type(error), context
-            )
+            name = run.name if run is not None else {}
+            failure = error_type(error) if error is not None else None
+            self._metrics.record_tool_call(end, name, failure, context)
         finally:
             span.end()
 
@@ -263,19 +266,23 @@ class Spans:
             attributes["error.type"] = error_type(retry.error)
         if retry.fallback is not None:
             attributes["dragoman.retry.fallback"] = retry.fallback
-        run = None if retry.fallback is None else self._of(retry.run)
-        _event(trace.get_current_span() if run is None else run.span, "dragoman.retry", attributes)
+        run = None if retry.fallback is None else self._find_run(retry.run)
+        _add_event(
+            trace.get_current_span() if run is None else run.span, "dragoman.retry", attributes
+        )
 
     def _loss(self, loss: RequestLoss) -> None:
-        run = self._of(loss.run)
+        run = self._find_run(loss.run)
         attributes: Attributes = {
             "dragoman.loss.what": loss.loss.what.value,
             "dragoman.loss.why": loss.loss.why,
         }
-        _event(trace.get_current_span() if run is None else run.span, "dragoman.loss", attributes)
+        _add_event(
+            trace.get_current_span() if run is None else run.span, "dragoman.loss", attributes
+        )
 
 
-def _release() -> str:
+def _find_version() -> str:
     """Returns the version of this package, or an empty text if it is not installed."""
     try:
         return version("dragoman")
@@ -290,15 +297,17 @@ def _agent_name(start: RunStart) -> Attributes:
     except DragomanError:
         provider = ""
     name = start.run.agent
-    return {"gen_ai.agent.name": name} if name not in ("", provider) else {}
+    if name in ("", provider):
+        return {}
+    return {"gen_ai.agent.name": name}
 
 
-def _event(span: Span, name: str, attributes: Attributes) -> None:
+def _add_event(span: Span, name: str, attributes: Attributes) -> None:
     if span.is_recording():
         span.add_event(name, attributes)
 
 
-def _headers() -> Mapping[str, str]:
+def _make_headers() -> Mapping[str, str]:
     carrier: dict[str, str] = {}
     _PROPAGATOR.inject(carrier)
     return carrier

@@ -39,6 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run_command(arguments: Sequence[str] | None) -> int:
+    """Runs the checks that the arguments name, prints their findings, and returns the exit code."""
     parser = _make_parser()
     options = parser.parse_args(arguments)
     if options.list:
@@ -52,6 +53,7 @@ def _run_command(arguments: Sequence[str] | None) -> int:
     if options.record and not options.live:
         parser.error("--record is for runs with --live")
     try:
+        # Missing recordings are wrong usage (2), an unknown provider is not (3).
         if options.recordings is not None:
             load_player(options.recordings)
     except (SettingsError, DecodeError) as error:
@@ -69,6 +71,7 @@ def _run_command(arguments: Sequence[str] | None) -> int:
 
 
 def _make_parser() -> ArgumentParser:
+    """Returns the parser of the command line."""
     parser = ArgumentParser(
         "python -m dragoman.testing",
         description="Checks that a provider, or a wire, does all that dragoman asks of one. Without --live a scripted server\n"
@@ -119,6 +122,7 @@ def _make_checks(options: Namespace) -> list[BoundCheck]:
     }
     if options.live:
         if options.record:
+            # Imported here: only recording needs it.
             from dragoman.transport import AiohttpTransport, Recorder, Retry
 
             arguments["transport"] = Recorder(
@@ -167,6 +171,8 @@ def _select_checks(checks: list[BoundCheck], only: Sequence[str]) -> list[BoundC
 def _format_findings(
     findings: Iterator[Finding], seen: list[Finding], options: Namespace
 ) -> Iterator[str]:
+    """Yields findings as lines for a terminal or as JSON, and appends them to `seen`."""
+
     def noted() -> Iterator[Finding]:
         for finding in findings:
             seen.append(finding)

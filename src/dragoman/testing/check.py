@@ -98,7 +98,7 @@ class Check(msgspec.Struct, Generic[B], frozen=True, kw_only=True):
     shows: tuple[str, ...] = ()
     """Capabilities that a passing check proves beside those that it needs."""
     look: str = ""
-    """Where the fault is most often."""
+    """Names the code where the fault is most often."""
     live: bool = False
     """True if the check can also run against a real server."""
     prefix: str = ""

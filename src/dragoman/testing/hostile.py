@@ -65,7 +65,7 @@ class Case(NamedTuple):
     framing: str = "json"
     """`json`, `sse` or `ndjson`."""
     as_bytes: bool = False
-    """Whether JSON is passed as bytes to functions that take both."""
+    """True to pass JSON as bytes to functions that take both."""
     chance: int = 0
     """The seed that decides where a stream is cut."""
     status: int = 200
@@ -167,6 +167,7 @@ def _decode_value(case: Case) -> JsonValue:
 
 
 def _try_messages(case: Case) -> None:
+    """Loads a conversation."""
     loaded = case.wire.load_messages(_decode_value(case))
     with suppress(DragomanError):
         _encode(case.wire.dump_messages(loaded, losses=[]))
@@ -174,6 +175,7 @@ def _try_messages(case: Case) -> None:
 
 
 def _try_request(case: Case) -> None:
+    """Loads a request."""
     loaded = case.wire.load_request(_decode_value(case))
     _dump_request(case, loaded)
     for message in loaded.messages:
@@ -181,6 +183,7 @@ def _try_request(case: Case) -> None:
 
 
 def _dump_request(case: Case, request: ModelRequest) -> None:
+    """Writes a request on both wires."""
     for wire in (case.wire, case.other):
         with suppress(DragomanError):
             _encode(wire.dump_request(request, losses=[]))
@@ -189,6 +192,7 @@ def _dump_request(case: Case, request: ModelRequest) -> None:
 
 
 def _try_response(case: Case) -> None:
+    """Loads a whole response. From bytes, errors must be events; a JSON value may be refused."""
     if not case.as_bytes and not isinstance(case.value, bytes):
         _use_events(case, case.wire.load_response(case.value))
         return
@@ -200,6 +204,7 @@ def _try_response(case: Case) -> None:
 
 
 def _try_stream(case: Case) -> None:
+    """Decodes a stream, in pieces or at once. Errors must be events."""
     pieces = [case.data]
     if case.as_bytes:
         # The case's own seed, so that a finding can be repeated alone.
@@ -224,6 +229,7 @@ def _use_events(case: Case, events: list[Event]) -> None:
 
 
 def _dump_response(case: Case, events: list[Event]) -> None:
+    """Writes the events as a whole response and as a stream, on both wires."""
     for wire in (case.wire, case.other):
         with suppress(DragomanError):
             _encode(wire.dump_response(events, id="r1", model="m"))
@@ -243,6 +249,7 @@ def _use_messages(case: Case, messages: Sequence[Message]) -> None:
 
 
 def _store_message(message: Message) -> None:
+    """Stores a message and reads it again. What was stored must be readable."""
     try:
         stored = message.to_json()
     except DragomanError:
@@ -259,11 +266,13 @@ def _encode(value: JsonValue) -> None:
 
 
 def _try_error(case: Case) -> None:
+    """Loads an error response."""
     error = case.wire.load_error(case.status, case.headers, case.data)
     _use_error(case, error)
 
 
 def _use_error(case: Case, error: DragomanError) -> None:
+    """Writes an error on both wires, and stores it."""
     for wire in (case.wire, case.other):
         _encode(wire.dump_error(error).body)
     with suppress(DragomanError):
@@ -272,6 +281,7 @@ def _use_error(case: Case, error: DragomanError) -> None:
 
 
 def _try_embeddings_request(case: Case) -> None:
+    """Loads an embeddings request and writes it on both wires."""
     request = _get_embeddings(case.wire).load_request(_decode_value(case))
     for wire in (case.wire, case.other):
         if (embeddings := wires.embeddings(wire.name)) is not None:
@@ -281,6 +291,7 @@ def _try_embeddings_request(case: Case) -> None:
 
 
 def _try_embeddings_response(case: Case) -> None:
+    """Loads an embeddings response and writes it on both wires."""
     result = _get_embeddings(case.wire).load_response(
         case.data if case.as_bytes else _decode_value(case)
     )

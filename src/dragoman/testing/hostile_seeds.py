@@ -18,7 +18,7 @@ from dragoman.message import Message, Usage
 from dragoman.request import EmbeddingsRequest, ModelRequest, Settings
 from dragoman.result import BatchEmbeddingsResult
 from dragoman.testing.hostile import Seed
-from dragoman.testing.mutation import Sample, encode_json, read_frames
+from dragoman.testing.mutation import JsonValue, Sample, encode_json, read_frames
 from dragoman.testing.samples import ANSWER, CONVERSATION, PARTS, SCHEMA, TOOLS
 from dragoman.testing.wire.bench import OPERATIONS, make_signed_thinking, make_stream_events
 from dragoman.wires import Wire
@@ -64,6 +64,7 @@ def make_seeds(wire: Wire) -> list[Seed]:
         )
         seeds += make_answer_seeds(wire, stream)
     if "error" in has:
+        # Their texts have numbers and waits, which the wires parse.
         for error_class in (errors.RateLimitError, errors.ContextLengthError, errors.ProviderError):
             written = wire.dump_error(error_class("Limit 5, used 7. Try again in 3s."))
             seeds.append(
@@ -91,6 +92,7 @@ def group_by_door(seeds: Iterable[Seed]) -> dict[str, list[Seed]]:
 
 
 def _make_embeddings_seeds(wire: Wire) -> list[Seed]:
+    """Returns seeds of an embeddings request and response, if the wire has embeddings."""
     embeddings = wires.embeddings(wire.name)
     if embeddings is None:
         return []
@@ -105,6 +107,7 @@ def _make_embeddings_seeds(wire: Wire) -> list[Seed]:
 
 
 def _make_error_seeds() -> list[Seed]:
+    """Returns seeds of a stored error, alone and in an event."""
     error = errors.RateLimitError(
         "Too fast.", provider="p", status=429, body=b"{}", partial=CONVERSATION[4], retry_after=3.0
     )
@@ -179,12 +182,12 @@ def _make_event_seeds(messages: Sequence[Message]) -> list[Seed]:
     ]
 
 
-def make_seed(door: str, value: Any, **what: Any) -> Seed:
+def make_seed(door: str, value: JsonValue, **what: Any) -> Seed:
     """Returns a seed with a shrunken value."""
     return Seed(door, Sample.from_value(shrink(msgspec.json.decode(encode_json(value)))), **what)
 
 
-def shrink(value: Any) -> Any:
+def shrink(value: JsonValue) -> JsonValue:
     """Returns a smaller value of the same shape: texts are cut, and of equal neighbours in a list
     two remain."""
     match value:
@@ -193,8 +196,8 @@ def shrink(value: Any) -> Any:
         case dict():
             return {key: shrink(inner) for key, inner in cast("Json", value).items()}
         case list():
-            items: list[Any] = []
-            shapes: list[Any] = []
+            items: list[JsonValue] = []
+            shapes: list[JsonValue] = []
             for item in cast("list[Any]", value):
                 shape = _get_shape(item)
                 if shapes[-2:] != [shape, shape]:
@@ -207,7 +210,7 @@ def shrink(value: Any) -> Any:
             return value
 
 
-def _get_shape(value: Any) -> Any:
+def _get_shape(value: JsonValue) -> JsonValue:
     """Returns the types in a value by key, with the values of fields that name a type."""
     match value:
         case dict():

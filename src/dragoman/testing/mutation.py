@@ -148,12 +148,14 @@ def _take_piece(chance: Random, sample: Sample) -> JsonValue:
     return value
 
 
-def _drop_key(chance: Random, old: Json) -> Any:
+def _drop_key(chance: Random, old: Json) -> Json:
+    """Removes a field, or none."""
     key = chance.choice([*old, ""])
     return {name: value for name, value in old.items() if name != key}
 
 
-def _rename_key(chance: Random, old: Json) -> Any:
+def _rename_key(chance: Random, old: Json) -> Json:
+    """Renames a field to a reserved name."""
     key, new = chance.choice([*old, ""]), chance.choice(RESERVED)
     renamed: Json = {}
     for name, value in old.items():
@@ -161,65 +163,67 @@ def _rename_key(chance: Random, old: Json) -> Any:
     return renamed
 
 
-def _add_key(chance: Random, old: Json) -> Any:
+def _add_key(chance: Random, old: Json) -> Json:
+    """Adds a reserved field with an odd value."""
     return {**old, chance.choice(RESERVED): chance.choice(ODD)}
 
 
-def _add_copy(chance: Random, old: Json) -> Any:
+def _add_copy(chance: Random, old: Json) -> Json:
+    """Copies the value of a field to a reserved one."""
     return {**old, chance.choice(RESERVED): chance.choice([*old.values(), None])}
 
 
-def _drop_item(chance: Random, old: list[Any]) -> Any:
+def _drop_item(chance: Random, old: list[JsonValue]) -> list[JsonValue]:
     index = chance.randrange(len(old) + 1)
     return [*old[:index], *old[index + 1 :]]
 
 
-def _repeat_item(chance: Random, old: list[Any]) -> Any:
+def _repeat_item(chance: Random, old: list[JsonValue]) -> list[JsonValue]:
     index = chance.randrange(len(old) + 1)
     return [*old[: index + 1], *old[index:]]
 
 
-def _shuffle_items(chance: Random, old: list[Any]) -> Any:
+def _shuffle_items(chance: Random, old: list[JsonValue]) -> list[JsonValue]:
     return chance.sample(old, len(old))
 
 
-def _swap_items(chance: Random, old: list[Any]) -> Any:
+def _swap_items(chance: Random, old: list[JsonValue]) -> list[JsonValue]:
     index = chance.randrange(len(old) + 1)
     return [*old[:index], *old[index : index + 2][::-1], *old[index + 2 :]]
 
 
-def _move_item(chance: Random, old: list[Any]) -> Any:
+def _move_item(chance: Random, old: list[JsonValue]) -> list[JsonValue]:
     start, to = chance.randrange(len(old) + 1), chance.randrange(len(old) + 1)
     remaining = [*old[:start], *old[start + 1 :]]
     return [*remaining[:to], *old[start : start + 1], *remaining[to:]]
 
 
-def _cut_list(chance: Random, old: list[Any]) -> Any:
+def _cut_list(chance: Random, old: list[JsonValue]) -> list[JsonValue]:
     return old[: chance.randrange(len(old) + 1)]
 
 
-def _insert_odd_item(chance: Random, old: list[Any]) -> Any:
+def _insert_odd_item(chance: Random, old: list[JsonValue]) -> list[JsonValue]:
     index = chance.randrange(len(old) + 1)
     return [*old[:index], chance.choice(ODD), *old[index:]]
 
 
-def _cut_text(chance: Random, old: str) -> Any:
+def _cut_text(chance: Random, old: str) -> str:
     return old[: chance.randrange(len(old) + 1)]
 
 
-def _append_odd_text(chance: Random, old: str) -> Any:
+def _append_odd_text(chance: Random, old: str) -> str:
     return old + chance.choice(("\ud83d", "\x00", " ", "\n\n", '"', "}", ":", "é", "=", "\u2028"))
 
 
-def _swap_case(chance: Random, old: str) -> Any:  # noqa: ARG001 - as all edits
+def _swap_case(chance: Random, old: str) -> str:  # noqa: ARG001 - as all edits
     return old.swapcase()
 
 
-def _change_number(chance: Random, old: float) -> Any:
+def _change_number(chance: Random, old: float) -> JsonValue:
     return chance.choice((-old, old + 1, str(old), 10**30, 1e308, [old]))
 
 
-_EDITS: dict[type, tuple[Callable[[Random, Any], Any], ...]] = {
+_EDITS: dict[type, tuple[Callable[[Random, Any], JsonValue], ...]] = {
     dict: (_drop_key, _rename_key, _add_key, _add_key, _add_copy),
     list: (
         _drop_item,

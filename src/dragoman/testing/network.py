@@ -30,7 +30,7 @@ from dragoman.transport.exchange import Exchange, load_exchange, request_body
 from dragoman.transport.player import Player
 from dragoman.transport.recorder import Recorder
 from dragoman.transport.redaction import public_body, public_url
-from dragoman.transport.retry import RETRIED_STATUSES
+from dragoman.transport.retry import RETRY_STATUSES
 
 __all__ = [
     "ANY",
@@ -106,7 +106,7 @@ class Recordings:
             if self._key_of(exchange) == wanted:
                 self._remaining.remove(exchange)
                 # The last attempt got this status, so it must not be retried now.
-                if exchange.status in RETRIED_STATUSES:
+                if exchange.status in RETRY_STATUSES:
                     headers = {**exchange.headers, "x-should-retry": "false"}
                     exchange = msgspec.structs.replace(exchange, headers=headers)
                 return await Player([exchange]).send(request)
@@ -129,7 +129,7 @@ class Recordings:
         number = len(list(self.folder.glob("*.json")))
         for index, (file, exchange) in enumerate(zip(files, exchanges, strict=True)):
             # A refusal that was retried is not kept: a replay must not wait and try again.
-            if exchange.status not in RETRIED_STATUSES or keys[index] not in keys[index + 1 :]:
+            if exchange.status not in RETRY_STATUSES or keys[index] not in keys[index + 1 :]:
                 number += 1
                 file.rename(self.folder / f"{number:04d}.json")
         self.discard()
@@ -181,6 +181,7 @@ class Recordings:
 def folder_name(name: str) -> str:
     """Returns a test's name as a folder name for every system. Names that have to be changed get a
     digest, so that they stay distinct."""
+    # Characters that Windows allows in file names.
     fit = re.sub(r"[^\w.=\[\]-]+", "_", name)
     if fit == name and len(name) <= _LONGEST:
         return name
@@ -283,6 +284,7 @@ def placeholder_keys(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 def _explain_refusal(request: HttpRequest, host: str) -> str:
+    """Returns the message of a refused request: three ways to allow it."""
     allow = LOOPBACK if host in _LOCAL else host
     return (
         f"a test may not send {request.method} {public_url(request.path)}. Give the agent a ScriptedModel "

@@ -74,6 +74,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_SESSION] = session
 
     async def send(transport: AiohttpTransport, request: HttpRequest) -> Response:
+        # Looked up per request: the network changes with each test.
         return await session.network.send(request, partial(real, transport))
 
     session.patch.setattr(AiohttpTransport, "send", send)
@@ -111,6 +112,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     result = yield
     session = item.config.stash[_SESSION]
     network = session.network
+    # After the test: the application may have swallowed the error.
     network.check()
     item.stash[_PASSED] = True
     if network.recordings is not None and network.recordings.save():
@@ -170,6 +172,7 @@ def _find_recordings(item: pytest.Item, session: _Session) -> Recordings | None:
     path = marker.args[0] if marker.args else marker.kwargs.get("path")
     name = item.nodeid.partition("::")[2].replace("::", ".") or item.name
     folder = item.path.parent / (path or Path("recordings", item.path.stem, folder_name(name)))
+    # Parametrized tests may share a folder: only the first one replaces what was there.
     started = folder in session.recorded
     record = session.record == "all" or (
         session.record == "once" and (started or not any(folder.glob("*.json")))

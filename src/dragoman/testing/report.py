@@ -50,6 +50,7 @@ def run_checks(checks: Iterable[BoundCheck], *, whole: bool = True) -> Iterator[
     while remaining:
         check = remaining.pop(0)
         finding, cause = _run_check(check)
+        # All further checks would be refused too.
         if remaining and check.options.get("live") and isinstance(cause, AuthenticationError):
             note = f"The rest was not run: {len(remaining)} checks."
             yield msgspec.structs.replace(finding, details=f"{finding.details}\n{note}")

@@ -296,6 +296,7 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
             "base_url": base_url,
             "chat_model": string.chat or provider.chat_model or "scripted-1",
         }
+        # Wires of agent protocols have no encoder for a model's answers.
         if wires.client(provider.wire) is not None:
             named |= {"wire": "openai_chat", "quirks": None}
         return cls(answers, **{**fields_of_record, **named, **fields})

@@ -106,7 +106,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     share: float = 0.5
     """A share of the body's bytes, from 0 to 1."""
     stream: bool | None = None
-    """Whether the response is streamed; by default as the model is set."""
+    """Streams the response or not; by default as the model is set."""
 
 
 Answerable: TypeAlias = Message | Piece | Sequence[Piece] | Exception | bytes | Exchange | Answer
@@ -218,6 +218,7 @@ def answer_with(value: Any) -> Callable[[ModelRequest], Message]:
         }
         by_tool = request.output_schema is None and RETURN_RESULT in tools
         schema: JsonMap = request.output_schema or tools.get(RETURN_RESULT, {})
+        # A type that is not an object is wrapped in `{"result": …}`.
         if [*schema.get("properties", {})] == ["result"] and "result" not in if_object(
             value_as_json
         ):

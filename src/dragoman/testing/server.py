@@ -129,6 +129,7 @@ class ScriptedServer:
             data = msgspec.json.encode(data)
         body = msgspec.json.decode(data)
         path = request.path[len(self._base_url) :]
+        # Which path is for embeddings differs by provider, so every other path is.
         if self._vectors is not None and not self.is_chat(path):
             return self._answer_embeddings(body, path, self._vectors)
         headers = {name.lower(): value for name, value in request.headers.items()}
@@ -158,6 +159,7 @@ class ScriptedServer:
         that one raises is the answer."""
         reply: Any = self._reply
         try:
+            # A script may hold a function, and that may return a coroutine.
             while inspect.isawaitable(reply) or (callable(reply) and not isinstance(reply, type)):
                 reply = reply(wanted) if callable(reply) else await reply
         except ProviderError as error:
@@ -181,6 +183,7 @@ class ScriptedServer:
         return _get_last_word(path) in chats
 
     def _answer_embeddings(self, body: JsonMap, path: str, vectors: Vectors) -> Response:
+        """Answers an embeddings request with the vectors of its texts."""
         wire = wires.embeddings(self._wire.name)
         if wire is None:
             raise ProviderConnectionError(f"the wire {self._wire.name} has no embeddings")
@@ -197,6 +200,7 @@ class ScriptedServer:
         )
 
     def _send_json(self, value: Any) -> Response:
+        """Returns a successful response with a JSON body."""
         return self._open_response(
             200, {}, deliver(Answer(), msgspec.json.encode(value), self._piece)
         )
@@ -204,13 +208,16 @@ class ScriptedServer:
     def _open_response(
         self, status: int, headers: Mapping[str, str], pieces: AsyncGenerator[bytes]
     ) -> Response:
+        """Returns a response that counts as open until it is read or closed."""
         response = ScriptedResponse(status, headers, pieces, self._open.discard)
         self._open.add(response)
         return response
 
     def _answer(self, wanted: ModelRequest, answer: Answer, number: int) -> Response:
+        """Returns the response of an answer, or raises the error that breaks the connection."""
         headers = {"x-request-id": f"kit-request-{number}", **answer.headers}
         content, status = answer.content, answer.status or 200
+        # Broken connections and bugs in the test are raised; other errors are responses.
         if isinstance(content, Exception) and (
             not isinstance(content, DragomanError) or isinstance(content, _BROKEN)
         ):
@@ -258,6 +265,7 @@ class ScriptedServer:
             yield piece
 
     def _is_streamed(self, wanted: ModelRequest, answer: Answer) -> bool:
+        """True if the answer to a request is streamed."""
         if answer.stream is not None:
             return wanted.stream and answer.stream
         return wanted.stream and self._stream

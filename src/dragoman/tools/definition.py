@@ -241,7 +241,10 @@ class FunctionTool(Tool[DepsContra], Generic[P, R, DepsContra], frozen=True, eq=
 
     def __get__(self, instance: object, owner: object = None) -> FunctionTool[..., R, DepsContra]:
         bind = getattr(self.handler, "__get__", None)
-        bound = bind(instance, owner) if bind else self.handler
+        if bind:
+            bound = bind(instance, owner)
+        else:
+            bound = self.handler
         if bound is self.handler:
             return self
         schema: JsonMap = (

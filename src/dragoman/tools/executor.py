@@ -293,7 +293,10 @@ async def watch_call(
         raise
     finally:
         work.close()
-        error = raised if result is None else result.exception
+        if result is None:
+            error = raised
+        else:
+            error = result.exception
         if result is None or isinstance(error, AskUser):
             part = None
         else:

@@ -96,7 +96,10 @@ class Account:
         account: Account | None = self
         while account is not None:
             account.full = account.full or why
-            account = None if account is last else account._outer
+            if account is last:
+                account = None
+            else:
+                account = account._outer
 
 
 _Owned: TypeAlias = (

@@ -27,7 +27,10 @@ class SharedState:
             ToolError: the value is not JSON.
         """
         self._state = _own(to_json_value(value))
-        self._outbox = Outbox() if outbox is None else outbox
+        if outbox is None:
+            self._outbox = Outbox()
+        else:
+            self._outbox = outbox
         self._lock = Lock()
 
     @property
@@ -53,7 +56,10 @@ class SharedState:
         with self._lock:
             is_new = self._state.value is None
             # A failed patch undoes itself, so the state is assigned only once it held.
-            changed = PatchedValue({}) if is_new else self._state
+            if is_new:
+                changed = PatchedValue({})
+            else:
+                changed = self._state
             try:
                 changed.patch(changes)
             except PatchError as error:

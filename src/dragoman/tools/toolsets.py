@@ -121,7 +121,10 @@ class Toolset:
             )
 
         def with_approval(tool: Tool) -> Tool:
-            may_edit = tool.editable if editable is None else editable
+            if editable is None:
+                may_edit = tool.editable
+            else:
+                may_edit = editable
             return msgspec.structs.replace(tool, requires_approval=needed, editable=may_edit)
 
         return _Changed(self, with_approval)
@@ -153,7 +156,10 @@ class CombinedToolset(Toolset):
         by_name: dict[str, tuple[Tool, Toolset | None]] = {}
         lists = iter(await _each_listed(self.sets, context))
         for member in self._tools:
-            source = member if isinstance(member, Toolset) else None
+            if isinstance(member, Toolset):
+                source = member
+            else:
+                source = None
             for listed_tool in (member,) if is_tool(member) else next(lists):
                 first, where = by_name.setdefault(listed_tool.name, (listed_tool, source))
                 if first is not listed_tool:

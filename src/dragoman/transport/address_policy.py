@@ -1,4 +1,4 @@
-"""Which URLs of others may be opened, and at which addresses: `AddressPolicy`."""
+"""Decides which URLs written by others may be opened, and at which addresses: `AddressPolicy`."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from dragoman.arguments import expect, expect_callable, expect_each
 from dragoman.errors import InvalidRequestError, SettingsError
 from dragoman.logs import logger
 from dragoman.transport.hosts import (
-    USUAL_PORTS,
+    DEFAULT_PORTS,
     Address,
     Network,
     UrlTarget,
     is_name,
     is_private,
     is_public,
-    judge_address,
     parse_target,
+    unwrap_address,
 )
 
 if TYPE_CHECKING:
@@ -28,20 +28,21 @@ if TYPE_CHECKING:
 __all__ = ["AddressPolicy", "Resolve", "system_addresses"]
 
 Resolve = Callable[[str], Awaitable[Sequence[str]]]
-"""A host's name → its addresses."""
+"""Returns the addresses of a host's name."""
 
 _LOG = logger("transport.addresses")
-_WIDEST = {4: 8, 6: 7}
-"""Bits of the widest network that is taken: one that is wider was meant for something else."""
-_MOST = 32
-"""Addresses of a name that are looked at."""
+_MIN_PREFIX = {4: 8, 6: 7}
+"""Shortest prefix of an allowed network, by IP version. A wider network is most likely a
+mistake."""
+_MAX_ADDRESSES = 32
+"""Addresses of a name that are checked at most."""
 _THREADS = 8
-"""Names that are looked up at once."""
+"""Names that are looked up at the same time."""
 
 
 async def system_addresses(host: str) -> Sequence[str]:
-    """A host's addresses, as the system knows them. Names that take long keep nothing waiting but
-    other names.
+    """Returns a host's addresses as the system resolves them. Slow names delay only other lookups,
+    because these have threads of their own.
 
     Raises:
         OSError: the name is not known.
@@ -50,20 +51,20 @@ async def system_addresses(host: str) -> Sequence[str]:
     from asyncio import get_running_loop
 
     entries = await get_running_loop().run_in_executor(
-        _look_ups(), lambda: socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        _open_threads(), lambda: socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     )
     return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
 
 @cache
-def _look_ups() -> ThreadPoolExecutor:
+def _open_threads() -> ThreadPoolExecutor:
     from concurrent.futures import ThreadPoolExecutor
 
     return ThreadPoolExecutor(_THREADS, "dragoman-names")
 
 
 class AddressPolicy:
-    """Which URLs that others wrote may be opened. Without anything allowed it refuses all.
+    """Decides which URLs written by others may be opened. Without allowed hosts it refuses all.
 
     The host of a URL must be allowed by its name. Then its addresses must be public, or in a
     network that is allowed: loopback, private, link-local, multicast and reserved ones are refused,
@@ -120,9 +121,9 @@ class AddressPolicy:
             resolve,
         )
         self.ports = None if ports is None else frozenset(ports)
-        self._names = {entry for entry in allow if _network(entry) is None}
+        self._names = {entry for entry in allow if _parse_network(entry) is None}
         self._networks = tuple(
-            network for entry in allow if (network := _network(entry)) is not None
+            network for entry in allow if (network := _parse_network(entry)) is not None
         )
         for name in self._names:
             _check_name(name)
@@ -131,8 +132,8 @@ class AddressPolicy:
         allowed = [*sorted(self._names), *map(str, self._networks)]
         return f"AddressPolicy({allowed}, schemes={sorted(self.schemes)}, private={self.private})"
 
-    def place(self, url: str) -> UrlTarget:
-        """Where a URL leads, if that is allowed. No name is looked up.
+    def check_url(self, url: str) -> UrlTarget:
+        """Returns the parsed URL if it is allowed. No name is looked up.
 
         Raises:
             InvalidRequestError: it is not allowed, or cannot be read.
@@ -142,9 +143,11 @@ class AddressPolicy:
             raise InvalidRequestError(
                 f"the URL's scheme is not {' or '.join(sorted(self.schemes, reverse=True))}"
             )
-        if target.port not in ({USUAL_PORTS[target.scheme]} if self.ports is None else self.ports):
+        if target.port not in (
+            {DEFAULT_PORTS[target.scheme]} if self.ports is None else self.ports
+        ):
             raise InvalidRequestError(f"the URL's port {target.port} is not allowed here")
-        if target.address is None and not self._names_it(target.host):
+        if target.address is None and not self._allows_name(target.host):
             raise InvalidRequestError(
                 f"the URL's host {target.host} is not one that is allowed here"
             )
@@ -154,8 +157,8 @@ class AddressPolicy:
             )
         return target
 
-    async def addresses(self, target: UrlTarget) -> Sequence[str]:
-        """The addresses at which a place may be reached, found out now.
+    async def find_addresses(self, target: UrlTarget) -> Sequence[str]:
+        """Looks up the addresses of a target and checks them.
 
         Raises:
             InvalidRequestError: there are none. What was found is not in the message: it is not for who wrote the URL.
@@ -164,23 +167,25 @@ class AddressPolicy:
             return [str(target.address)]
         try:
             addresses = [
-                ip_address(address) for address in list(await self.resolve(target.host))[:_MOST]
+                ip_address(address)
+                for address in list(await self.resolve(target.host))[:_MAX_ADDRESSES]
             ]
         except (OSError, ValueError) as error:
             _LOG.info("no address of %s: %s", target.host, error)
-            raise _nowhere(target.host) from None
-        refused = [address for address in addresses if not self.takes(address)]
+            raise _no_address_error(target.host) from None
+        # One bad address refuses the name: whoever answers for it could choose otherwise.
+        refused = [address for address in addresses if not self.allows(address)]
         if refused:
             _LOG.warning(
                 "%s is at %s, which is not allowed", target.host, ", ".join(map(str, refused))
             )
         if refused or not addresses:
-            raise _nowhere(target.host)
+            raise _no_address_error(target.host)
         return [str(address) for address in addresses]
 
-    def takes(self, address: Address) -> bool:
-        """Whether a connection may be made to an address: that of an allowed name, or one that is
-        allowed itself."""
+    def allows(self, address: Address) -> bool:
+        """True if a connection may be made to an address: a public one, a private one if those are
+        allowed, or one in an allowed network."""
         return (
             is_public(address)
             or (self.private and is_private(address))
@@ -188,12 +193,12 @@ class AddressPolicy:
         )
 
     def _in_network(self, address: Address) -> bool:
-        judged_address = judge_address(address)
-        return judged_address is not None and any(
-            judged_address in network for network in self._networks
+        real_address = unwrap_address(address)
+        return real_address is not None and any(
+            real_address in network for network in self._networks
         )
 
-    def _names_it(self, host: str) -> bool:
+    def _allows_name(self, host: str) -> bool:
         if host in self._names or ("*" in self._names and "." in host):
             return True
         labels = host.split(".")
@@ -202,8 +207,8 @@ class AddressPolicy:
         )
 
 
-def _network(text: str) -> Network | None:
-    """The network that an entry of a policy is; `None`: it is none.
+def _parse_network(text: str) -> Network | None:
+    """Returns the network that an entry of a policy describes, or None if it is a name.
 
     Raises:
         SettingsError: it is one that cannot be allowed.
@@ -216,11 +221,11 @@ def _network(text: str) -> Network | None:
                 f"AddressPolicy(allow=[{text!r}]) is no network: {error}"
             ) from error
         return None
-    if network.prefixlen < _WIDEST[network.version]:
+    if network.prefixlen < _MIN_PREFIX[network.version]:
         raise SettingsError(
             f'AddressPolicy(allow=[{text!r}]) is too wide a network; "*" allows all public hosts'
         )
-    first = judge_address(network.network_address)
+    first = unwrap_address(network.network_address)
     if first is None or first.version != network.version:
         raise SettingsError(
             f"AddressPolicy(allow=[{text!r}]) is a network of addresses in disguise: write it as IPv4"
@@ -236,7 +241,7 @@ def _check_name(name: str) -> None:
         )
 
 
-def _nowhere(host: str) -> InvalidRequestError:
+def _no_address_error(host: str) -> InvalidRequestError:
     return InvalidRequestError(
         f"no address of the URL's host {host} is known that may be used here"
     )

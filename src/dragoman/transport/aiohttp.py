@@ -1,4 +1,4 @@
-"""The network, by way of aiohttp, which is imported with the first request."""
+"""HTTP through aiohttp, which is imported with the first request."""
 
 from __future__ import annotations
 
@@ -62,6 +62,7 @@ class AiohttpTransport:
         _discard_ended(self._pools)
 
     async def _pool(self) -> Pool:
+        """Returns the open connection pool of the running event loop."""
         from dragoman.transport.pool import Pool
 
         loop = running_loop()
@@ -77,8 +78,7 @@ class AiohttpTransport:
 
 
 async def _until_loop_ends(pool: Pool) -> AsyncGenerator[None]:
-    """An event loop ends the generators that were begun in it, and so this pool, before it
-    closes."""
+    """Closes the pool when the event loop shuts down its generators, of which this is one."""
     try:
         yield
     finally:
@@ -86,6 +86,7 @@ async def _until_loop_ends(pool: Pool) -> AsyncGenerator[None]:
 
 
 def _discard_ended(pools: _Pools) -> None:
+    """Drops the pools of event loops that have ended."""
     for loop, (pool, _) in list(pools.items()):
         if loop.is_closed():
             del pools[loop]
@@ -93,7 +94,7 @@ def _discard_ended(pools: _Pools) -> None:
 
 
 def _abandon(pools: _Pools) -> None:
-    """Without a reference left, each generator asks its loop, if that still runs, to end it, from
-    whatever thread."""
+    """Drops all pools. Without a reference left, each generator asks its loop to end it, from any
+    thread."""
     _discard_ended(pools)
     pools.clear()

@@ -27,8 +27,7 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Bounds(msgspec.Struct, frozen=True, kw_only=True):
-    """How much of one answer is taken, in bytes as they are after decompression; `None`: all of
-    it."""
+    """Limits on the bytes of one response, after decompression; `None`: no limit."""
 
     line: int | None = 2**26
     """Of a stream, from the end of one line to the next. A picture in an answer is one line. More
@@ -51,16 +50,16 @@ class Response(Protocol):
 
     @property
     def status(self) -> int:
-        """The HTTP status."""
+        """Returns the HTTP status."""
         ...
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """Names in lower case."""
+        """Returns the headers, with names in lower case."""
         ...
 
     async def read(self) -> bytes:
-        """The next bytes of the body, as they arrive; `b""` at its end.
+        """Returns the next bytes of the body as they arrive; `b""` at its end.
 
         Raises:
             StreamCutError: the connection ended before the body did; all that came before it has been read.

@@ -1,4 +1,4 @@
-"""What the environment says about the way to the network: proxies and certificate authorities."""
+"""Settings of the environment for the network: proxies and certificate authorities."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from dragoman.runtime import is_loopback
 if TYPE_CHECKING:
     from ssl import SSLContext
 
-__all__ = ["certificates", "proxies", "proxy_for"]
+__all__ = ["load_certificates", "find_proxies", "find_proxy"]
 
 
-def proxies() -> Mapping[str, str]:
-    """`HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY`, `NO_PROXY`, in either case → proxy by scheme (`no`:
-    who has none)."""
+def find_proxies() -> Mapping[str, str]:
+    """Returns the proxies by scheme from `HTTP_PROXY`, `HTTPS_PROXY` and `ALL_PROXY`, and under
+    `no` the hosts without one from `NO_PROXY`, in either case."""
     from urllib.request import getproxies_environment
 
     return getproxies_environment()
 
 
-def proxy_for(url: str, proxies: Mapping[str, str]) -> str | None:
-    """The proxy that requests for `url` go through; `None`: straight there, as always to this
-    machine itself.
+def find_proxy(url: str, proxies: Mapping[str, str]) -> str | None:
+    """Returns the proxy for a URL, or None for a direct connection. This machine's own addresses
+    never use one.
 
     Raises:
         SettingsError: a proxy that does not speak HTTP.
@@ -53,9 +53,9 @@ def proxy_for(url: str, proxies: Mapping[str, str]) -> str | None:
     return proxy
 
 
-def certificates(environment: Mapping[str, str]) -> SSLContext | None:
-    """What `SSL_CERT_FILE` and `SSL_CERT_DIR`, or else `REQUESTS_CA_BUNDLE`, name; `None`: the
-    system's own.
+def load_certificates(environment: Mapping[str, str]) -> SSLContext | None:
+    """Returns the certificates of `SSL_CERT_FILE` and `SSL_CERT_DIR`, or else of
+    `REQUESTS_CA_BUNDLE`; None: the system's own.
 
     Raises:
         SettingsError: a file that is absent or holds no certificates.
@@ -66,13 +66,16 @@ def certificates(environment: Mapping[str, str]) -> SSLContext | None:
         file, folder = (None, bundle) if Path(bundle).is_dir() else (bundle, None)
     if not file and not folder:
         return None
-    return _context(file or None, folder or None, _version(file), _version(folder))
+    return _make_context(file or None, folder or None, _file_version(file), _file_version(folder))
 
 
 @lru_cache(8)
-def _context(file: str | None, folder: str | None, *versions: tuple[int, ...] | None) -> SSLContext:
-    """The context of these certificates, one in a process: to read a usual bundle takes 25 ms."""
-    # part of the key: another file under the same name is read anew
+def _make_context(
+    file: str | None, folder: str | None, *versions: tuple[int, ...] | None
+) -> SSLContext:
+    """Returns the TLS context of these certificates. Cached, because reading a usual bundle takes
+    25 ms."""
+    # Only a part of the cache's key: another file under the same name is read again.
     del versions
     import ssl
 
@@ -87,8 +90,8 @@ def _context(file: str | None, folder: str | None, *versions: tuple[int, ...] | 
     return context
 
 
-def _version(path: str | None) -> tuple[int, ...] | None:
-    """What changes when a file or folder does; `None`: it is not there."""
+def _file_version(path: str | None) -> tuple[int, ...] | None:
+    """Returns values that change with a file or folder; None if it does not exist."""
     try:
         status = Path(path).stat() if path else None
     except OSError:

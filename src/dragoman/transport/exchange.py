@@ -32,19 +32,19 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes = b""
     """All of it, after decompression."""
     chunks: int | Sequence[int] | None = None
-    """How the body arrives: so many bytes at a time, or cut at these offsets; `None`: in one
+    """Sizes in which the body arrives: a number of bytes, or offsets of the cuts; `None`: in one
     piece."""
     cut_after: int | None = None
     """After so many bytes of the body the connection breaks; `None`: it does not."""
     method: str = "POST"
-    """Of the request."""
+    """Method of the request."""
     url: str | None = None
     """Without keys. `None`: not known, fits any."""
     request_body: Any = None
     """As parsed JSON, or bytes that are no JSON. `None`: not known, fits any."""
 
-    def pieces(self) -> list[bytes]:
-        """The body as it arrives, up to where it is cut."""
+    def split_body(self) -> list[bytes]:
+        """Returns the pieces in which the body arrives, up to where it is cut."""
         body = self.body[: self.cut_after]
         match self.chunks:
             case None:
@@ -60,8 +60,8 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
         ]
 
     def fits(self, request: HttpRequest) -> bool:
-        """Whether it answers this request: same method, URL and body (as JSON, in any order of
-        keys), secrets aside."""
+        """True if it answers this request: same method, URL and body (as JSON, in any order of
+        keys), apart from secrets."""
         return (
             self.method == request.method
             and self.url in {None, public_url(request.path)}
@@ -83,7 +83,10 @@ def load_exchange(path: Path) -> Exchange:
     except (msgspec.DecodeError, UnicodeError) as error:
         raise DecodeError(f"{path} is no recorded exchange ({error}): record it again") from error
     request, response = record.request, record.response
-    body = _bytes(response)
+    body = _decode_body(response)
+    sent_body = request.body
+    if sent_body is None and request.body_base64:
+        sent_body = _decode_body(request)
     return Exchange(
         status=response.status,
         headers={name.lower(): value for name, value in (response.headers or {}).items()},
@@ -91,22 +94,20 @@ def load_exchange(path: Path) -> Exchange:
         cut_after=len(body) if response.cut else None,
         method=request.method,
         url=None if request.url is None else public_url(request.url),
-        request_body=_bytes(request)
-        if request.body is None and request.body_base64
-        else request.body,
+        request_body=sent_body,
     )
 
 
 def request_body(request: HttpRequest) -> Any:
-    """The body of a request as parsed JSON; bytes where it is none."""
+    """Returns the body of a request as parsed JSON, or as bytes if it is none."""
     body = request.body
     if body is None:
         return None
-    with_bytes = body if isinstance(body, bytes) else msgspec.json.encode(dict(body))
+    data = body if isinstance(body, bytes) else msgspec.json.encode(dict(body))
     try:
-        return msgspec.json.decode(with_bytes)
+        return msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeError):
-        return with_bytes
+        return data
 
 
 class _Request(msgspec.Struct):
@@ -130,7 +131,8 @@ class _Record(msgspec.Struct):
     response: _Response
 
 
-def _bytes(side: _Request | _Response) -> bytes:
-    return (
-        base64.b64decode(side.body_base64) if side.body_base64 else (side.body_text or "").encode()
-    )
+def _decode_body(side: _Request | _Response) -> bytes:
+    """Returns the bytes of a recorded body."""
+    if side.body_base64:
+        return base64.b64decode(side.body_base64)
+    return (side.body_text or "").encode()

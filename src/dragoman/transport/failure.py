@@ -1,5 +1,5 @@
-"""What aiohttp raises → our errors. Their text names the host, never the rest of the URL, which may
-hold a key."""
+"""Translates aiohttp's exceptions into dragoman's. Their messages name the host, never the rest of
+the URL, which may hold a key."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from dragoman.transport.redaction import public_url
 __all__ = ["FAILURES", "host_and_port", "translate_error"]
 
 FAILURES: tuple[type[Exception], ...] = (aiohttp.ClientError, OSError, ValueError)
-"""All that a request can fail with. A timeout is an OSError; a header that cannot be sent is a
-ValueError."""
+"""Exceptions that a request can fail with. Timeouts are OSErrors; a header that cannot be sent
+raises ValueError."""
 
-_KINDS: tuple[tuple[type[Exception], type[DragomanError], str], ...] = (
+_TRANSLATIONS: tuple[tuple[type[Exception], type[DragomanError], str], ...] = (
     (
         aiohttp.ConnectionTimeoutError,
         ProviderTimeoutError,
@@ -115,15 +115,17 @@ _KINDS: tuple[tuple[type[Exception], type[DragomanError], str], ...] = (
 
 
 def translate_error(error: Exception, url: str, timeouts: Timeouts) -> DragomanError:
-    """One of `FAILURES`, from a request to `url` → what to raise instead."""
+    """Returns the error for one of `FAILURES` from a request to `url`."""
     error_class, text = next(
-        (error_class, text) for cause, error_class, text in _KINDS if isinstance(error, cause)
+        (error_class, text)
+        for cause, error_class, text in _TRANSLATIONS
+        if isinstance(error, cause)
     )
     return error_class(
         text.format(
             host=host_and_port(url),
             url=public_url(url),
-            reason=_reason(error),
+            reason=_describe_error(error),
             connect=timeouts.connect or 0,
             read=timeouts.read or 0,
             total=timeouts.total or 0,
@@ -132,12 +134,12 @@ def translate_error(error: Exception, url: str, timeouts: Timeouts) -> DragomanE
 
 
 def host_and_port(url: str) -> str:
-    """Host and port."""
+    """Returns host and port of a URL."""
     return re.split("[/?#]", url.partition("://")[2])[0].rpartition("@")[2]
 
 
-def _reason(error: Exception) -> str:
-    """A few words that cannot hold a URL's query, a header or a body."""
+def _describe_error(error: Exception) -> str:
+    """Returns a short description without a URL's query, headers or body."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return (
             str(getattr(error.certificate_error, "verify_message", ""))

@@ -34,21 +34,21 @@ __all__ = ["PostResult", "fetch", "post", "read_limited"]
 
 _LOG = logger("transport.fetching")
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_AGAIN = frozenset({408, 425, 429})
-"""Statuses below 500 after which the same request may succeed."""
-_ANY = "application/octet-stream"
-_KNOWN = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
-"""The types of images that their first bytes tell."""
-_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}")
-_UNFIT = re.compile(
+_TEMPORARY = frozenset({408, 425, 429})
+"""Statuses below 500 after which the same request may succeed later."""
+_UNKNOWN_TYPE = "application/octet-stream"
+_IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+"""Types of images that their first bytes identify."""
+_MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}")
+_BAD_CHARACTERS = re.compile(
     r"[\x00-\x1f\x7f-\x9f\\/:*?\"<>|\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-"""What no name of a file holds, or hides how it ends."""
-_LONGEST = 255
+"""Characters that a file name may not contain, or that hide how it ends."""
+_MAX_NAME = 255
 
 
 class PostResult(msgspec.Struct, frozen=True):
-    """How a message was taken."""
+    """Outcome of a message that was posted."""
 
     status: int
     """The HTTP status; a redirect is not followed."""
@@ -64,7 +64,8 @@ async def fetch(
     seconds: float = 30.0,
     redirects: int = 3,
 ) -> DataPart:
-    """The file at a URL that somebody else wrote. Each redirect is checked as the URL was.
+    """Downloads the file at a URL written by someone else. Each redirect is checked like the URL
+    itself.
 
     Args:
         url: where it is.
@@ -79,12 +80,12 @@ async def fetch(
     """
     try:
         async with asyncio.timeout(seconds):
-            target = policy.place(url)
+            target = policy.check_url(url)
             for _ in range(redirects + 1):
-                async with _request(policy, target, "GET", {}) as response:
+                async with _open_request(policy, target, "GET", {}) as response:
                     if response.status not in _REDIRECTS:
-                        return await _file(url, target, response, max_bytes)
-                    target = _next(policy, target, response.headers.get("location", ""))
+                        return await _read_file(url, target, response, max_bytes)
+                    target = _follow_redirect(policy, target, response.headers.get("location", ""))
     except TimeoutError:
         raise ProviderTimeoutError(
             f"the file was not there within {seconds:g} s: try again later"
@@ -102,8 +103,8 @@ async def post(
     *,
     seconds: float = 10.0,
 ) -> PostResult:
-    """Sends a message to a URL that somebody else wrote, once. Redirects are not followed, and
-    nothing of the answer's body is read.
+    """Sends a message to a URL written by someone else, once. Redirects are not followed, and the
+    response body is not read.
 
     Args:
         url: where it goes.
@@ -117,13 +118,15 @@ async def post(
         ProviderConnectionError, ProviderTimeoutError: the message may or may not have come.
         SettingsError: a header that cannot be sent.
     """
-    data = body if isinstance(body, bytes) else msgspec.json.encode(dict(body))
-    json_header = {} if isinstance(body, bytes) else {"content-type": "application/json"}
+    json_header: dict[str, str] = {}
+    if not isinstance(body, bytes):
+        body = msgspec.json.encode(dict(body))
+        json_header["content-type"] = "application/json"
     try:
         async with (
             asyncio.timeout(seconds),
-            _request(
-                policy, policy.place(url), "POST", {**json_header, **(headers or {})}, data
+            _open_request(
+                policy, policy.check_url(url), "POST", {**json_header, **(headers or {})}, body
             ) as response,
         ):
             lower = {name.lower(): value for name, value in response.headers.items()}
@@ -135,43 +138,44 @@ async def post(
 
 
 @asynccontextmanager
-async def _request(
+async def _open_request(
     policy: AddressPolicy,
     target: UrlTarget,
     method: str,
     headers: Mapping[str, str],
     body: bytes | None = None,
 ) -> AsyncGenerator[aiohttp.ClientResponse]:
-    from dragoman.transport.checked import open_response
+    from dragoman.transport.checked_connection import open_response
 
     async with open_response(policy, target, method, headers, body) as response:
         yield response
 
 
-def _next(policy: AddressPolicy, target: UrlTarget, location: str) -> UrlTarget:
-    """Where a redirect leads. Where it may not be followed, who wrote the URL does not learn where
-    that is."""
+def _follow_redirect(policy: AddressPolicy, target: UrlTarget, location: str) -> UrlTarget:
+    """Returns the target of a redirect. If it is refused, the message does not reveal where it
+    leads."""
     if not location:
         raise InvalidRequestError(f"the URL's host {target.host} sends on to nowhere")
     try:
-        following = policy.place(urljoin(target.url, location))
+        next_target = policy.check_url(urljoin(target.url, location))
     except (InvalidRequestError, ValueError) as error:
         _LOG.warning("%s redirects to where nothing may be fetched: %s", target.host, error)
         raise InvalidRequestError(
             f"the URL's host {target.host} sends on to where nothing may be fetched"
         ) from None
-    if target.scheme == "https" and following.scheme != "https":
+    if target.scheme == "https" and next_target.scheme != "https":
         raise InvalidRequestError(
             f"the URL's host {target.host} sends on to an address without TLS"
         )
-    return following
+    return next_target
 
 
-async def _file(
+async def _read_file(
     url: str, target: UrlTarget, response: aiohttp.ClientResponse, most: int
 ) -> DataPart:
+    """Reads a response as a file, with its name and media type."""
     status = response.status
-    if status >= 500 or status in _AGAIN:
+    if status >= 500 or status in _TEMPORARY:
         raise ProviderError(
             f"{target.host} cannot give the file now, it answers with HTTP {status}: try again later"
         )
@@ -182,13 +186,14 @@ async def _file(
     if (response.content_length or 0) > most:
         raise _size_error(most)
     encoding = ",".join(response.headers.getall("content-encoding", ()))
-    data = await read_limited(_chunks(target, response), encoding, most)
+    data = await read_limited(_read_chunks(target, response), encoding, most)
     name = _file_name(url, {"content-disposition": response.headers.get("content-disposition", "")})
     return DataPart(data, _media_type(response.headers.get("content-type", ""), name, data), name)
 
 
-async def _chunks(target: UrlTarget, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    from dragoman.transport.checked import explain_failure
+async def _read_chunks(target: UrlTarget, response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """Yields the chunks of a response body."""
+    from dragoman.transport.checked_connection import explain_failure
     from dragoman.transport.failure import FAILURES
 
     try:
@@ -202,12 +207,13 @@ async def _chunks(target: UrlTarget, response: aiohttp.ClientResponse) -> AsyncI
 
 
 async def read_limited(chunks: AsyncIterator[bytes], encoding: str, most: int) -> bytes:
-    """A body's bytes, decompressed. No more than a chunk beyond the bound is ever held.
+    """Returns the decompressed bytes of a body. At most one chunk beyond the limit is held in
+    memory.
 
     Raises:
         InvalidRequestError: there are more, or they are compressed in a way that was not asked for, or damaged.
     """
-    unpack = _unpacker(encoding)
+    unpack = _make_unpacker(encoding)
     pieces: list[bytes] = []
     came = size = 0
     async for chunk in chunks:
@@ -228,7 +234,7 @@ async def read_limited(chunks: AsyncIterator[bytes], encoding: str, most: int) -
 
 
 def _size_error(most: int) -> InvalidRequestError:
-    """The error for a file beyond a bound."""
+    """Returns the error for a file above the limit."""
     return InvalidRequestError(f"the file has more than {most} bytes, the most that is taken here")
 
 
@@ -236,51 +242,59 @@ def _damage_error() -> InvalidRequestError:
     return InvalidRequestError("the file is compressed, and damaged")
 
 
-def _unpacker(encoding: str) -> zlib._Decompress | None:  # pyright: ignore[reportPrivateUsage] it has no public name
+def _make_unpacker(encoding: str) -> zlib._Decompress | None:  # pyright: ignore[reportPrivateUsage] it has no public name
+    """Returns a decompressor for an encoding, or None for plain bytes."""
     name = encoding.strip().lower()
     if name in ("", "identity"):
         return None
     if name not in ("gzip", "x-gzip", "deflate"):
         raise InvalidRequestError("the file is compressed in a way that was not asked for")
-    # either, by its first bytes
+    # 32: gzip or zlib, whichever the first bytes show.
     return zlib.decompressobj(zlib.MAX_WBITS | 32)
 
 
 def _media_type(declared: str, name: str | None, data: bytes) -> str:
-    """The media type of a file, by what its server says, where its bytes do not say otherwise.
+    """Returns the media type of a file: what its server says, unless its bytes show another one.
 
     Raises:
         InvalidRequestError: it is said to be an image, and is none.
     """
     declared_type = declared.partition(";")[0].strip().lower()
-    declared_type = declared_type if _TYPE.fullmatch(declared_type) else ""
+    if not _MEDIA_TYPE.fullmatch(declared_type):
+        declared_type = ""
     detected_type = guess_mime_type("", data)
-    if detected_type in _KNOWN and (
-        declared_type in ("", _ANY) or declared_type.startswith("image/")
+    if detected_type in _IMAGE_TYPES and (
+        declared_type in ("", _UNKNOWN_TYPE) or declared_type.startswith("image/")
     ):
         return detected_type
-    if declared_type in _KNOWN or declared_type == "image/jpg":
+    if declared_type in _IMAGE_TYPES or declared_type == "image/jpg":
         raise InvalidRequestError(f"the file is said to be {declared_type}, and its bytes are none")
-    return guess_mime_type(name or "", data) if declared_type in ("", _ANY) else declared_type
+    if declared_type in ("", _UNKNOWN_TYPE):
+        return guess_mime_type(name or "", data)
+    return declared_type
 
 
 def _file_name(url: str, headers: Mapping[str, str]) -> str | None:
-    """The name of a file: what its server says, else the end of its URL's path; `None`: neither has
-    one."""
+    """Returns the name of a file: what its server says, otherwise the end of the URL's path,
+    otherwise None."""
     header = Header()
     header["content-disposition"] = headers.get("content-disposition", "")[:2048]
     try:
         name = header.get_filename() or ""
     except (ValueError, LookupError, TypeError):
         name = ""
-    return _fit(name.replace("\\", "/").rpartition("/")[2]) or _fit(
+    return _clean_name(name.replace("\\", "/").rpartition("/")[2]) or _clean_name(
         unquote(urlsplit(url).path.rpartition("/")[2])
     )
 
 
-def _fit(name: str) -> str | None:
-    fit = _UNFIT.sub("", name).strip(" .")
-    if len(fit) <= _LONGEST:
+def _clean_name(name: str) -> str | None:
+    """Returns a file name without bad characters, shortened before its ending; None if nothing is
+    left."""
+    fit = _BAD_CHARACTERS.sub("", name).strip(" .")
+    if len(fit) <= _MAX_NAME:
         return fit or None
     stem, dot, end = fit.rpartition(".")
-    return f"{stem[: _LONGEST - len(end) - 1]}.{end}" if dot and len(end) < 16 else fit[:_LONGEST]
+    if not dot or len(end) >= 16:
+        return fit[:_MAX_NAME]
+    return f"{stem[: _MAX_NAME - len(end) - 1]}.{end}"

@@ -16,16 +16,16 @@ from urllib.parse import urlsplit
 from dragoman.errors import InvalidRequestError
 
 __all__ = [
-    "USUAL_PORTS", "Address", "Network", "UrlTarget", "is_name", "is_private", "is_public", "judge_address", "parse_target", "unreadable",
+    "DEFAULT_PORTS", "Address", "Network", "UrlTarget", "is_name", "is_private", "is_public", "unwrap_address", "parse_target", "host_error",
 ]  # fmt: skip
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
 
-_MOST = 8192
-"""Characters of a URL."""
-USUAL_PORTS = {"http": 80, "https": 443}
-"""Of a URL that names none."""
+_MAX_CHARACTERS = 8192
+"""Characters of a URL at most."""
+DEFAULT_PORTS = {"http": 80, "https": 443}
+"""Ports of URLs without one."""
 _URL = re.compile(r"[!#-;=?-\[\]_a-z~]+", re.IGNORECASE)
 """The characters that URLs are made of; no space, no backslash, no control character, nothing
 beyond ASCII."""
@@ -36,7 +36,7 @@ _PORT = re.compile(r"[0-9]{1,5}")
 
 
 class UrlTarget(NamedTuple):
-    """Where a URL leads."""
+    """The parsed parts of a URL."""
 
     url: str
     """As it is sent: with its port, without a fragment."""
@@ -45,14 +45,14 @@ class UrlTarget(NamedTuple):
     host: str
     """A name or an address, in lower case, without brackets."""
     port: int
-    """Given, else the scheme's."""
+    """The URL's port, otherwise the scheme's."""
     address: Address | None
-    """Where the host is no name."""
+    """The address, if the host is no name."""
 
 
 def is_name(host: str) -> bool:
-    """Whether it is a name of a host in the way that requests carry it: ASCII, lower case, no dot
-    at its end, and no number."""
+    """True for a host name in the form that requests carry: ASCII, lower case, no dot at its end,
+    and no number."""
     labels = host.split(".")
     return (
         len(host) <= 253
@@ -62,20 +62,20 @@ def is_name(host: str) -> bool:
 
 
 def parse_target(url: str) -> UrlTarget:
-    """Where a URL leads.
+    """Parses a URL strictly.
 
     Raises:
         InvalidRequestError: it is none, or is written in a way that not everybody reads alike.
     """
-    if not url or len(url) > _MOST or not _URL.fullmatch(url):
+    if not url or len(url) > _MAX_CHARACTERS or not _URL.fullmatch(url):
         raise InvalidRequestError(
-            f"a URL has at most {_MOST} characters, none of them a space, a backslash or beyond ASCII: write it with percent signs"
+            f"a URL has at most {_MAX_CHARACTERS} characters, none of them a space, a backslash or beyond ASCII: write it with percent signs"
         )
     try:
         split = urlsplit(url)
         bracketed, netloc = split.netloc.startswith("["), split.netloc
     except ValueError as error:
-        raise unreadable() from error
+        raise host_error() from error
     scheme = split.scheme.lower()
     if not netloc or not url.lower().startswith(f"{scheme}://{netloc.lower()}"):
         raise InvalidRequestError(
@@ -84,29 +84,29 @@ def parse_target(url: str) -> UrlTarget:
     if "@" in netloc:
         raise InvalidRequestError("the URL holds a user or a password before its host: take it out")
     host, port = _split_port(netloc, bracketed=bracketed)
-    address = _address(host)
+    address = _parse_address(host)
     if port and (not _PORT.fullmatch(port) or not 0 < int(port) < 65536):
         raise InvalidRequestError("the URL has a port that is no number from 1 to 65535")
-    host, number = str(address or host), int(port) if port else USUAL_PORTS.get(scheme, 0)
-    written = f"[{host}]" if bracketed else host
+    host, number = str(address or host), int(port) if port else DEFAULT_PORTS.get(scheme, 0)
+    written_host = f"[{host}]" if bracketed else host
     path = url[len(scheme) + len("://") + len(netloc) :].partition("#")[0]
-    return UrlTarget(f"{scheme}://{written}:{number}{path}", scheme, host, number, address)
+    return UrlTarget(f"{scheme}://{written_host}:{number}{path}", scheme, host, number, address)
 
 
-def unreadable() -> InvalidRequestError:
-    """The error for a URL whose host is not sure."""
+def host_error() -> InvalidRequestError:
+    """Returns the error for a URL whose host is ambiguous."""
     return InvalidRequestError("the URL has a host that cannot be read")
 
 
 def _split_port(netloc: str, *, bracketed: bool) -> tuple[str, str]:
-    """Host and port, the port as it is written."""
+    """Returns host and port of a URL's authority, the port as text."""
     if not bracketed:
         host, colon, port = netloc.partition(":")
     else:
         host, bracket, tail = netloc[1:].partition("]")
         colon, port = tail[:1], tail[1:]
         if not bracket or (tail and colon != ":"):
-            raise unreadable()
+            raise host_error()
     if colon and not port:
         raise InvalidRequestError("the URL has a colon behind its host, and no port")
     if bracketed != (":" in host):
@@ -116,8 +116,8 @@ def _split_port(netloc: str, *, bracketed: bool) -> tuple[str, str]:
     return host.lower(), port
 
 
-def _address(host: str) -> Address | None:
-    """The address that a host is; `None`: it is a name.
+def _parse_address(host: str) -> Address | None:
+    """Returns the address in a URL's host, or None if it is a name.
 
     Raises:
         InvalidRequestError: neither.
@@ -141,9 +141,9 @@ def _address(host: str) -> Address | None:
 # networks
 
 _PRIVATE = tuple(map(ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")))
-"""Those of organisations and homes."""
+"""Networks of organisations and homes."""
 _CLOUD = tuple(map(ip_network, ("fd00:ec2::/32", "fd20:ce::/32")))
-"""Of these, where clouds answer their machines' questions: credentials lie there."""
+"""Those of them where clouds serve metadata, with credentials, to their machines."""
 _SPECIAL = tuple(
     map(
         ip_network,
@@ -172,44 +172,44 @@ _SPECIAL = tuple(
 _GLOBAL = IPv6Network("2000::/3")
 """No other address of IPv6 is public."""
 _NAT64 = IPv6Network("64:ff9b::/96")
-"""How a network without IPv4 writes an address of IPv4."""
+"""Network in which NAT64 gateways write IPv4 addresses."""
 _ISATAP = (0x00005EFE, 0x02005EFE)
-"""Stand before an address of IPv4 in the second half of one of IPv6."""
+"""Markers before an IPv4 address in the second half of an IPv6 address (ISATAP)."""
 _EMBEDDING = tuple(map(IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96")))
 """Addresses of IPv6 that are another way to write one of IPv4; names have no such address."""
 
 
-def judge_address(address: Address) -> Address | None:
-    """The address that counts: of one that leads to an address of IPv4 through a gateway, that.
-    `None`: it is written in a way that hides where it leads, or names a link of this machine."""
+def unwrap_address(address: Address) -> Address | None:
+    """Returns the address that counts: the IPv4 address behind a NAT64 gateway's, otherwise the
+    address itself. None if its form hides where it leads, or if it names a link of this machine."""
     if isinstance(address, IPv4Address):
         return address
     if address in _NAT64:
         return IPv4Address(int(address) & 0xFFFFFFFF)
-    hides = any(address in network for network in _EMBEDDING) and int(address) > 1
-    return (
-        None
-        if hides or address.scope_id or (int(address) >> 32) & 0xFFFFFFFF in _ISATAP
-        else address
-    )
+    # 0 and 1 are `::` and `::1`, which hide nothing.
+    if int(address) > 1 and any(address in network for network in _EMBEDDING):
+        return None
+    if address.scope_id or (int(address) >> 32) & 0xFFFFFFFF in _ISATAP:
+        return None
+    return address
 
 
 def is_public(address: Address) -> bool:
-    """Whether anybody may have it, wherever he is."""
-    judged_address = judge_address(address)
-    if judged_address is None or (
-        isinstance(judged_address, IPv6Address) and judged_address not in _GLOBAL
+    """True if the address can be reached from anywhere on the internet."""
+    real_address = unwrap_address(address)
+    if real_address is None or (
+        isinstance(real_address, IPv6Address) and real_address not in _GLOBAL
     ):
         return False
-    return not any(judged_address in network for network in (*_SPECIAL, *_PRIVATE))
+    return not any(real_address in network for network in (*_SPECIAL, *_PRIVATE))
 
 
 def is_private(address: Address) -> bool:
-    """Whether it is of an organisation's or a home's own network, and no machine's door to its
-    cloud."""
-    judged_address = judge_address(address)
+    """True if the address is in an organisation's or a home's network, and no cloud metadata
+    service."""
+    real_address = unwrap_address(address)
     return (
-        judged_address is not None
-        and any(judged_address in network for network in _PRIVATE)
-        and not any(judged_address in network for network in _CLOUD)
+        real_address is not None
+        and any(real_address in network for network in _PRIVATE)
+        and not any(real_address in network for network in _CLOUD)
     )

@@ -63,28 +63,29 @@ class Player:
             SettingsError: no recorded answer is left for this request.
         """
         self.requests.append(request)
+        # Exceptions are raised in their turn, whatever the request.
         for position, answer in enumerate(self._left):
             if self._match == "order" or isinstance(answer, Exception) or answer.fits(request):
                 del self._left[position]
                 if isinstance(answer, Exception):
                     raise answer
-                return _Played(answer)
+                return _PlayedResponse(answer)
         raise SettingsError(
             f"no recorded answer is left for {request.method} {public_url(request.path)}, request {len(self.requests)}"
             f" ({len(self._left)} recordings do not fit): record it, or play another recording"
         )
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Does nothing: no connection is open."""
 
 
-class _Played:
-    """A `Response` from a recording."""
+class _PlayedResponse:
+    """A response from a recording."""
 
     def __init__(self, exchange: Exchange) -> None:
         self.status = exchange.status
         self.headers: Mapping[str, str] = exchange.headers
-        self._pieces = iter(exchange.pieces())
+        self._pieces = iter(exchange.split_body())
         self._cut = exchange.cut_after is not None
         self._closed = False
 

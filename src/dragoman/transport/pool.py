@@ -1,4 +1,4 @@
-"""The connections of one event loop, held by aiohttp. Imported when the first request is sent."""
+"""The aiohttp connections of one event loop. Imported with the first request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import aiohttp
 import msgspec
 
 from dragoman.transport import environment
-from dragoman.transport.answer import AiohttpResponse
+from dragoman.transport.aiohttp_response import AiohttpResponse
 from dragoman.transport.base import Bounds, Timeouts
 from dragoman.transport.failure import FAILURES, translate_error
 
@@ -24,35 +24,35 @@ if TYPE_CHECKING:
 
 __all__ = ["Pool"]
 
-# a stream that is compressed arrives in lumps
+# Without compression, because a compressed stream arrives in lumps.
 _HEADERS = {
     "user-agent": "dragoman",
     "accept-encoding": "identity",
 }
 _HEADER_BYTES = 65536
-_FEW = 16
-"""Connections up to which it costs less to ask each of them for news than to wait for turns of the
-event loop."""
+_MAX_SELECTED = 16
+"""Connections up to which asking each one for unread data is faster than two turns of the event
+loop."""
 _SELECTABLE = 1024
-"""The number of a file from which on `select` does not take it."""
+"""File numbers that `select` cannot take begin here."""
 _KEEPALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
 
 
 class Pool:
-    """Made inside its event loop. Proxies and certificates are those of the environment at that
-    moment."""
+    """A connection pool, made inside its event loop with the proxies and certificates that the
+    environment has then."""
 
     def __init__(self, timeouts: Timeouts, bounds: Bounds) -> None:
         self._timeouts = timeouts
         self._bounds = bounds
-        self._proxies = environment.proxies()
+        self._proxies = environment.find_proxies()
         self._answers: WeakSet[AiohttpResponse] = WeakSet()
         self._sockets: WeakSet[socket.socket] = WeakSet()
-        # no method: a cycle would outlive the transport
+        # The socket factory is no method: a reference cycle would outlive the transport.
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=0,
-                ssl=environment.certificates(os.environ) or True,
+                ssl=environment.load_certificates(os.environ) or True,
                 socket_factory=partial(_open_socket, self._sockets),
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -66,7 +66,7 @@ class Pool:
 
     @property
     def closed(self) -> bool:
-        """Whether it sends no more."""
+        """Returns True once it sends no more."""
         return self._session.closed
 
     async def send(self, request: HttpRequest, owner: object) -> AiohttpResponse:
@@ -81,7 +81,7 @@ class Pool:
                 msgspec.json.encode(dict(body)),
                 {"content-type": "application/json", **headers},
             )
-        if self._has_news():
+        if self._has_unread_data():
             # The event loop needs two turns to notice that an idle connection was closed: it reads,
             # then it tells.
             await asyncio.sleep(0)
@@ -92,7 +92,7 @@ class Pool:
                 url,
                 data=body,
                 headers=headers,
-                proxy=environment.proxy_for(url, self._proxies),
+                proxy=environment.find_proxy(url, self._proxies),
                 allow_redirects=False,
             )
         except FAILURES as error:
@@ -101,11 +101,11 @@ class Pool:
         self._answers.add(answer)
         return answer
 
-    def _has_news(self) -> bool:
-        """Returns whether something came on a connection that the event loop may not know yet, such
-        as its end."""
+    def _has_unread_data(self) -> bool:
+        """True if a connection may have received something, such as its end, that the event loop
+        has not noticed."""
         numbers = [number for opened in self._sockets if (number := opened.fileno()) >= 0]
-        if len(numbers) > _FEW or max(numbers, default=0) >= _SELECTABLE:
+        if len(numbers) > _MAX_SELECTED or max(numbers, default=0) >= _SELECTABLE:
             return True
         return bool(numbers) and bool(select.select(numbers, [], [], 0)[0])
 
@@ -116,15 +116,14 @@ class Pool:
         await self._session.close()
 
     def discard(self) -> None:
-        """Closes it after its event loop has been closed, when there is nothing left to wait
-        for."""
+        """Closes the pool after its event loop was closed, when nothing can be awaited."""
         with suppress(StopIteration):
             self._session.close().send(None)
 
 
 def _open_socket(sockets: WeakSet[socket.socket], address: tuple[Any, ...]) -> socket.socket:
-    """Asks the system to notice a peer that goes while a model thinks, and to keep middle boxes
-    from forgetting us."""
+    """Opens a socket with TCP keep-alive, so that a lost peer is noticed during long answers and
+    middleboxes keep the connection."""
     # family, type, protocol
     opened = socket.socket(*address[:3])
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)

@@ -1,4 +1,4 @@
-"""Recording what goes over a transport into files that `Player` plays, without keys."""
+"""Records exchanges into files that `Player` plays, without keys."""
 
 from __future__ import annotations
 
@@ -13,13 +13,19 @@ from dragoman.errors import ProviderError
 from dragoman.request import HttpRequest
 from dragoman.transport.base import Response, Transport
 from dragoman.transport.exchange import request_body
-from dragoman.transport.redaction import hide_secrets, is_secret, public_body, public_url, secrets
+from dragoman.transport.redaction import (
+    find_secrets,
+    hide_secrets,
+    is_secret,
+    public_body,
+    public_url,
+)
 
 __all__ = ["Recorder"]
 
 _FRAMINGS = {"text/event-stream": "sse", "application/x-ndjson": "ndjson"}
 _TRANSFER_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
-"""They tell how the bytes travelled; what is recorded is what arrived."""
+"""Headers about the transfer. The recorded body is decompressed and whole."""
 
 
 class Recorder:
@@ -74,24 +80,25 @@ class Recorder:
             "request": {
                 "method": request.method,
                 "url": public_url(request.path),
-                "headers": _public(request.headers),
+                "headers": _public_headers(request.headers),
                 **_body_fields("body", public_body(request_json)),
             },
             "response": {
                 "status": response.status,
-                "headers": _public(response.headers),
+                "headers": _public_headers(response.headers),
                 **_body_fields("body_text", body),
                 **({"cut": True} if cut else {}),
             },
         }
+        # Masked in the finished text, because a body may repeat a key anywhere.
         text = msgspec.json.format(msgspec.json.encode(record))
-        text = hide_secrets(text, secrets(request.path, request.headers, request_json))
+        text = hide_secrets(text, find_secrets(request.path, request.headers, request_json))
         self._folder.mkdir(parents=True, exist_ok=True)
-        _write_new(self._folder, text)
+        _write_file(self._folder, text)
 
 
 class _Recording:
-    """A `Response` that is written down when it ends, once."""
+    """A response that is written to a file when it ends, once."""
 
     def __init__(self, response: Response, request: HttpRequest, recorder: Recorder) -> None:
         self.status = response.status
@@ -125,7 +132,8 @@ class _Recording:
             recorder.write(self._request, self._response, b"".join(self._pieces), cut=cut)
 
 
-def _public(headers: Mapping[str, str]) -> dict[str, str]:
+def _public_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Returns headers without secrets and without those about the transfer."""
     return {
         name: value
         for name, value in ((name.lower(), value) for name, value in headers.items())
@@ -134,7 +142,7 @@ def _public(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _body_fields(name: str, body: Any) -> dict[str, Any]:
-    """A body under `name` where it is JSON or text, else as base64."""
+    """Returns the fields of a recorded body: JSON or text under `name`, otherwise base64."""
     if not isinstance(body, bytes):
         return {name: body}
     try:
@@ -143,8 +151,8 @@ def _body_fields(name: str, body: Any) -> dict[str, Any]:
         return {name: None, "body_base64": base64.b64encode(body).decode()}
 
 
-def _write_new(folder: Path, text: bytes) -> None:
-    """Under the next number that no file has, also where another process writes too."""
+def _write_file(folder: Path, text: bytes) -> None:
+    """Writes a file under the next free number, also if other processes write to the folder."""
     number = len(list(folder.glob("*.json")))
     while True:
         number += 1

@@ -1,5 +1,5 @@
-"""What of requests and answers is secret: keys, passwords, names of accounts. They stay out of
-recordings, logs and errors."""
+"""Finds and masks secrets of requests and responses: keys, passwords and account names. They stay
+out of recordings, logs and errors."""
 
 from __future__ import annotations
 
@@ -11,85 +11,87 @@ from urllib.parse import unquote, unquote_plus
 
 from dragoman.errors import DragomanError
 
-__all__ = ["hide_secrets", "is_secret", "public_body", "public_url", "redact", "secrets"]
+__all__ = ["hide_secrets", "is_secret", "public_body", "public_url", "redact", "find_secrets"]
 
-_NAME = re.compile(
+_SECRET_NAME = re.compile(
     r"auth|cookie|secret|credential|signature|session|passw|passphrase|pwd|private|organi[sz]ation|project|"
     r"(^|[-_]|api)(key|token|sig)$"
 )
-_FIELD = re.compile(
+_SECRET_FIELD = re.compile(
     r"authorization|.*(passw|passphrase|secret|credential).*|"
     r"(.*[-_])?(api|access|auth|bearer|private|subscription)[-_]?(key|token)",
     re.IGNORECASE,
 )
 """Names of a body's fields, where `signature` and `project` are no secrets."""
-_PLACE = re.compile(r"(.*[-_]|api)?(key|token|secret)", re.IGNORECASE)
-"""The segment of a path after which a key stands."""
-_KEY = re.compile(
+_KEY_PREFIX = re.compile(r"(.*[-_]|api)?(key|token|secret)", re.IGNORECASE)
+"""Path segment that is followed by a key."""
+_KEY_VALUE = re.compile(
     r"((sk|pk|rk|gsk|xai|hf|nvapi|key|token|secret)[-_](?=\D*\d).{8,}|AIza.{20,}|bot\d+:.{8,})"
 )
 """A segment of a path that is a key."""
-_SHORTEST = 8
-_HIDDEN = "***"
+_MIN_LENGTH = 8
+_MASK = "***"
 
 
 @lru_cache(256)
 def is_secret(name: str) -> bool:
-    """Whether a header or query parameter of this name holds a key or tells who the user is."""
-    return _NAME.search(name.lower()) is not None
+    """True if a header or query parameter of this name holds a key or identifies the user."""
+    return _SECRET_NAME.search(name.lower()) is not None
 
 
 @lru_cache(64)
 def public_url(url: str) -> str:
-    """A URL, or what was meant for one, without user, password, secret query parameters, and keys
-    in its path."""
-    whole, _, query = url.partition("#")[0].partition("?")
-    scheme, separator, after_scheme = whole.rpartition("://")
+    """Returns a URL without user, password, secret query parameters and keys in its path. Also
+    takes malformed ones."""
+    base, _, query = url.partition("#")[0].partition("?")
+    scheme, separator, after_scheme = base.rpartition("://")
     authority, slash, path = after_scheme.partition("/")
     segments = path.split("/")
     path = "/".join(
-        _HIDDEN if hidden else segment
-        for segment, hidden in zip(segments, _keys(segments), strict=True)
+        _MASK if hidden else segment
+        for segment, hidden in zip(segments, _find_keys(segments), strict=True)
     )
     query = "&".join(pair for pair in query.split("&") if not is_secret(pair.partition("=")[0]))
     return f"{scheme}{separator}{authority.rpartition('@')[2]}{slash}{path}{'?' if query else ''}{query}"
 
 
 def public_body(body: Any) -> Any:
-    """JSON whose fields named as keys and passwords hold none."""
+    """Returns JSON with the values of key and password fields masked."""
     if isinstance(body, list):
         return [public_body(entry) for entry in cast("list[Any]", body)]
     if not isinstance(body, dict):
         return body
     fields = cast("dict[str, Any]", body)
     return {
-        name: _HIDDEN if isinstance(value, str) and _FIELD.fullmatch(name) else public_body(value)
+        name: _MASK
+        if isinstance(value, str) and _SECRET_FIELD.fullmatch(name)
+        else public_body(value)
         for name, value in fields.items()
     }
 
 
-def secrets(url: str, headers: Mapping[str, str] = {}, body: Any = None) -> set[str]:
-    """The keys and passwords that a request carries. `body`: as parsed JSON."""
+def find_secrets(url: str, headers: Mapping[str, str] = {}, body: Any = None) -> set[str]:
+    """Returns the keys and passwords in a request. `body`: as parsed JSON."""
     values = [
         *(value for name, value in headers.items() if is_secret(name)),
-        *_of_url(url),
-        *_of_body(body),
+        *_url_secrets(url),
+        *_body_secrets(body),
     ]
-    return {secret for value in values for secret in value.split() if len(secret) >= _SHORTEST}
+    return {secret for value in values for secret in value.split() if len(secret) >= _MIN_LENGTH}
 
 
 def hide_secrets(data: bytes, secrets: Iterable[str]) -> bytes:
-    """The same, with `***` for each secret, also where it is escaped as JSON or a URL does it."""
+    """Returns the data with each secret masked, also if it is escaped as in JSON or a URL."""
     # A secret may be the beginning of another: replaced first, it would leave the rest of that one.
     longest_first = sorted(secrets, key=len, reverse=True)
     if not longest_first:
         return data
-    pattern = b"|".join(b"".join(map(_character, secret)) for secret in longest_first)
-    return re.sub(pattern, _HIDDEN.encode(), data)
+    pattern = b"|".join(b"".join(map(_character_pattern, secret)) for secret in longest_first)
+    return re.sub(pattern, _MASK.encode(), data)
 
 
 def redact(error: DragomanError, secrets: Iterable[str]) -> DragomanError:
-    """The error itself, its message and body without these secrets."""
+    """Returns the same error with secrets masked in its message and body."""
     error.message = hide_secrets(error.message.encode(errors="surrogatepass"), secrets).decode(
         errors="surrogatepass"
     )
@@ -99,30 +101,37 @@ def redact(error: DragomanError, secrets: Iterable[str]) -> DragomanError:
     return error
 
 
-def _character(character: str) -> bytes:
-    """A pattern for one character and its escapes. Backslashes are counted up to what JSON in JSON
-    in JSON has, so that the time stays linear."""
+def _character_pattern(character: str) -> bytes:
+    """Returns a pattern for a character and its escapes. The number of backslashes is limited to
+    JSON nested three deep, so that matching stays linear."""
     data = character.encode(errors="surrogatepass")
-    escapes = [rb"\\{0,7}" + re.escape(data) if not character.isalnum() else re.escape(data)]
+    escapes = [re.escape(data)]
+    # JSON puts a backslash before quotes and slashes, never before letters and digits.
+    if not character.isalnum():
+        escapes[0] = rb"\\{0,7}" + escapes[0]
     escapes.append(rb"\\{1,7}u(?i:%04x)" % ord(character))
     escapes.append(b"(?i:" + b"".join(b"%%%02x" % byte for byte in data) + b")")
     return b"(?:" + b"|".join(escapes) + b")"
 
 
-def _keys(segments: list[str]) -> Iterator[bool]:
-    """Which segments of a path are keys."""
+def _find_keys(segments: list[str]) -> Iterator[bool]:
+    """Yields True for each path segment that is a key."""
     for before, segment in zip(("", *segments), segments, strict=False):
-        yield _PLACE.fullmatch(before) is not None or _KEY.fullmatch(unquote(segment)) is not None
+        yield (
+            _KEY_PREFIX.fullmatch(before) is not None
+            or _KEY_VALUE.fullmatch(unquote(segment)) is not None
+        )
 
 
-def _of_url(url: str) -> Iterator[str]:
+def _url_secrets(url: str) -> Iterator[str]:
+    """Yields the secrets in a URL, as written and decoded."""
     whole, _, query = url.partition("#")[0].partition("?")
     authority, _, path = whole.partition("://")[2].partition("/")
     _, _, password = authority.rpartition("@")[0].partition(":")
     segments = path.split("/")
     values = [
         password,
-        *(segment for segment, key in zip(segments, _keys(segments), strict=True) if key),
+        *(segment for segment, key in zip(segments, _find_keys(segments), strict=True) if key),
     ]
     for value in values:
         yield from {value, unquote(value)}
@@ -131,11 +140,15 @@ def _of_url(url: str) -> Iterator[str]:
             yield from {value, unquote_plus(value)}
 
 
-def _of_body(body: Any) -> Iterator[str]:
-    for entry in cast("list[Any]", body) if isinstance(body, list) else ():
-        yield from _of_body(entry)
-    for name, value in cast("dict[str, Any]", body).items() if isinstance(body, dict) else ():
-        if isinstance(value, str) and _FIELD.fullmatch(name):
+def _body_secrets(body: Any) -> Iterator[str]:
+    """Yields the values of key and password fields in JSON."""
+    if isinstance(body, list):
+        for entry in cast("list[Any]", body):
+            yield from _body_secrets(entry)
+    if not isinstance(body, dict):
+        return
+    for name, value in cast("dict[str, Any]", body).items():
+        if isinstance(value, str) and _SECRET_FIELD.fullmatch(name):
             yield value
         else:
-            yield from _of_body(value)
+            yield from _body_secrets(value)

@@ -1,4 +1,4 @@
-"""Trying again. Put it around any transport; nothing below it knows."""
+"""Retries of requests. Wraps any transport."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from dragoman.request import HttpRequest
 from dragoman.retry_after import parse_retry_after
 from dragoman.transport.base import ConnectionLostError, Response, Transport
 
-__all__ = ["Failed", "RETRIED", "RETRIED_STATUSES", "Retry"]
+__all__ = ["OnRetry", "ON_RETRY", "RETRY_STATUSES", "Retry"]
 
-Failed = Callable[[int, float, int | None, DragomanError | None], Awaitable[None]]
-"""Takes an attempt that failed: its number, the seconds until the next, the HTTP status or the
-error that it ended with."""
+OnRetry = Callable[[int, float, int | None, DragomanError | None], Awaitable[None]]
+"""Takes a failed attempt: its number, the seconds until the next one, and the HTTP status or the
+error."""
 
-RETRIED: ContextVar[Failed | None] = ContextVar("dragoman_retried", default=None)
+ON_RETRY: ContextVar[OnRetry | None] = ContextVar("dragoman_retried", default=None)
 """Called before a request of the current context is sent again."""
 
 _LOG = logger("transport.retry")
-RETRIED_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
-"""Statuses after which the same request may well succeed."""
+RETRY_STATUSES = frozenset({408, 409, 429, 500, 502, 503, 504, 529})
+"""Statuses after which the same request may succeed."""
 _DRAIN_SECONDS = 1.0
 
 
 class Retry:
-    """A `Transport` that tries again where that may help and nothing of an answer has been
-    delivered yet.
+    """A `Transport` that sends failed requests again, as long as no byte of a successful answer was
+    delivered.
 
     Tried again are the statuses 408, 409, 429, 500, 502, 503, 504 and 529, and connections that
     fail, time out or break before the first byte of a successful body. A connection that the server
@@ -79,9 +79,9 @@ class Retry:
     async def send(self, request: HttpRequest) -> Response:
         """See `Transport.send`. For a successful status it returns when the first bytes of the body
         are there."""
-        attempts = (
-            self._attempts if request.retries is None else min(self._attempts, request.retries + 1)
-        )
+        attempts = self._attempts
+        if request.retries is not None:
+            attempts = min(attempts, request.retries + 1)
         if attempts == 1 < self._attempts:
             return await self._send_once(request)
         lost = False
@@ -92,8 +92,8 @@ class Retry:
             at_once = False
             try:
                 response = await self._transport.send(request)
-                if not _is_retried(response):
-                    return await _begin(response)
+                if not _should_retry(response):
+                    return await _start_response(response)
             except (ProviderConnectionError, ProviderTimeoutError) as raised:
                 error = raised
                 at_once = isinstance(raised, ConnectionLostError) and not lost
@@ -102,9 +102,9 @@ class Retry:
                 status = response.status
                 wait = min(parse_retry_after(response.headers, self._now()) or wait, self._cap)
                 await _drain(response)
-            if (failed := RETRIED.get()) is not None:
-                await failed(attempt + 1, 0.0 if at_once else wait, status, error)
-            # it holds this frame
+            if (on_retry := ON_RETRY.get()) is not None:
+                await on_retry(attempt + 1, 0.0 if at_once else wait, status, error)
+            # Its traceback refers to this frame: without this the two would keep each other alive.
             error = None
             if at_once:
                 continue
@@ -113,13 +113,13 @@ class Retry:
         return await self._transport.send(request)
 
     async def _send_once(self, request: HttpRequest) -> Response:
-        """Sends what is not to be sent again; on another connection, where the server had closed
-        the one that was idle."""
+        """Sends a request without retries, except on a new connection if the server had closed the
+        idle one."""
         try:
             return await self._transport.send(request)
         except ConnectionLostError as error:
-            if (failed := RETRIED.get()) is not None:
-                await failed(1, 0.0, None, error)
+            if (on_retry := ON_RETRY.get()) is not None:
+                await on_retry(1, 0.0, None, error)
             return await self._transport.send(request)
 
     async def close(self) -> None:
@@ -127,7 +127,7 @@ class Retry:
         await self._transport.close()
 
 
-class _Begun:
+class _StartedResponse:
     """A response whose first bytes have been read."""
 
     def __init__(self, response: Response, first: bytes) -> None:
@@ -149,25 +149,29 @@ class _Begun:
         return first
 
 
-async def _begin(response: Response) -> Response:
+async def _start_response(response: Response) -> Response:
+    """Reads the first bytes of a successful response, so that a failure up to there can be
+    retried."""
     if not 200 <= response.status < 300:
         return response
     try:
-        return _Begun(response, await response.read())
+        return _StartedResponse(response, await response.read())
     except BaseException:
         await response.close()
         raise
 
 
-def _is_retried(response: Response) -> bool:
+def _should_retry(response: Response) -> bool:
+    """True if a response's status, or its header `x-should-retry`, asks for another attempt."""
     verdict = response.headers.get("x-should-retry")
     return response.status >= 400 and (
-        verdict == "true" or (response.status in RETRIED_STATUSES and verdict != "false")
+        verdict == "true" or (response.status in RETRY_STATUSES and verdict != "false")
     )
 
 
 async def _drain(response: Response) -> None:
-    """Reads the rest, so that the connection can be used again, unless that takes long."""
+    """Reads the rest of a response so that its connection can be reused, unless that takes too
+    long."""
     try:
         with (
             anyio.move_on_after(_DRAIN_SECONDS),

@@ -116,6 +116,7 @@ def client(name: str) -> AgentClient | None:
         return None
     client_module: object = None
     if name in _CLIENTS:
+        # Imported on first use, like the wires themselves.
         client_module = import_module(f"dragoman.wires.{name}.client")
     elif name not in _NAMES:
         client_module = getattr(wire, "client", None)

@@ -180,5 +180,5 @@ def test_schemas_of_another_shape_have_no_strict_form_or_one(schema):
     assert strict_schema(schema) is None or "$defs" not in schema
     fit_schema(
         schema,
-        JsonDialect(kept=frozenset(["enum", "format"]), only={"format": frozenset(["date"])}),
+        JsonDialect(keywords=frozenset(["enum", "format"]), only={"format": frozenset(["date"])}),
     )

@@ -70,7 +70,10 @@ def _read_arguments(fields: JsonMap) -> Json:
     arguments = fields.get("args")
     if isinstance(arguments, dict):
         return {"arguments": cast("Json", arguments), "raw": None, "state": "complete"}
-    state = "cut" if fields.get("error") == _CUT else "invalid"
+    if fields.get("error") == _CUT:
+        state = "cut"
+    else:
+        state = "invalid"
     return {"arguments": {}, "raw": arguments or "", "state": state}
 
 

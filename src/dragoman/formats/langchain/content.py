@@ -177,10 +177,7 @@ def _load_wrapped(block: Block) -> Content | None:
     """Returns a provider's block inside a standard one that says no more than it."""
     value = if_object(block.get("value"))
     wire = family(value, Role.MODEL)
-    if wire is None:
-        pieces = ()
-    else:
-        pieces = _of_wire(wire, [value], Role.MODEL)
+    pieces = () if wire is None else _of_wire(wire, [value], Role.MODEL)
     if len(pieces) == 1:
         return _note(pieces[0], **{"as": "non_standard", "of": wire})
     return None
@@ -338,10 +335,7 @@ def _load_reasoning(block: Block, signer: str | None) -> ThinkingPart | None:
     """Returns the thinking of a standard block, or of Google's; the signature goes to the provider
     that signed it."""
     block_type = block["type"]
-    if block_type == "reasoning":
-        field = "reasoning"
-    else:
-        field = "thinking"
+    field = "reasoning" if block_type == "reasoning" else "thinking"
     text = block.get(field, "")
     if not isinstance(text, str):
         return None
@@ -367,10 +361,7 @@ def _load_reasoning(block: Block, signer: str | None) -> ThinkingPart | None:
 
 def _dump_reasoning(piece: ThinkingPart, block_fields: Block, form: JsonMap) -> Block:
     block_type, signer = form.get("as", "reasoning"), form.get("signer")
-    if block_type == "reasoning":
-        field = "reasoning"
-    else:
-        field = "thinking"
+    field = "reasoning" if block_type == "reasoning" else "thinking"
     block = {
         **block_fields,
         "type": block_type,
@@ -403,10 +394,7 @@ def _load_call(block: Block, _: str | None) -> ToolCallPart | None:
 
 
 def _dump_call(piece: ToolCallPart, block_fields: Block, _: JsonMap) -> Block:
-    if piece.run_by == "provider":
-        block_type = "server_tool_call"
-    else:
-        block_type = "tool_call"
+    block_type = "server_tool_call" if piece.run_by == "provider" else "tool_call"
     block = {
         **block_fields,
         "type": block_type,
@@ -490,12 +478,8 @@ def _is_plain(block: object) -> bool:
     if not isinstance(block, dict):
         return False
     fields = cast("Block", block)
-    return (
-        len(fields) == 2
-        and fields.get("type") == "text"
-        and isinstance(fields.get("text"), str)
-        and bool(fields["text"])
-    )
+    is_text = len(fields) == 2 and fields.get("type") == "text"
+    return is_text and bool(if_text(fields.get("text")))
 
 
 _LOADERS = {

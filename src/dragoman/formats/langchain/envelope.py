@@ -164,7 +164,10 @@ def close_message(type_: str, fields: JsonMap, form: JsonMap, version: str | Non
 @cache
 def defaults(type_: str, wrap: str) -> JsonMap:
     """Returns the fields that are written also where they say nothing; not to be changed."""
-    chunk = _OF_CHUNK if type_ == "AIMessageChunk" else {}
+    if type_ == "AIMessageChunk":
+        chunk = _OF_CHUNK
+    else:
+        chunk = {}
     fields = {**_ALL, **_OF_TYPE.get(base_type(type_), {}), **chunk, "type": type_}
     return {key: value for key, value in fields.items() if wrap != "constructor" or key in _KEPT}
 

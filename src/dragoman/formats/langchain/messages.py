@@ -1,13 +1,13 @@
 """The conversation: a list of LangChain's messages ↔ messages, exactly and in order.
 
-A reader gathers the results that follow each other into one message of the user's; a dump makes
+A reader gathers the results that follow each other into one user message; a dump makes
 each result a message of its own again. A message whose fields are not the usual ones is written
 once while it is read, and where that is not what came the difference is noted (`carriage.exactly`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Literal, cast
 
 import msgspec
@@ -17,7 +17,6 @@ from dragoman.codec.json_values import (
     if_object,
     if_text,
     read_extra_fields,
-    text_or_json,
 )
 from dragoman.codec.serving import Problem, note_problem
 from dragoman.content import (
@@ -33,21 +32,15 @@ from dragoman.content import (
 )
 from dragoman.errors import HistoryError
 from dragoman.formats.langchain.calls import (
-    dump_calls,
-    dump_function_call,
     load_calls,
     load_function_call,
     name_results,
 )
 from dragoman.formats.langchain.carriage import (
-    OURS,
     Extra,
-    as_was,
     dump_extra,
     dump_response,
-    dump_usage,
     exactly,
-    foreign,
     is_usual,
     is_usual_result,
     load_response,
@@ -56,191 +49,24 @@ from dragoman.formats.langchain.carriage import (
     provider,
     set_kwargs,
 )
-from dragoman.formats.langchain.content import dump_content, in_content, load_content
+from dragoman.formats.langchain.content import load_content
 from dragoman.formats.langchain.envelope import (
     OWN,
     REMOVE,
     ROLES,
     THINKING,
-    TYPES,
     OpenedMessage,
     base_type,
     close_message,
     defaults,
     open_message,
 )
+from dragoman.formats.langchain.message_dump import dump_message, dump_result
 from dragoman.json_bytes import Json, JsonMap
-from dragoman.loss import Loss, Lost
+from dragoman.loss import Loss
 from dragoman.message import Message, Origin, Role
 
-__all__ = ["dump_message", "dump_messages", "dump_result", "load_messages"]
-
-
-def dump_message(message: Message, losses: list[Loss], version: str | None) -> list[Json]:
-    """Returns LangChain's messages for one message: one for each result, and one for all else."""
-    content: list[tuple[int, Content]] = []
-    results: list[tuple[int, ToolResultPart]] = []
-    marks: list[MarkPart] = []
-    for index, piece in enumerate(message.content):
-        if isinstance(piece, MarkPart):
-            marks.append(piece)
-        elif isinstance(piece, ToolResultPart) and not in_content(piece):
-            results.append((index, piece))
-        else:
-            content.append((index, piece))
-    extra = Extra(
-        message.created_at, message.own_metadata, message.turn, native=foreign(message.native)
-    )
-    removals = [
-        dump_remove(mark, version)
-        for mark in marks
-        if mark.kind == REMOVE and OWN.is_ours(mark.native)
-    ]
-    # Without a message of its own for the rest, the first result carries what concerns them all.
-    carried = None if content else msgspec.structs.replace(extra, id=message.id, native={})
-    tools = _dump_results(results, content, carried, losses, version)
-    if not content and (tools or _holds_marks_alone(message, marks, removals)):
-        return [*tools, *removals]
-    main = _dump_main(message, content, extra, losses, version)
-    if message.role is Role.MODEL:
-        return [main, *tools, *removals]
-    return [*tools, main, *removals]
-
-
-def _dump_results(
-    results: Sequence[tuple[int, ToolResultPart]],
-    content: Sequence[tuple[int, Content]],
-    carried: Extra | None,
-    losses: list[Loss],
-    version: str | None,
-) -> list[Json]:
-    """Returns a message for each result. `content`: the other pieces; `carried`: what the first
-    result says of the whole message."""
-    tools: list[Json] = []
-    for index, result in results:
-        if any(part_index < index for part_index, _ in content):
-            why = "LangChain's results are messages of their own, before what follows"
-            losses.append(Loss(None, index, Lost.order, why))
-        result_losses: list[Loss] = []
-        tools.append(dump_result(result, carried or Extra(), result_losses, version))
-        losses += [msgspec.structs.replace(loss, part=index) for loss in result_losses]
-        carried = None
-    return tools
-
-
-def _holds_marks_alone(
-    message: Message, marks: Sequence[MarkPart], removals: Sequence[Json]
-) -> bool:
-    """True if a message is nothing but marks, so that none is written for it. A removal that was
-    read by itself is noted as alone."""
-    if not marks or len(marks) != len(message.content):
-        return False
-    return not removals or "alone" in OWN.form(marks[0].native)
-
-
-def dump_remove(mark: MarkPart, version: str | None) -> Json:
-    """Returns LangChain's message that removes another one."""
-    return close_message(REMOVE, OWN.fields(mark.native), OWN.form(mark.native), version)
-
-
-def _dump_main(
-    message: Message,
-    pieces: list[tuple[int, Content]],
-    extra: Extra,
-    losses: list[Loss],
-    version: str | None,
-) -> Json:
-    """Returns all of a message but results."""
-    form = OWN.form(message.native)
-    fields = OWN.fields(message.native)
-    type_ = if_text(form.get("type")) or TYPES[message.role]
-    if message.id is not None:
-        fields["id"] = message.id
-    kwargs = {**if_object(fields.get("additional_kwargs"))}
-    if message.role is Role.MODEL:
-        pieces, calls = _apart(pieces, kwargs)
-        fields |= dump_calls(calls)
-        if message.usage is not None:
-            fields["usage_metadata"] = dump_usage(message.usage, if_object(form.get("usage")))
-        if "response_metadata" not in fields and (
-            response := dump_response(message.origin, message.finish_reason)
-        ):
-            fields["response_metadata"] = response
-    else:
-        for index, piece in pieces:
-            if isinstance(piece, ToolCallPart):
-                losses.append(
-                    Loss(None, index, Lost.tool_call, "LangChain takes calls from the model alone")
-                )
-        pieces = [piece for piece in pieces if not isinstance(piece[1], ToolCallPart)]
-    if own_fields := dump_extra(extra):
-        kwargs[OURS] = own_fields
-    if kwargs:
-        fields["additional_kwargs"] = kwargs
-    fields["content"] = dump_content(pieces, message.role, form, losses)
-    return close_message(type_, as_was(message, fields, form), form, version)
-
-
-def _apart(
-    pieces: list[tuple[int, Content]], kwargs: Json
-) -> tuple[list[tuple[int, Content]], list[ToolCallPart]]:
-    """Returns what stands in the content of a model's message, and all of its calls. What has a
-    field of `kwargs` goes there."""
-    calls: list[ToolCallPart] = []
-    content: list[tuple[int, Content]] = []
-    placed = [
-        index for index, piece in pieces if not isinstance(piece, ToolCallPart) or in_content(piece)
-    ]
-    last = max(
-        placed, default=-1
-    )  # calls before it stand in the content too, or they would be read behind it
-    for index, piece in pieces:
-        form_name = OWN.form(piece.native).get("as")
-        if isinstance(piece, ThinkingPart) and form_name == THINKING and THINKING not in kwargs:
-            kwargs[THINKING] = piece.text
-        elif (
-            isinstance(piece, ToolCallPart)
-            and form_name == "function_call"
-            and form_name not in kwargs
-        ):
-            kwargs["function_call"] = dump_function_call(piece)
-        elif isinstance(piece, ToolCallPart) and piece.run_by != "provider":
-            calls.append(piece)
-            if in_content(piece) or (index < last and piece.state == "complete"):
-                content.append((index, piece))
-        else:
-            content.append((index, piece))
-    return content, calls
-
-
-def dump_result(
-    part: ToolResultPart, extra: Extra, losses: list[Loss], version: str | None
-) -> Json:
-    """A result → a message of the tool's."""
-    fields, form = OWN.fields(part.native), OWN.form(part.native)
-    type_ = if_text(form.get("type")) or "tool"
-    if base_type(type_) != "function":
-        fields["tool_call_id"] = part.id
-    if part.name and form.get("name") != "absent":
-        fields["name"] = part.name
-    if part.is_error:
-        fields["status"] = "error"
-    if own_fields := dump_extra(
-        msgspec.structs.replace(extra, denied=part.denied, native=foreign(part.native))
-    ):
-        fields["additional_kwargs"] = {
-            **if_object(fields.get("additional_kwargs")),
-            OURS: own_fields,
-        }
-    if part.is_content:
-        pieces = list(enumerate(cast("tuple[Content, ...]", part.result)))
-        fields["content"] = dump_content(pieces, Role.USER, {**form, "content": "list"}, losses)
-    elif form.get("content") == "raw" and isinstance(result := cast("object", part.result), list):
-        fields["content"] = cast("list[Any]", result)
-    else:
-        fields["content"] = text_or_json(part.result)
-    return close_message(type_, as_was(part, fields, form), form, version)
-
+__all__ = ["dump_messages", "load_messages"]
 
 _CHAT_ROLES = {
     "assistant": Role.MODEL,

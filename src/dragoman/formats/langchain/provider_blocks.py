@@ -122,7 +122,9 @@ def dump_blocks(wire: str, pieces: Sequence[Content], role: Role, losses: list[L
     message = Message(Role.MODEL if role is Role.MODEL else Role.USER, tuple(pieces))
     if wire == ANTHROPIC:
         entries = anthropic.dump_messages([message], losses=losses)["messages"]
-        content: Any = entries[0]["content"] if entries else []
+        content: Any = []
+        if entries:
+            content = entries[0]["content"]
         if isinstance(content, str):
             return [{"type": "text", "text": content}]
         return list(content)

@@ -98,7 +98,10 @@ def load_origin(
     url = if_text(response.get("provider_url"))
     # The provider's usual address says nothing.
     is_usual = any(host in url for host in _HOSTS)
-    endpoint = None if is_usual else url.rstrip("/") or None
+    if is_usual:
+        endpoint = None
+    else:
+        endpoint = url.rstrip("/") or None
     return Origin(provider, endpoint, model, served, id_)
 
 

@@ -109,7 +109,10 @@ def _load_sides(
     what it follows."""
     sides: list[tuple[Role, list[Content]]] = []
     for part in parts:
-        role = Role.SYSTEM if part["part_kind"] in _SYSTEM else Role.USER
+        if part["part_kind"] in _SYSTEM:
+            role = Role.SYSTEM
+        else:
+            role = Role.USER
         pieces = _load(part, created)
         if sides and (sides[-1][0] is role or isinstance(pieces[0], MarkPart)):
             sides[-1][1].extend(pieces)
@@ -167,7 +170,9 @@ def dump_request(group: Sequence[Sent], before: str | None) -> Json:
 
 def _request_fields(created: datetime | None, metadata: Json, instructions: str | None) -> Json:
     """Returns what is written for a request beside its parts."""
-    fields: Json = {INSTRUCTIONS: instructions} if instructions else {}
+    fields: Json = {}
+    if instructions:
+        fields = {INSTRUCTIONS: instructions}
     if created is not None:
         fields["timestamp"] = format_time(created)
     if metadata:

@@ -39,7 +39,10 @@ async def answer_rpc(call: Call) -> None:
     except Exception as error:
         if call.connection.started:
             raise
-        shown_error = error if isinstance(error, TaskError) else public(error)
+        if isinstance(error, TaskError):
+            shown_error = error
+        else:
+            shown_error = public(error)
         call.observed.error = error
         failure = a2a.rpc_error(shown_error, getattr(error, "reason", ""))
         await respond(call, a2a.rpc_failure(failure, frame.id))
@@ -78,6 +81,7 @@ def _make_path_handler(method: methods.Method) -> Callable[[Call], Awaitable[Non
         try:
             _check_version(call)
             _check_type(call)
+            # Only the paths of 0.3 contain /v1/.
             is_old = "/v1/" in call.route.path
             await method(
                 _drop_user(call), _read_path_params(call, is_old=is_old), Frame(old=is_old)
@@ -92,7 +96,10 @@ def _make_path_handler(method: methods.Method) -> Callable[[Call], Awaitable[Non
 
 def _read_path_params(call: Call, *, is_old: bool) -> Json:
     parameters = call.parameters
-    ids = {"id": parameters["id"]} if "id" in parameters else {}
+    if "id" in parameters:
+        ids = {"id": parameters["id"]}
+    else:
+        ids = {}
     is_push = call.route.purpose.endswith("_push")
     if is_push:
         ids = {
@@ -100,7 +107,9 @@ def _read_path_params(call: Call, *, is_old: bool) -> Json:
             **({"id": parameters["config"]} if "config" in parameters else {}),
         }
     params = _to_camel({**call.query, **call.body, **ids})
-    return a2a.new_params(params) if is_old and call.body and not is_push else params
+    if is_old and call.body and not is_push:
+        return a2a.new_params(params)
+    return params
 
 
 def _check_type(call: Call) -> None:

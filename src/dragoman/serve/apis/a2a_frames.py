@@ -49,15 +49,21 @@ class Frame(msgspec.Struct, frozen=True):
 
     def shape(self, item: JsonMap) -> JsonMap:
         """Returns an object of a stream as the client's version has it."""
-        return self._old_binding.dump_object(item) if self.old else item
+        if self.old:
+            return self._old_binding.dump_object(item)
+        return item
 
     def task(self, task: JsonMap) -> Any:
         """Returns a task as the client's version has it."""
-        return self._old_binding.dump_task(task) if self.old else task
+        if self.old:
+            return self._old_binding.dump_task(task)
+        return task
 
     def push(self, config: JsonMap) -> Any:
         """Returns an address of notifications as the client's version has it."""
-        return self._old_binding.dump_push(config) if self.old else config
+        if self.old:
+            return self._old_binding.dump_push(config)
+        return config
 
     @property
     def _old_binding(self) -> a2a.OldBinding:
@@ -66,10 +72,14 @@ class Frame(msgspec.Struct, frozen=True):
     def history_length(self, length: Any) -> Any:
         """Returns how much of a task's history a client wants, or None for all. For clients of 0.3
         that is 0 too."""
-        return None if self.old and type(length) is int and length == 0 else length
+        if self.old and type(length) is int and length == 0:
+            return None
+        return length
 
     def _result(self, value: Any) -> Any:
-        return a2a.rpc_result(value, self.id) if self.rpc else value
+        if self.rpc:
+            return a2a.rpc_result(value, self.id)
+        return value
 
 
 async def respond(call: Call, value: Any) -> None:

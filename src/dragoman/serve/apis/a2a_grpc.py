@@ -112,11 +112,10 @@ async def serve_grpc(
     server: Any = grpc.aio.server(options=[("grpc.max_receive_message_length", _MOST_BYTES)])
     handlers: Json = {}
     for name, method in methods.items():
-        make_handler: Any = (
-            grpc.unary_stream_rpc_method_handler
-            if method.streams
-            else grpc.unary_unary_rpc_method_handler
-        )
+        if method.streams:
+            make_handler: Any = grpc.unary_stream_rpc_method_handler
+        else:
+            make_handler = grpc.unary_unary_rpc_method_handler
         handlers[name] = make_handler(
             _make_stream_handler(app, method)
             if method.streams
@@ -192,6 +191,7 @@ async def _forward(app: Any, method: Method, request: bytes, context: Any) -> As
     work = asyncio.create_task(
         app(scope, pipe.receive, pipe.send), name=f"dragoman-grpc-{method.name}"
     )
+    # Also ends the pipe if the application fails before it answers.
     work.add_done_callback(lambda _: pipe.end())
     try:
         while (piece := await pipe.take()) is not None:
@@ -267,7 +267,10 @@ async def _abort(context: Any, error: JsonMap) -> None:
 
     info = if_object(next(iter(if_list(error.get("data"))), None))
     reason = if_text(info.get("reason"))
-    name = FAULTS[reason].grpc if reason in FAULTS else "INTERNAL"
+    if reason in FAULTS:
+        name = FAULTS[reason].grpc
+    else:
+        name = "INTERNAL"
     status: Any = status_pb2.Status(
         code=code_pb2.Code.Value(name), message=if_text(error.get("message"))
     )

@@ -50,7 +50,10 @@ async def list_tasks(call: Call, params: JsonMap) -> Json:
     )
     page = await call.service.answers.tasks(call.caller.id, query)
     tasks = [await load_task(call, run) for _, run in page.runs]
-    left_out = () if params.get("includeArtifacts") in (True, "true") else ("artifacts",)
+    if params.get("includeArtifacts") in (True, "true"):
+        left_out = ()
+    else:
+        left_out = ("artifacts",)
     return {
         "tasks": [trim_history(_without(task, left_out), history) for task in tasks],
         "nextPageToken": _make_token(page.runs[-1][0]) if page.more else "",
@@ -72,7 +75,9 @@ def trim_history(task: Json, most: Any) -> Json:
         raise TaskError("historyLength must be 0 or more", "INVALID_PARAMS")
     history = if_list(task.get("history"))
     trimmed = _without(task, ["history"])
-    return {**trimmed, "history": history[-count:]} if count and history else trimmed
+    if count and history:
+        return {**trimmed, "history": history[-count:]}
+    return trimmed
 
 
 def _read_thread(call: Call, context: Any) -> str | None:
@@ -96,7 +101,9 @@ def _read_time(text: Any) -> datetime | None:
         return None
     try:
         time = datetime.fromisoformat(text)
-        return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+        if time.tzinfo is not None:
+            return time
+        return time.replace(tzinfo=UTC)
     except (TypeError, ValueError) as error:
         raise TaskError(
             "statusTimestampAfter must be a time such as 2026-01-02T03:04:05Z", "INVALID_PARAMS"
@@ -110,7 +117,10 @@ def _without(task: Json, names: Sequence[str]) -> Json:
 def _read_number(value: Any, default: int, name: str) -> int:
     if value is None or value == "":
         return default
-    digits = value.removeprefix("-") if isinstance(value, str) else ""
+    if isinstance(value, str):
+        digits = value.removeprefix("-")
+    else:
+        digits = ""
     if isinstance(value, str) and digits.isascii() and digits.isdigit() and len(digits) < 10:
         return int(value)
     if isinstance(value, int) and not isinstance(value, bool):

@@ -95,7 +95,10 @@ async def _begin_message(
     """Begins the run of a message, and sends what happens in it where its client wants. Returns the
     run's id, and what becomes of the task."""
     task_id, before = message.task_id, message.before
-    task = None if before is None else await load_task(call, before)
+    if before is None:
+        task = None
+    else:
+        task = await load_task(call, before)
     progress = TaskProgress(call, task, goes_on=before is not None)
     config = await a2a_push.subscribe_address(call, task_id, params)
     try:

@@ -51,7 +51,10 @@ async def find_run(call: Call, task_id: str) -> Answered:
     Raises:
         ModelNotFoundError: the client has none.
     """
-    run = await call.service.answers.find(call.caller.id, [f"task:{task_id}"]) if task_id else None
+    if task_id:
+        run = await call.service.answers.find(call.caller.id, [f"task:{task_id}"])
+    else:
+        run = None
     if run is None:
         raise ModelNotFoundError(f"there is no task {task_id!r:.200} here")
     return run
@@ -115,6 +118,7 @@ async def load_events(call: Call, run: Answered) -> list[Event]:
     """Returns what happened in a run so far; where the log has forgotten it, what is kept of it."""
     log, events = call.service.log, list[Event]()
     if run.run_id is not None:
+        # `read` returns one page, so it is called until it returns nothing.
         while page := await log.read(run.run_id, len(events)):
             events += page
     return events or [RunStarted(run.id), *unfold(run.output), *_closing_events(run)]
@@ -124,10 +128,16 @@ def _closing_events(run: Answered) -> list[Event]:
     if run.state == "in_progress":
         return []
     if run.state == "failed":
-        failure = ContentRefusedError("the agent refused") if run.refused else None
+        if run.refused:
+            failure = ContentRefusedError("the agent refused")
+        else:
+            failure = None
         return [RunError(failure or ProviderError("the run failed"), run.id)]
     outcome = "pending" if run.pending else "success"
-    outcome = "cancelled" if run.state == "cancelled" else outcome
+    if run.state == "cancelled":
+        outcome = "cancelled"
+    else:
+        outcome = outcome
     return [RunFinished(run.id, outcome, run.usage, run.pending)]
 
 
@@ -172,7 +182,9 @@ class TaskProgress:
 
 
 def _if_small(task: Task) -> Task | None:
-    return task if len(json_bytes.encode(task)) <= _MOST_TASK_BYTES else None
+    if len(json_bytes.encode(task)) <= _MOST_TASK_BYTES:
+        return task
+    return None
 
 
 def _add_run(call: Call, task: Task, run: Answered, events: Sequence[Event]) -> Json:
@@ -212,4 +224,6 @@ def _in_task(call: Call, run: Answered, messages: Sequence[Message]) -> RunReque
     """Returns a request of these messages: of the task of a run, unless that is its first."""
     request = RunRequest(tuple(messages), thread_id=context_of(call, run))
     task_id = run.task_id or run.id
-    return request if run.id == task_id else a2a.assign_task(request, task_id)
+    if run.id == task_id:
+        return request
+    return a2a.assign_task(request, task_id)

@@ -57,7 +57,10 @@ def assign_cards(cards: Cards, names: list[str]) -> Mapping[str, AgentCard]:
     """
     if cards is None:
         return {}
-    all_cards = list(cards.values()) if isinstance(cards, Mapping) else [cards]
+    if isinstance(cards, Mapping):
+        all_cards = list(cards.values())
+    else:
+        all_cards = [cards]
     for card in all_cards:
         expect(
             "cards",
@@ -145,11 +148,15 @@ async def show_card(call: Call) -> None:
     is_current = call.headers.get("a2a-version", "").startswith("1") or call.query.get(
         "version", ""
     ).startswith("1")
+    # `older=False`: no client of 0.3 is expected, so all get the card of 1.0.
     is_current |= not served.policy.older
     body = json_bytes.encode(card if is_current else {**card, **a2a.old_card(card)})
     tag = f'"{blake2b(body, digest_size=12).hexdigest()}"'
     since = format_datetime(call.service.started_at, usegmt=True)
-    cache_scope = "private" if call.service.has_keys and not is_stranger else "public"
+    if call.service.has_keys and not is_stranger:
+        cache_scope = "private"
+    else:
+        cache_scope = "public"
     headers = {"cache-control": f"{cache_scope}, max-age=300", "etag": tag, "last-modified": since}
     headers["vary"] = "a2a-version, authorization, x-api-key"
     if call.headers.get("if-none-match") == tag:
@@ -181,9 +188,10 @@ def _make_card(call: Call, served: ServedAgent, *, is_whole: bool) -> Json:
         "rest": root,
         **({"grpc": service.grpc_address} if service.grpc_address else {}),
     }
-    security = (
-        {"bearer": {"httpAuthSecurityScheme": {"scheme": "bearer"}}} if service.has_keys else {}
-    )
+    if service.has_keys:
+        security = {"bearer": {"httpAuthSecurityScheme": {"scheme": "bearer"}}}
+    else:
+        security = {}
     card: Json = a2a.dump_card(
         agent_card,
         abilities if is_whole else without_tools(abilities),
@@ -191,11 +199,9 @@ def _make_card(call: Call, served: ServedAgent, *, is_whole: bool) -> Json:
         extended=service.has_keys,
         security=security,
     )
-    return (
-        card
-        if agent_card.signer is None
-        else {**card, "signatures": _sign_card(agent_card.signer, json_bytes.encode(card))}
-    )
+    if agent_card.signer is None:
+        return card
+    return {**card, "signatures": _sign_card(agent_card.signer, json_bytes.encode(card))}
 
 
 @lru_cache(_MOST_SIGNATURES)
@@ -209,5 +215,8 @@ def _sign_card(signer: Callable[[Any], Any], card: bytes) -> list[Any]:
 
 
 def _origin(call: Call) -> str:
-    scheme = "https" if call.headers.get("x-forwarded-proto") == "https" else "http"
+    if call.headers.get("x-forwarded-proto") == "https":
+        scheme = "https"
+    else:
+        scheme = "http"
     return f"{scheme}://{call.headers.get('host', '127.0.0.1')}"

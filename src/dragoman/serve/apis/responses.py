@@ -94,7 +94,9 @@ class ResponsesApi(Api):
 
     def answer_keys(self, answered: Answered) -> list[str]:
         """See `Api`. An answer is found by its items."""
-        return [_item_key(name) for name in _dump_items(answered)] if answered.shared else []
+        if answered.shared:
+            return [_item_key(name) for name in _dump_items(answered)]
+        return []
 
     def dump_interrupt(self, interrupt: Interrupt) -> Content | None:
         """See `Api`."""
@@ -132,7 +134,10 @@ async def list_input_items(call: Call) -> None:
     limit = _read_limit(query.get("limit", str(_DEFAULT_LIMIT)))
     if (after := query.get("after")) is not None:
         ids = [item["id"] for item in items]
-        items = items[ids.index(after) + 1 :] if after in ids else []
+        if after in ids:
+            items = items[ids.index(after) + 1 :]
+        else:
+            items = []
     page = items[:limit]
     first_id, last_id = (page[0]["id"], page[-1]["id"]) if page else (None, None)
     await call.respond(
@@ -288,7 +293,10 @@ async def _load_from_log(call: Call, answered: Answered, status: RunStatus) -> A
         async for page in pages:
             events += page
     last = events[-1] if events else None
-    error = last.error if isinstance(last, RunError) and status.state == "error" else None
+    if isinstance(last, RunError) and status.state == "error":
+        error = last.error
+    else:
+        error = None
     if error is None and status.state in ("running", "interrupted", "error"):
         error = OverloadedError(
             "the process that made this answer ended before it did; send the request again"

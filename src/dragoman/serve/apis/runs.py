@@ -153,6 +153,7 @@ async def begin_run(
             admitted.replace(tools=request.tools),
             regenerates=call.api.regenerates(request),
         )
+    # Ids are minted before the run, so that the stream and the store agree.
     turn = _with_ids(call, turn.replace(task_id=task_id or turn.task_id))
     run_request = admitted.replace(
         messages=(*turn.before, *turn.new),
@@ -257,7 +258,9 @@ class _NumberedEncoder:
         self._count += 1
         if self._count <= self._skip:
             return b""
-        return _number_frames(data, self._count) if self._is_sse else data
+        if self._is_sse:
+            return _number_frames(data, self._count)
+        return data
 
     def close(self) -> bytes:
         """See `Encoder`."""
@@ -268,7 +271,10 @@ def _number_frames(data: bytes, number: int) -> bytes:
     """Puts the number in front of the last of an event's frames."""
     if not data.endswith(b"\n\n"):
         return data
-    start = data.rfind(b"\n\n", 0, -2) + 2 if data.count(b"\n\n") > 1 else 0
+    if data.count(b"\n\n") > 1:
+        start = data.rfind(b"\n\n", 0, -2) + 2
+    else:
+        start = 0
     return b"%bid: %d\n%b" % (data[:start], number, data[start:])
 
 
@@ -335,6 +341,7 @@ async def _find_run(call: Call) -> Answered | None:
     store, owner, name = call.service.answers, call.caller.id, call.parameters.get("id", "")
     thread = thread_id(resource_of(call), name)
     keys = [f"run:{name}", latest_key(thread), f"thread:{thread}"]
+    # Clients name a run by our id, by their own, or by its thread.
     answered = await store.get(owner, name) or await store.find(owner, keys)
     if answered is None or not await is_logged(call, answered.run_id):
         return None

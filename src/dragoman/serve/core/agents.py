@@ -35,7 +35,8 @@ from dragoman.serve.http.observed import find_offered_name
 
 __all__ = ["AgentBackend", "ServedAgent", "find_agent"]
 
-_LONGEST_NAME = 200  # characters of a name
+# Characters of a name.
+_LONGEST_NAME = 200
 _CACHE_MARK = "cache_control"
 Bearer = TypeVar("Bearer", bound=Message | Content | ToolSpec | ServerTool)
 """What may have a cache mark."""
@@ -71,12 +72,14 @@ class AgentBackend:
         for name in agents if isinstance(agents, Mapping) else ():
             _check_name(name)
         expect("policy", policy, AgentPolicy, NoneType)
-        self._single_agent = None if isinstance(agents, Mapping) else agents
-        self._agents = (
-            dict(agents)
-            if isinstance(agents, Mapping)
-            else {agents.model.partition("?")[0]: agents}
-        )
+        if isinstance(agents, Mapping):
+            self._single_agent = None
+        else:
+            self._single_agent = agents
+        if isinstance(agents, Mapping):
+            self._agents = dict(agents)
+        else:
+            self._agents = {agents.model.partition("?")[0]: agents}
         self._policy = policy or AgentPolicy()
 
     @property
@@ -138,6 +141,8 @@ class AgentBackend:
                     record.note(run.so_far())
                 if isinstance(last, RunError):
                     error = blame_client(last.error, request.tools)
+                    # Raised instead of streamed: the client then gets the
+                    # status of a bad request.
                     if error is not last.error:
                         raise error
                 if events := client_answer.feed(step.events):
@@ -171,6 +176,7 @@ async def _join_turn(agent: Agent[Any], call: Call, turn: Turn, request: ModelRe
     named = [message if message.id else message.replace(id=new_id()) for message in turn.new]
     task_id = None
     if turn.resumes and turn.thread_id is not None:
+        # An answer over another API still continues the task that asked.
         task_id = await find_waiting_task(call, turn.thread_id)
     return turn.replace(new=tuple(named), task_id=task_id)
 

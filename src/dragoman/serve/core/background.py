@@ -45,7 +45,8 @@ async def begin_in_background(
         try:
             await call.service.runs.record(_AnswerSource(call, events, record), thread_id)
         except DragomanError:
-            await record.forget()  # the client is answered that nothing was begun
+            # The client is answered that nothing was begun.
+            await record.forget()
             raise
     except BaseException:
         await events.aclose()
@@ -134,6 +135,8 @@ class _AnswerSource:
             async for events in batches:
                 last = events[-1] if events else None
                 if isinstance(last, RunError):
+                    # The error must carry this run's id, or readers would
+                    # not take it for the run's end.
                     events = [*events[:-1], RunError(last.error, self.id)]
                 if events:
                     await self._put(events, put)

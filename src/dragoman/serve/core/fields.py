@@ -270,6 +270,7 @@ def _remove_path(fields: JsonMap, path: str) -> Json:
     if not further:
         return remaining
     inner = _remove_path(if_object(fields[step]), further)
+    # An object that only held this field would ask for nothing.
     if not inner:
         return remaining
     return {name: inner if name == step else value for name, value in fields.items()}
@@ -292,9 +293,9 @@ def losses_of(events: Iterable[Event]) -> list[Loss]:
 def _header_item(loss: Loss) -> str:
     item = loss.what.value.replace(" ", "-")
     name = loss.which.replace(" ", "-")
-    return (
-        f'{item};which="{name}"' if loss.what in _NAMED and _HEADER_NAME.fullmatch(name) else item
-    )
+    if loss.what in _NAMED and _HEADER_NAME.fullmatch(name):
+        return f'{item};which="{name}"'
+    return item
 
 
 def _join_bounded(items: list[str]) -> str:

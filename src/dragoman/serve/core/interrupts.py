@@ -171,7 +171,10 @@ def restore_asked_calls(
         InvalidRequestError: an answer cannot be understood.
     """
     end = count_seen_messages(messages)
-    waiting = _collect_interrupts(messages[end - 1], api) if end else {}
+    if end:
+        waiting = _collect_interrupts(messages[end - 1], api)
+    else:
+        waiting = {}
     tail, resumes = split_resumes(messages[end:], waiting, api)
     if not waiting:
         return [*remove_interrupts(messages[:end], api), *tail], []
@@ -183,11 +186,15 @@ def restore_asked_calls(
         if interrupt is None:
             content.append(piece)
         elif interrupt.id in answered and interrupt.call is not None:
-            if interrupt.reason != "approval":  # an approval follows from the call alone
+            # An approval follows from the call alone.
+            if interrupt.reason != "approval":
                 open_call = OpenCall(0, len(content), 0, interrupt.call)
                 marks.append(WaitingCall(open_call, (interrupt,)).mark())
             content.append(interrupt.call)
-    model = [messages[end - 1].replace(content=tuple(content))] if content else []
+    if content:
+        model = [messages[end - 1].replace(content=tuple(content))]
+    else:
+        model = []
     notes = [Message.user(*marks)] if marks else []
     return [*remove_interrupts(messages[: end - 1], api), *model, *notes, *tail], resumes
 
@@ -196,7 +203,9 @@ def _replace_content(message: Message, content: Sequence[Content]) -> list[Messa
     """Returns the message with what remains of its content; nothing if nothing remains."""
     if len(content) == len(message.content):
         return [message]
-    return [message.replace(content=tuple(content))] if content else []
+    if content:
+        return [message.replace(content=tuple(content))]
+    return []
 
 
 def _collect_interrupts(message: Message, api: Api) -> dict[str, Interrupt]:
@@ -205,7 +214,10 @@ def _collect_interrupts(message: Message, api: Api) -> dict[str, Interrupt]:
     for piece in message.content:
         interrupt = load_interrupt(piece, api)
         if interrupt is not None:
-            answer_id = piece.id if isinstance(piece, ToolCallPart) else interrupt.id
+            if isinstance(piece, ToolCallPart):
+                answer_id = piece.id
+            else:
+                answer_id = interrupt.id
             interrupts[answer_id] = interrupt
     return interrupts
 
@@ -213,7 +225,10 @@ def _collect_interrupts(message: Message, api: Api) -> dict[str, Interrupt]:
 def _is_answer(piece: Content, ids: set[str], api: Api) -> bool:
     if isinstance(piece, ToolResultPart):
         return piece.id in ids
-    resume = api.load_resume(piece) if isinstance(piece, ProviderPart) else None
+    if isinstance(piece, ProviderPart):
+        resume = api.load_resume(piece)
+    else:
+        resume = None
     return resume is not None and resume.interrupt_id in ids
 
 
@@ -232,8 +247,10 @@ def _load_resume(piece: Content, waiting: Mapping[str, Interrupt], api: Api) -> 
 
 
 def _answer_by_result(interrupt: Interrupt, result: ToolResultPart) -> Resume:
-    if result.is_error:  # the client has no such tool, or nobody answered
+    # The client has no such tool, or nobody answered.
+    if result.is_error:
         return interrupt.cancel()
+    # Clients send the answer as plain text or as JSON in a text; both forms are tried.
     text, value = _read_result(result.result)
     if if_object(value).get("cancelled") is True:
         return interrupt.cancel()

@@ -45,6 +45,7 @@ async def join_turn(
     """
     resource = resource_of(call)
     name = thread_name(call, request.thread_id)
+    # Without a name the thread gets the id of the call.
     thread = thread_id(resource, name or call.id)
     latest = await call.service.answers.find(call.caller.id, [f"thread:{thread}"])
     reading: ThreadReading | None = None
@@ -61,6 +62,7 @@ async def join_turn(
         regenerates=regenerates is not None,
         until=regenerates or "",
     )
+    # The stored thread wins; `put` only finds what the client added, edited or cut off.
     changes = put(stored, call.wire.name, received)
     _check_open(stored, changes.added)
     resumes = _match_resumes((*request.resume, *changes.resumes), pending)
@@ -103,7 +105,8 @@ def _copy_to_put(
 ) -> list[Message]:
     """Returns the client's copy, as far as it may change what is kept."""
     copy = list(request.messages)
-    if has_memory:  # which gives only the newest messages of a long thread
+    # Which gives only the newest messages of a long thread.
+    if has_memory:
         copy = _from_first_known(copy, stored)
     if _is_only_answers(request, copy, stored, pending):
         return [message for message in request.messages if message.role is Role.SYSTEM]
@@ -126,7 +129,10 @@ def _continue_thread(
     by_client = [message for message in new if id(message) in added]
     stored = [message for message in new if id(message) not in added]
     check_results([*spoken[:end], *stored], by_client, resumes, trusted=True)
-    before: Sequence[Message] = () if has_memory else spoken[: len(spoken) - len(new)]
+    if has_memory:
+        before: Sequence[Message] = ()
+    else:
+        before = spoken[: len(spoken) - len(new)]
     system = [message for message in request.messages if message.role is Role.SYSTEM]
     return Turn(
         # What the memory holds the run gets from there.

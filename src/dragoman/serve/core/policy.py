@@ -122,6 +122,7 @@ def check_results(
     Raises:
         InvalidRequestError: there is one.
     """
+    # In a history that the client sent itself any call may be its own.
     client_calls = {
         call.id
         for message in before
@@ -142,12 +143,14 @@ def _check_answered(
     before: Sequence[Message], new: Sequence[Message], resumed: set[str], *, trusted: bool
 ) -> None:
     messages = [*before, *new]
+    # New words from the user close open calls: repair answers them.
     if has_new_prompt(messages):
         return
     for open_call in find_open_calls(messages):
         call, is_stored = open_call.call, trusted and open_call.position < len(before)
         if is_stored and resumed and call.run_by == "client":
-            continue  # something else of the round is answered first
+            # Something else of the round is answered first.
+            continue
         is_clients = call.run_by == "client" or not is_stored
         if is_clients and call.id not in resumed:
             raise InvalidRequestError(

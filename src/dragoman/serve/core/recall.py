@@ -44,7 +44,10 @@ async def recall_turn(call: Call, links: Links, *, edits: bool, remembers: bool 
     system = [*takewhile(is_system, request.messages)]
     copy = request.messages[len(system) :]
     resource, name = resource_of(call), thread_name(call, links.conversation)
-    thread = None if name is None else thread_id(resource, name)
+    if name is None:
+        thread = None
+    else:
+        thread = thread_id(resource, name)
     whole = Turn(
         tuple(copy),
         thread_id=thread,
@@ -60,17 +63,23 @@ async def recall_turn(call: Call, links: Links, *, edits: bool, remembers: bool 
         chain = await _latest_chain(call, f"thread:{thread}")
         return _append_to_chain(whole, _lasting_system(call, system, chain), chain, copy)
     whole = whole.replace(sent=request)
+    # Nothing to look up: the client cannot ask for the answer, and its copy holds
+    # everything.
     if not (remembers or links.background or (links.stored and call.gives_answers)):
         return whole.replace(keeps=False)
     scope = scope_of(resource, thread)
     keys = latest_keys(copy, scope)
     limits = call.service.limits
-    chain = (
-        await find_conversation(call.service.answers, call.caller.id, keys, limits) if keys else []
-    )
+    if keys:
+        chain = await find_conversation(call.service.answers, call.caller.id, keys, limits)
+    else:
+        chain = []
     if not chain:
         return whole
-    forgotten = _find_forgotten(chain, copy, scope) if chain[-1].key == keys[0] else None
+    if chain[-1].key == keys[0]:
+        forgotten = _find_forgotten(chain, copy, scope)
+    else:
+        forgotten = None
     if forgotten is None:
         turn = _merge_copy(call, whole, system, chain, edits=edits)
     else:  # the copy is word for word what the client was given
@@ -106,7 +115,9 @@ async def _load_chain(call: Call, answer_id: str) -> list[Answered]:
 
 async def _latest_chain(call: Call, key: str) -> list[Answered]:
     latest = await call.service.answers.find(call.caller.id, [key])
-    return [] if latest is None else await _chain_of(call, latest.id)
+    if latest is None:
+        return []
+    return await _chain_of(call, latest.id)
 
 
 async def _chain_of(call: Call, answer_id: str) -> list[Answered]:
@@ -121,6 +132,7 @@ def _lasting_system(
     conversation, each once."""
     texts = lasting_texts(call, system)
     lasting_ids = set(map(id, texts))
+    # System texts that do not last hold for this answer alone and go in front unchanged.
     once = [message for message in system if id(message) not in lasting_ids]
     lasting = [message for answered in chain for message in answered.lasting]
     return [*once, *{message.text: message for message in [*lasting, *texts]}.values()]
@@ -160,6 +172,7 @@ def _merge_copy(
     allowed = {"answers": edits, "results": edits, "signatures": edits, "whole": edits}
     try:
         changes = put(stored, call.wire.name, call.body, **allowed)
+    # The copy cannot be matched with what is kept, so the client's copy alone counts.
     except HistoryError:
         return turn.replace(thread_id=None, is_named=False)
     spoken = without_system(changes.messages)
@@ -221,7 +234,9 @@ def _answered_end(messages: Sequence[Message]) -> int:
 def _call_ids(messages: Sequence[Message]) -> list[str]:
     """Returns the ids of the model's last calls, in order."""
     last = next((message for message in reversed(messages) if message.role is Role.MODEL), None)
-    return [] if last is None else [call.id for call in last.tool_calls]
+    if last is None:
+        return []
+    return [call.id for call in last.tool_calls]
 
 
 def is_system(message: Message) -> bool:

@@ -71,7 +71,10 @@ class Record:
         self._call, self._turn, self._progress = call, turn, progress
         self._store, self._seconds = call.service.answers, call.service.limits.keep_seconds
         self._scope = scope_of(resource_of(call), turn.thread_id if turn.is_named else None)
-        self._answered = answered if progress is None else progress.begin(answered)
+        if progress is None:
+            self._answered = answered
+        else:
+            self._answered = progress.begin(answered)
         self._keeps = turn.keeps and not isinstance(self._store, NoAnswers)
         self._events: list[Event] = []
         self._next_compaction = _UNCOMPACTED
@@ -112,7 +115,10 @@ class Record:
     ) -> Record:
         """Returns the record of a run in an agent protocol. `request`: as the client sent it;
         `shown`: the client's messages, if an answer took the place of one."""
-        answer = tuple(shown[-1:]) if len(shown) > len(request.messages) else ()
+        if len(shown) > len(request.messages):
+            answer = tuple(shown[-1:])
+        else:
+            answer = ()
         asked = RunRequest(
             answer, thread_id=request.thread_id, run_id=request.run_id, native=request.native
         )
@@ -138,10 +144,14 @@ class Record:
     def add(self, events: Sequence[Event]) -> None:
         """Takes what the client gets."""
         self._call.observed.add(events)
+        # Nothing is stored for this answer, so its events need not be collected.
         if not self._keeps:
             return
         self._events += events
-        if len(self._events) > self._next_compaction:  # the text of a long answer, not its deltas
+        # The text of a long answer, not its deltas.
+        if len(self._events) > self._next_compaction:
+            # Joining deltas keeps the memory of a long answer near the size of its
+            # text.
             self._events = compact(self._events)
             self._next_compaction = len(self._events) + _UNCOMPACTED
 
@@ -170,7 +180,10 @@ class Record:
             await begin_answer(self._store, begun, seconds=self._seconds)
         else:
             # A conversation goes on from an answer only at its end.
-            thread = [latest_key(self._turn.thread_id)] if begun.asked is not None else []
+            if begun.asked is not None:
+                thread = [latest_key(self._turn.thread_id)]
+            else:
+                thread = []
             keys = [*thread, *self._run_keys()]
             await keep_answer(self._store, begun, keys, seconds=self._seconds)
         self.wake_task()
@@ -190,8 +203,14 @@ class Record:
         )
         visible = tuple([message for message in fold(self._events) if message.role is Role.MODEL])
         output = self._output or visible
-        keys = keys_of(self._turn.shown, visible, self._scope) if visible else []
-        error = None if failure is None else self._call.wire.dump_error(public(failure)).body
+        if visible:
+            keys = keys_of(self._turn.shown, visible, self._scope)
+        else:
+            keys = []
+        if failure is None:
+            error = None
+        else:
+            error = self._call.wire.dump_error(public(failure)).body
         answered = msgspec.structs.replace(
             self._with_ids(),
             request=self._request_to_store(),
@@ -227,7 +246,10 @@ class Record:
             self._call.service.waiting.notify((self._call.caller.id, self.task_id))
 
     async def _keep(self, answered: Answered, keys: Sequence[str]) -> None:
-        thread = [f"thread:{answered.thread_id}"] if answered.thread_id else []
+        if answered.thread_id:
+            thread = [f"thread:{answered.thread_id}"]
+        else:
+            thread = []
         further = self._call.api.answer_keys(answered)
         all_keys = [*keys, *thread, *self._run_keys(), *further]
         await keep_answer(self._store, answered, all_keys, seconds=self._seconds)
@@ -244,7 +266,10 @@ class Record:
     def _run_keys(self) -> list[str]:
         """Returns the keys by the client's own names for the run and its task."""
         asked = self._answered.asked
-        run = [f"run:{asked.run_id}"] if asked is not None and asked.run_id else []
+        if asked is not None and asked.run_id:
+            run = [f"run:{asked.run_id}"]
+        else:
+            run = []
         return [*run, *([f"task:{self.task_id}"] if self.task_id else [])]
 
     def _request_to_store(self) -> ModelRequest:
@@ -253,6 +278,7 @@ class Record:
         request = self._answered.request
         if not (self._answered.shared and self._call.gives_answers):
             return ModelRequest(request.model, self._turn.new, wire=request.wire)
+        # Messages of earlier answers are already stored with them.
         system = takewhile(lambda message: message.role is Role.SYSTEM, request.messages)
         return request.replace(messages=(*system, *self._turn.new))
 
@@ -264,7 +290,9 @@ async def find_waiting_task(call: Call, thread: str) -> str | None:
     chain = await find_conversation(
         call.service.answers, call.caller.id, [f"thread:{thread}"], limits
     )
-    return chain[-1].task_id if chain and chain[-1].pending else None
+    if chain and chain[-1].pending:
+        return chain[-1].task_id
+    return None
 
 
 def _state_of(result: ChatResult[str]) -> AnsweredState:

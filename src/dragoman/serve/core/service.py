@@ -148,6 +148,8 @@ class Service:
             is_in_memory=isinstance(self.answers, MemoryAnswers), count=count_processes()
         )
         if self._was_closed and self._reopen_stores is not None:
+            # Both were closed when the application ended; a second start needs open
+            # ones.
             self.answers, self.log = self._reopen_stores()
             self.runs, self.webhooks = Runs(self.log), Webhooks(self.webhooks.policy, self.answers)
         try:
@@ -163,6 +165,8 @@ class Service:
                     await self.webhooks.close()
         finally:
             self._was_closed = True
+            # Stores and backends are closed even if the server itself is being
+            # cancelled.
             with anyio.CancelScope(shield=True):
                 for holder in (*self.backends, self.answers):
                     try:
@@ -215,6 +219,8 @@ class Service:
         for backend in self.backends:
             for model in await backend.models():
                 if caller.may_use(model.name):
+                    # The first backend that has a name answers to it, so its
+                    # record is listed.
                     models.setdefault(model.name, model)
         return list(models.values())
 

@@ -48,10 +48,15 @@ def show_events(call: Call, events: Sequence[Event]) -> list[Event]:
     resource = resource_of(call)
     shown: list[Event] = []
     for event in events:
-        if type(event) is PartDelta:  # nearly all of a stream
+        # Nearly all of a stream.
+        if type(event) is PartDelta:
+            # Deltas carry no provider fields, so they pass unchanged.
             shown.append(event)
         elif isinstance(event, RunStarted):
-            thread = None if event.thread_id is None else name_of(resource, event.thread_id)
+            if event.thread_id is None:
+                thread = None
+            else:
+                thread = name_of(resource, event.thread_id)
             shown.append(_replace(event, thread_id=thread, resource_id=None))
         else:
             shown.append(show_event(event))
@@ -74,20 +79,25 @@ def show_event(event: Event) -> Event:
         return _replace(event, losses=_neutral_losses(event.losses))
     if isinstance(event, PartStarted | PartFinished):
         part = _without_native(event.part)
-        return event if part is event.part else _replace(event, part=part)
+        if part is event.part:
+            return event
+        return _replace(event, part=part)
     if isinstance(event, RunError):
         return _replace(event, error=public(event.error))
     return event
 
 
 def _without_native(part: Any) -> Any:
-    if isinstance(part, ProviderPart | MarkPart):  # these are nothing but their `native`
+    # These are nothing but their `native`.
+    if isinstance(part, ProviderPart | MarkPart):
         return part
     if isinstance(part, ToolResultPart) and part.is_content:
         pieces = [_replace(piece, native=None) if piece.native else piece for piece in part.result]
         if any(piece.native for piece in part.result):
             part = _replace(part, result=tuple(pieces))
-    return _replace(part, native=None) if part.native else part
+    if part.native:
+        return _replace(part, native=None)
+    return part
 
 
 def _neutral_losses(losses: Sequence[Loss]) -> tuple[Loss, ...]:
@@ -118,9 +128,11 @@ class ClientAnswer:
         """Returns what the client gets now of the events of a step."""
         seen: list[Event] = []
         for event in self._without_question(events):
-            if type(event) is not PartDelta:  # nearly all of a stream
+            # Nearly all of a stream.
+            if type(event) is not PartDelta:
                 seen += self._feed_pending(event)
             seen += self._view.feed(event)
+        # Fast path: deltas carry nothing to hide.
         if all(type(event) is PartDelta for event in seen):
             return seen
         for event in seen:
@@ -129,7 +141,8 @@ class ClientAnswer:
             elif isinstance(event, PartStarted) and event.message_id == self._answer_id:
                 self._speaks = True
         if seen and isinstance(seen[-1], RunError) and not self._speaks:
-            return seen[-1:]  # no empty answer before it, so that it has its status
+            # No empty answer before it, so that it has its status.
+            return seen[-1:]
         return [self._show(event) for event in seen]
 
     def _without_question(self, events: Sequence[Event]) -> Sequence[Event]:
@@ -140,7 +153,8 @@ class ClientAnswer:
 
     def _feed_pending(self, event: Event) -> list[Event]:
         """Returns what the client gets before an event: at the end of a run, what it waits for."""
-        is_inner = self._inner.has(event)  # it must see every event but deltas
+        # It must see every event but deltas.
+        is_inner = self._inner.has(event)
         if isinstance(event, MessageStarted) and event.role is Role.MODEL and not is_inner:
             self._model_id = event.message_id
         if not (isinstance(event, RunFinished) and event.pending):
@@ -172,4 +186,6 @@ class ClientAnswer:
         if isinstance(event, MessageStarted):
             losses, self._losses = (*self._losses, *event.losses), ()
             return _replace(event, native=None, origin=None, losses=losses)
-        return event if isinstance(event, RunError) else show_event(event)
+        if isinstance(event, RunError):
+            return event
+        return show_event(event)

@@ -120,8 +120,10 @@ async def answer(call: Call, request: ModelRequest, backend: Backend) -> None:
     turn = await recall_turn(
         call, links, edits=backend.edits, remembers=backend.remembers(call, request)
     )
-    check_request(turn.model_request, call.service.limits)  # what was kept counts too
-    if links.background:  # clients that ask for it while it is made read what there is
+    # What was kept counts too.
+    check_request(turn.model_request, call.service.limits)
+    # Clients that ask for it while it is made read what there is.
+    if links.background:
         turn = turn.replace(request=turn.model_request.replace(stream=True))
     record = Record.of_answer(call, turn, request, links)
     envelope = call.wire.envelope(request, id=call.id, now=call.now)
@@ -133,9 +135,11 @@ async def answer(call: Call, request: ModelRequest, backend: Backend) -> None:
         if links.background and not request.stream:
             await call.api.respond_in_progress(call, envelope)
             return
+        # Read from the log like any other reader; `paces` keeps the run near its client.
         events = call.service.runs.pages(call.id, paces=True)
         recorded = None  # the run keeps it
-    if "timing" in envelope:  # the wire tells how long it took
+    # The wire tells how long it took.
+    if "timing" in envelope:
         envelope["timing"] = timer
         events = _observe(events, timer)
     async with aclosing(events):
@@ -182,9 +186,12 @@ async def stream(
         failure = last if isinstance(last, RunError) else None
         data = b"".join([encoder.feed(event) for event in (shown[:-1] if failure else shown)])
         if failure is not None:
+            # Nothing was sent, so the error can still have its own HTTP status.
             if not (connection.started or ending or data):
                 raise failure.error
             data += encoder.feed(RunError(public(failure.error), failure.run_id))
+        # The end is held back until the answer is kept: the client may continue from it
+        # at once.
         if ending or isinstance(last, _ENDS):
             ending += data
         elif data:

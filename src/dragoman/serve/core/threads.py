@@ -54,13 +54,17 @@ def thread_name(call: Call, conversation: str | None) -> str | None:
         InvalidRequestError: the name is too long.
     """
     name = conversation or call.headers.get(THREAD) or _find_name(call.body, _THREADS)
-    return _check_name(name, "the conversation's id") if name else None
+    if name:
+        return _check_name(name, "the conversation's id")
+    return None
 
 
 def thread_id(resource: str, name: str) -> str:
     """Returns the id of the conversation that a resource calls by this name. No other resource's
     name gives the same id."""
-    return name if resource == ANONYMOUS.id else f"{resource}/{quote(name, safe='')}"
+    if resource == ANONYMOUS.id:
+        return name
+    return f"{resource}/{quote(name, safe='')}"
 
 
 def name_of(resource: str, thread: str) -> str:

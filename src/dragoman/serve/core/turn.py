@@ -108,6 +108,7 @@ def make_claim(call: Call, turn: Turn) -> Callable[[str, str, str], Awaitable[bo
     owner = f"owner:{resource_of(call)}"
 
     async def claim(_: str, name: str, run_id: str) -> bool:
+        # A signed answer carries its own nonce, so it counts once wherever it is sent.
         scope = owner if name.startswith(SIGNED) else conversation
         return await call.service.log.claim(scope, name, run_id)
 
@@ -164,7 +165,8 @@ async def join_memory(agent: Agent[Any], call: Call, turn: Turn, request: ModelR
 
 def _join_copy(call: Call, turn: Turn, request: ModelRequest, thread: str | None) -> Turn:
     messages = request.messages
-    if turn.parent is None:  # all of it is the client's copy
+    # All of it is the client's copy.
+    if turn.parent is None:
         restored, resumes = restore_asked_calls(messages, call.api)
         end = count_seen_messages(restored)
         check_results(restored[:end], restored[end:], resumes, trusted=False)
@@ -173,6 +175,8 @@ def _join_copy(call: Call, turn: Turn, request: ModelRequest, thread: str | None
         return turn.replace(
             before=tuple(system), new=tuple(new), thread_id=thread, resumes=tuple(resumes)
         )
+    # The policy may have removed messages; identity tells which are left, since ids may be
+    # missing.
     admitted = set(map(id, messages))
     new = [message for message in without_system(turn.new) if id(message) in admitted]
     added = set(map(id, new))
@@ -246,6 +250,7 @@ async def _choose_thread(call: Call, turn: Turn, resource: str) -> str:
     if turn.thread_id is not None and turn.is_named:
         return turn.thread_id
     goes_on = turn.parent is not None and turn.thread_id is not None
+    # A thread goes on only at its end; from anywhere else the client starts a branch.
     if goes_on and is_thread_of(turn.thread_id or "", resource):
         latest = await call.service.answers.find(call.caller.id, [f"thread:{turn.thread_id}"])
         if latest is not None and latest.id == turn.parent:

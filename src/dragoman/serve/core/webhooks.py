@@ -40,7 +40,10 @@ class Webhooks:
     """
 
     def __init__(self, policy: AddressPolicy | None, store: AnswerStore) -> None:
-        self.policy = None if isinstance(store, NoAnswers) else policy
+        if isinstance(store, NoAnswers):
+            self.policy = None
+        else:
+            self.policy = policy
         """What may be opened; `None`: nothing, and no client can ask for it."""
         self._store = store
         self._senders: dict[_Key, asyncio.Task[None]] = {}
@@ -55,7 +58,8 @@ class Webhooks:
         url, config_id = config.get("url"), if_text(config.get("id")) or new_id
         if not isinstance(url, str) or not url:
             raise InvalidRequestError("url must be the address that notifications go to")
-        self.policy.place(url)
+        # Refuses addresses that the policy does not allow before they are stored.
+        self.policy.check_url(url)
         if len(config_id) > _LONGEST_ID or not config_id.isprintable():
             raise InvalidRequestError(
                 f"id must have {_LONGEST_ID} characters at most, all of which can be printed"
@@ -92,6 +96,7 @@ class Webhooks:
     ) -> None:
         """Sends what happens in a run to an address until the run ends; once at a time."""
         key = (owner, task_id, config_id, run_id)
+        # One sender per address and run, even if two requests ask for it.
         if key not in self._senders:
             sender = self._senders[key] = asyncio.create_task(
                 self._send(key, objects), name=f"dragoman-push-{task_id}"
@@ -116,7 +121,10 @@ class Webhooks:
                     config = (await self.list_configs(owner, task_id)).get(config_id)
                     if config is None:
                         return
-                    failures = 0 if await self._post(config, item) else failures + 1
+                    if await self._post(config, item):
+                        failures = 0
+                    else:
+                        failures = failures + 1
                     if failures >= _FAILURES:
                         _LOG.warning(
                             "an address of a task takes no notifications, and is forgotten"

@@ -55,7 +55,9 @@ def settle_messages(
         for message, answer in zip(sent, _match_answers(sent, answers), strict=True)
     ]
     changed = any(before is not after for before, after in zip(settled, sent, strict=True))
-    return tuple(settled) if changed or not isinstance(sent, tuple) else sent
+    if changed or not isinstance(sent, tuple):
+        return tuple(settled)
+    return sent
 
 
 def _match_answers(sent: Sequence[Message], answers: Sequence[Message]) -> list[Message | None]:
@@ -82,12 +84,15 @@ def _settle_message(
     origin = answer.origin
     thinks = any(isinstance(piece, ThinkingPart) for piece in message.content)
     if origin is None or origin.provider != destination.provider:
-        return message.replace(origin=origin) if thinks else message
+        if thinks:
+            return message.replace(origin=origin)
+        return message
     if not restores:
         return message
-    thinking = (
-        () if thinks else [piece for piece in answer.content if isinstance(piece, ThinkingPart)]
-    )
+    if thinks:
+        thinking = ()
+    else:
+        thinking = [piece for piece in answer.content if isinstance(piece, ThinkingPart)]
     calls = iter(answer.tool_calls)
     pieces = [
         _with_native(piece, next(calls)) if isinstance(piece, ToolCallPart) else piece
@@ -108,7 +113,9 @@ def _with_native(call: ToolCallPart, stored: ToolCallPart) -> Content:
     for name, fields in (stored.native or {}).items():
         native[name] = {**fields, **native.get(name, {})}
     same: Native = call.native or {}
-    return call if native == same else msgspec.structs.replace(call, native=native)
+    if native == same:
+        return call
+    return msgspec.structs.replace(call, native=native)
 
 
 def _message_facts(message: Message) -> tuple[Any, ...]:
@@ -164,11 +171,9 @@ class Fitting:
         losses: list[Loss] = []
         if destination is not None:
             request = self.fit(request, destination, losses)
-        return (
-            with_losses(following(request), losses, request.on_loss)
-            if losses
-            else following(request)
-        )
+        if losses:
+            return with_losses(following(request), losses, request.on_loss)
+        return following(request)
 
     def fit(
         self, request: ModelRequest, destination: Destination, losses: list[Loss]
@@ -190,6 +195,7 @@ class Fitting:
                 if body is not None:
                     return request.replace(messages=messages, verbatim=body)
         origin = Origin(destination.provider, destination.endpoint or None, destination.model)
+        # `as_sent`: the wire adds nothing to the client's request, and takes nothing away.
         return request.replace(
             messages=_with_origin(origin, messages),
             as_sent=True,
@@ -197,7 +203,7 @@ class Fitting:
         )
 
     def _is_named(self, destination: Destination, request: ModelRequest) -> bool:
-        """True if the client itself named the model that its request goes to."""
+        """Returns whether the client itself named the model that its request goes to."""
         return self._requested_model in (
             destination.model,
             f"{destination.provider}:{destination.model}",
@@ -217,6 +223,8 @@ class Fitting:
             return None
         if self._is_named(destination, request):
             return body
+        # A vendor with quirks may refuse fields that the API has, so the wire writes the
+        # body.
         if destination.quirks is not None:
             return None
         # The client's body is for another model: it is written anew if this one does not take it.
@@ -248,7 +256,9 @@ class Fitting:
         losses += [*foreign_losses(request, wire), *lost]
         request = without_wire(shared, wire)
         unstored = get_serving(wires.get(destination.wire)).request_fields.unstored
-        return request.replace(options=unstored) if unstored and not self._stores else request
+        if unstored and not self._stores:
+            return request.replace(options=unstored)
+        return request
 
 
 async def with_losses(

@@ -141,7 +141,10 @@ class Gateway:
         self._upstreams.check_unused(providers_of([*names.values(), *self._patterns]))
         self._listings = Listings(self._upstreams)
         self._is_plain, self._stores = not layers, provider_store
-        self._on_loss: OnLoss = "tell" if on_loss == "tell" else "error"
+        if on_loss == "tell":
+            self._on_loss: OnLoss = "tell"
+        else:
+            self._on_loss = "error"
         self._settings, self._max_tokens, self._retries = (
             settings or Settings(),
             max_tokens,
@@ -177,6 +180,7 @@ class Gateway:
     async def models(self) -> Sequence[ModelInfo]:
         """Returns the names that clients may ask for; of a pattern those that the provider lists,
         refreshed now and then."""
+        # Named models replace listed ones of the same name.
         named = [ModelInfo(name, upstream.provider.name) for name, upstream in self._models.items()]
         models = {
             info.name: info for info in [*await self._listings.list_models(self._patterns), *named]
@@ -200,6 +204,14 @@ class Gateway:
         return model in self._models or any(
             pattern.string(model) is not None for pattern in self._patterns
         )
+
+    def model_string(self, name: str) -> str:
+        """Returns the model string of the first model that answers to a client's name.
+
+        Raises:
+            ModelNotFoundError: there is none.
+        """
+        return str(self._find_models(name).string)
 
     def admit(self, call: Call) -> Call:
         """See `Backend`."""
@@ -240,12 +252,17 @@ class Gateway:
         losses = [*losses, *unopened]
         fitting = Fitting(request, turn.model_request.model, client, recalled, stores=self._stores)
         events = model.with_innermost(fitting).batches(request.replace(model=model.string))
+        # A pattern's model: the provider's error would show a name that the client never
+        # sent.
         if turn.model_request.model not in self._models:
             events = _hide_unlisted(events, turn.model_request.model)
         if losses or call.losses:
             events = with_losses(events, losses, self._on_loss, call.losses)
         # where one model is asked once, nothing is taken back
-        events = events if self._is_plain and not model.fallbacks else _show_final(events)
+        if self._is_plain and not model.fallbacks:
+            events = events
+        else:
+            events = _show_final(events)
         if sealer is None:
             return events
         from dragoman.serve.seals.sealing import Sealing
@@ -309,7 +326,10 @@ class Gateway:
         if sent.messages is not turn.model_request.messages:
             opened, _ = open_messages(sent.messages, call.wire, self._sealer, call.caller.id)
         is_exact = len(opened) == len(sent.messages) and all(map(is_, opened, sent.messages))
-        request = sent if is_exact else sent.replace(messages=opened)
+        if is_exact:
+            request = sent
+        else:
+            request = sent.replace(messages=opened)
         return ClientCopy(request, call.body, is_exact, turn.stored)
 
     def _prepare_request(
@@ -322,6 +342,7 @@ class Gateway:
         """
         wire = call.wire.name
         request, losses = limit_candidates(request, wire)
+        # What the request says wins over the gateway's defaults.
         settings = request.settings.over(self._settings)
         if self._max_tokens is not None:
             # A number below 1 means no limit to some providers.
@@ -355,7 +376,9 @@ def _metadata_for_client(metadata: JsonMap, model: str, *, is_own: bool) -> Json
     metadata_kept = {
         name: value for name, value in metadata.items() if is_own or name in _NEUTRAL_METADATA
     }
-    return {**metadata_kept, "model": model} if "model" in metadata_kept else metadata_kept
+    if "model" in metadata_kept:
+        return {**metadata_kept, "model": model}
+    return metadata_kept
 
 
 def _not_found_error(name: str) -> ModelNotFoundError:
@@ -378,11 +401,9 @@ async def _hide_unlisted(
 def _make_transport(transport: Transport | None, record: Path | str | None) -> Transport:
     if record is None:
         return transport or default_transport()
-    return (
-        Recorder(transport, record)
-        if transport is not None
-        else Retry(Recorder(AiohttpTransport(), record))
-    )
+    if transport is not None:
+        return Recorder(transport, record)
+    return Retry(Recorder(AiohttpTransport(), record))
 
 
 async def _show_final(

@@ -168,7 +168,10 @@ class _File:
             self._text = path.read_text("utf-8")
             self._content = tomllib.loads(self._text)
         except (OSError, UnicodeDecodeError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
+            if isinstance(error, OSError):
+                reason = error.strerror
+            else:
+                reason = "it is no UTF-8"
             raise SettingsError(f"the gateway's settings {path} cannot be read: {reason}") from None
         except tomllib.TOMLDecodeError as error:
             raise SettingsError(f"{path} is no TOML: {error}") from None
@@ -182,11 +185,10 @@ class _File:
         for name in table if allowed is not None else ():
             if allowed is not None and name not in allowed:
                 near = get_close_matches(name, allowed, n=1)
-                hint = (
-                    f"did you mean {near[0]}?"
-                    if near
-                    else f"there are {', '.join(sorted(allowed))}"
-                )
+                if near:
+                    hint = f"did you mean {near[0]}?"
+                else:
+                    hint = f"there are {', '.join(sorted(allowed))}"
                 raise self.make_error((*path, name), f"there is no such entry; {hint}")
         return table
 
@@ -235,7 +237,10 @@ class _File:
         try:
             return make()
         except (SettingsError, msgspec.ValidationError, TypeError) as error:
-            message = error.message if isinstance(error, SettingsError) else str(error)
+            if isinstance(error, SettingsError):
+                message = error.message
+            else:
+                message = str(error)
             patterns = {
                 (): r"Gateway\((\w+)=",
                 ("models",): r'"([^"]+)"',
@@ -264,7 +269,10 @@ class _File:
 
     def _has(self, path: tuple[str, ...]) -> bool:
         *above, name = path
-        table = self._content if not above else self._content.get(above[0])
+        if not above:
+            table = self._content
+        else:
+            table = self._content.get(above[0])
         return isinstance(table, dict) and name in table
 
     def _get(self, path: tuple[str, ...]) -> Any:

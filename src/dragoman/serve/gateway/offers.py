@@ -46,19 +46,27 @@ class Pattern(msgspec.Struct, frozen=True):
     def string(self, name: str) -> str | None:
         """Returns the model string of a client's name, or None if the name is not of this pattern,
         or gives no plain model string."""
-        part = (
-            match_star(name, f"{self.before}*{self.after}") if len(name) <= _LONGEST_NAME else None
-        )
+        if len(name) <= _LONGEST_NAME:
+            part = match_star(name, f"{self.before}*{self.after}")
+        else:
+            part = None
         if part is None:
             return None
         string = self.model.replace("*", part)
-        return string if string.isprintable() and _is_plain(string) else None
+        if string.isprintable() and _is_plain(string):
+            return string
+        return None
 
     def name(self, model: str) -> str | None:
         """Returns the name by which a client gets this model of the provider, or None."""
         part = match_star(model, self.model.partition(":")[2])
-        name = "" if part is None else f"{self.before}{part}{self.after}"
-        return name if name and self.string(name) is not None else None
+        if part is None:
+            name = ""
+        else:
+            name = f"{self.before}{part}{self.after}"
+        if name and self.string(name) is not None:
+            return name
+        return None
 
 
 def read_offers(offered: OfferedModels) -> tuple[dict[str, ModelChoice], list[Pattern]]:
@@ -67,9 +75,10 @@ def read_offers(offered: OfferedModels) -> tuple[dict[str, ModelChoice], list[Pa
     Raises:
         SettingsError: a name or a model is empty or malformed, or no provider has that name.
     """
-    choices: Mapping[str, ModelChoice] = (
-        offered if isinstance(offered, Mapping) else _name_models(offered)
-    )
+    if isinstance(offered, Mapping):
+        choices: Mapping[str, ModelChoice] = offered
+    else:
+        choices = _name_models(offered)
     if not choices:
         raise SettingsError("a gateway needs a model: there is no model in it")
     names: dict[str, ModelChoice] = {}
@@ -106,6 +115,7 @@ def make_pattern(name: str, choice: ModelChoice) -> Pattern:
         raise SettingsError(
             f'"{choice}" must name its provider before the *, such as "openai:gpt-*"'
         )
+    # The model's name is a URL there, so a free `*` would let clients choose the host.
     if providers.get(provider).by_url and not _FIXED_HOST.match(model):
         raise SettingsError(
             f'"{choice}" would send a client\'s requests to any host that it names; write the host before the *, such as '

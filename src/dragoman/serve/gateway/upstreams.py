@@ -100,6 +100,7 @@ class Upstreams:
         if models is None:
             models = self._cached_models[string] = self.models(string)
             if len(self._cached_models) > _MOST_CACHED:
+                # Clients choose these names, so only the latest are kept.
                 self._cached_models.popitem(last=False)
         self._cached_models.move_to_end(string)
         return models
@@ -107,6 +108,7 @@ class Upstreams:
     def access(self, provider: Provider) -> Access:
         """Returns the access to a provider."""
         access = self._accesses.get(provider.name)
+        # A record that was registered again replaces the old one.
         if access is None or access.provider is not provider:
             access = self._accesses[provider.name] = Access(
                 provider,
@@ -136,11 +138,10 @@ class Upstreams:
         for what, values in (("key", self._keys), ("base URL", self._base_urls)):
             for name in values.keys() - used:
                 matches = get_close_matches(name, used, n=1)
-                hint = (
-                    f"did you mean {matches[0]}?"
-                    if matches
-                    else f"the models' providers are {', '.join(sorted(used))}"
-                )
+                if matches:
+                    hint = f"did you mean {matches[0]}?"
+                else:
+                    hint = f"the models' providers are {', '.join(sorted(used))}"
                 raise SettingsError(
                     f"there is a {what} for {name}, and no model of the gateway is there; {hint}"
                 )

@@ -53,6 +53,8 @@ async def read_body(
         most is not None
         and length.isascii()
         and length.isdigit()
+        # Python refuses to convert very long numbers, so they are refused by their
+        # length.
         and (len(length) > 18 or int(length) > most)
     ):
         raise _too_large_error(most)
@@ -83,6 +85,7 @@ def json_object(data: bytes, limits: ServerLimits) -> Json:
         InvalidRequestError: it holds no JSON object, or one that is nested too deep.
         RequestTooLargeError: it holds too many values.
     """
+    # Some clients put a byte order mark in front of the JSON.
     data = data.removeprefix(_BOM)
     if not data or data.isspace():
         return {}
@@ -110,9 +113,10 @@ def _check_size(data: bytes, limits: ServerLimits) -> None:
         raise RequestTooLargeError(
             f"the body has more than {most} commas and brackets, which is the most that this server takes; send files as base64"
         )
-    depth = (
-        json_bytes.MOST_DEPTH if limits.depth is None else min(limits.depth, json_bytes.MOST_DEPTH)
-    )
+    if limits.depth is None:
+        depth = json_bytes.MOST_DEPTH
+    else:
+        depth = min(limits.depth, json_bytes.MOST_DEPTH)
     try:
         json_bytes.check_depth(data, depth)
     except ValueError as error:

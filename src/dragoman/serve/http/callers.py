@@ -1,8 +1,9 @@
-"""Who calls: the keys that a server knows, where clients put them, and what their callers may name.
+"""Finds the caller of a request: the keys of a server, where clients send them, and what each caller
+may use.
 
-`authenticator` makes of `auth=` a function that finds the caller of a key; it compares with all
-keys, so that its time tells nothing. Keys may stand in a file, one a line (`read_keys`). Names of
-models may hold `*`, in a key's list and in what a gateway offers.
+`make_authenticator` turns `auth=` into a function that finds the caller of a key. It compares with
+all keys, so that its time reveals nothing. `read_keys` reads keys from a file, one per line. Names
+of models may contain `*`, in the list of a key and in the models of a gateway.
 """
 
 from __future__ import annotations
@@ -95,7 +96,7 @@ class Caller(msgspec.Struct, frozen=True):
     """What the caller may name; `*` stands for any characters. `None`: all."""
 
     def may_use(self, model: str) -> bool:
-        """Whether the caller may name that model or agent."""
+        """True if the caller may use that model or agent."""
         if self.models is None:
             return True
         return len(model) <= _LONGEST_NAME and any(
@@ -144,14 +145,18 @@ class Key(msgspec.Struct, frozen=True):
 
     @property
     def caller(self) -> Caller:
-        """Who calls with it. The id is made of the secret, and does not reveal it."""
-        models = None if self.models is None else tuple(self.models)
+        """The caller with this key. The id is a digest of the secret, which does not reveal it."""
+        if self.models is None:
+            models = None
+        else:
+            models = tuple(self.models)
+        # `person` separates this digest from others of the same secret.
         digest = blake2b(self.secret.encode(), digest_size=16, person=b"dragoman-caller")
         return Caller(digest.hexdigest(), self.name, models)
 
 
 def make_authenticator(auth: Auth) -> Authenticate:
-    """What finds out who calls.
+    """Returns the function that finds the caller of a request.
 
     Raises:
         SettingsError: a key can be guessed, or two are the same.
@@ -244,6 +249,7 @@ def find_keys(
             ]
         if key_place.kind == "bearer":
             values = [_read_bearer(value) for value in values]
+        # Two different keys in one place: a proxy may have checked the other one.
         if len(set(values)) == 1:
             keys += values[:1]
     return list(dict.fromkeys(filter(None, keys)))
@@ -268,8 +274,8 @@ def _decode_header(value: bytes) -> str:
 
 
 def read_keys(path: Path | str) -> list[Key]:
-    """The keys of a file, as `keys_in` reads them. Where other users of this machine may read it, a
-    warning says so.
+    """Returns the keys of a file, as `parse_keys` reads them. Logs a warning if other users of this
+    machine can read the file.
 
     Raises:
         SettingsError: it cannot be read, or holds no keys.

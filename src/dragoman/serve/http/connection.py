@@ -1,6 +1,8 @@
-"""One request's connection: what goes out, signs of life in between, and an end when the client is
-gone or reads nothing; and `Gate`, which counts the calls that run, with one key and in all, and
-says whether new ones are taken."""
+"""Writes the answer to one request (`Connection`), and limits how many calls run (`ConcurrencyGate`).
+
+A connection sends pings during long silences, and ends its call if the client leaves or does not
+read. The gate counts calls per key and in all, and refuses new ones beyond the limits.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +33,11 @@ _RETRY_SECONDS = 1.0
 
 
 class Connection:
-    """Use it in `async with`: where the client leaves, or reads nothing for too long, the block is
-    cancelled and left in silence.
+    """Sends the answer to one request. Use it in `async with`: if the client leaves, or reads nothing
+    for too long, the block is cancelled without an error.
 
-    One task beside the block's own waits for the client's leaving, and one timer looks after the
-    rest; a write costs neither. What is not read yet is bounded: a write waits until the server's
-    buffer has room, and nothing is read ahead of it.
+    One more task waits for the client to leave, and one timer watches the silences. A write needs
+    neither. Unread data is bounded: a write waits until the server's buffer has room.
     """
 
     def __init__(
@@ -46,7 +47,7 @@ class Connection:
         limits: ServerLimits,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        """`receive`: whose body was read already; `headers`: of whatever is answered."""
+        """`receive`: its body was read already. `headers`: sent with every answer."""
         self._headers = [*_encode_headers(headers or {}), _NO_SNIFFING]
         self._receive = receive
         self._send = send
@@ -65,9 +66,9 @@ class Connection:
         self._interruption: DragomanError | None = None
         self._is_gone = False
         self.started = False
-        """Whether the status was sent."""
+        """True once the status was sent."""
         self.ended = False
-        """Whether all was sent."""
+        """True once everything was sent."""
         self.first: float | None = None
         """When the first piece of a stream went out, on the loop's clock."""
 
@@ -98,8 +99,12 @@ class Connection:
         """Runs `work` under the request's deadline. Returns the exception that ended it early, or
         None."""
         seconds = self._limits.run_seconds
-        deadline = _NEVER if seconds is None else self._loop.time() + seconds
+        if seconds is None:
+            deadline = _NEVER
+        else:
+            deadline = self._loop.time() + seconds
         self._work = anyio.CancelScope(deadline=deadline)
+        # The server may have been told to end before this call began its work.
         if self._interruption is not None:
             return self._interruption
         try:
@@ -122,9 +127,13 @@ class Connection:
     def stream(
         self, headers: Mapping[str, str], ping: bytes, error_bytes: Callable[[DragomanError], bytes]
     ) -> None:
-        """Prepares a stream, which begins with the first `write`, or after a long silence. `ping`:
-        a sign of life; empty: the format has none. `error_bytes`: how the format ends a stream with
-        an error."""
+        """Prepares a stream, which begins with the first `write` or after a long silence.
+
+        Args:
+            headers: headers of the stream.
+            ping: bytes that keep it alive; empty if the format has none.
+            error_bytes: makes the bytes that end it with an error.
+        """
         self._start, self._ping, self._error_bytes = (
             self._start_message(200, {**headers, **_UNBUFFERED}),
             ping,
@@ -182,6 +191,7 @@ class Connection:
         await self._send_message(self._start)
 
     async def _send_message(self, message: Message) -> None:
+        # The client has left; sending again would raise the same error.
         if self._is_gone:
             return
         self._writing_since = self._loop.time()
@@ -202,11 +212,14 @@ class Connection:
         self._scope.cancel()
 
     def _check_silence(self) -> None:
-        """Ends a connection whose client reads nothing; after a silence gives a sign of life."""
+        """Ends the call if the client reads nothing, and sends a ping after a silence."""
         now, limits, since = self._loop.time(), self._limits, self._writing_since
         again = now + limits.ping_seconds
         if since is not None:
-            cut = _NEVER if limits.write_seconds is None else since + limits.write_seconds
+            if limits.write_seconds is None:
+                cut = _NEVER
+            else:
+                cut = since + limits.write_seconds
             if now >= cut:
                 _LOG.warning(
                     "a client read nothing for %g seconds; its call is ended", limits.write_seconds
@@ -249,7 +262,7 @@ def _one_line(value: str) -> str:
 
 
 class ConcurrencyGate:
-    """Counts the calls that run, and lets no more in than may."""
+    """Counts the calls that run, and refuses more than the limits allow."""
 
     def __init__(self, limits: ServerLimits) -> None:
         self._limits = limits
@@ -257,11 +270,11 @@ class ConcurrencyGate:
         self._connections: set[Connection] = set()
         self._idle = asyncio.Event()
         self.open = 0
-        """Calls that run."""
+        """Number of calls that run."""
         self.bytes = 0
-        """Of the bodies of calls that run."""
+        """Bytes of the bodies of these calls."""
         self.closed = False
-        """Whether new calls are refused."""
+        """True if new calls are refused."""
 
     @contextmanager
     def count_call(self, caller: Caller) -> Generator[None]:
@@ -294,14 +307,16 @@ class ConcurrencyGate:
             self.open -= 1
             open_calls[caller.id] -= 1
             if not open_calls[caller.id]:
+                # Callers without open calls are forgotten, or the counter would
+                # grow with every key.
                 del open_calls[caller.id]
             if not self.open:
                 self._idle.set()
 
     @contextmanager
     def hold_bytes(self) -> Generator[Callable[[int], None]]:
-        """Counts the bytes of a body that are given to it as long as its call runs; it raises an
-        `OverloadedError` where all bodies together have more than may be."""
+        """Gives a function that counts bytes of a body for as long as the call runs. It raises
+        `OverloadedError` if all bodies together are too large."""
         taken = 0
 
         def take(count: int) -> None:
@@ -322,7 +337,7 @@ class ConcurrencyGate:
 
     @contextmanager
     def track_connection(self, connection: Connection) -> Generator[None]:
-        """Knows the connection of a call as long as it is worked at."""
+        """Registers the connection of a call, so that `interrupt` can end it."""
         self._connections.add(connection)
         try:
             yield
@@ -330,7 +345,7 @@ class ConcurrencyGate:
             self._connections.discard(connection)
 
     def interrupt(self, error: DragomanError) -> None:
-        """Ends what is worked at: each client gets this error, as its API has it."""
+        """Ends all calls. Each client gets this error in the format of its API."""
         for connection in list(self._connections):
             connection.interrupt(error)
 

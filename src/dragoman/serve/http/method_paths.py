@@ -40,6 +40,8 @@ def method_paths(
         for wire in served
         for route in wire.routes
         if is_offered(wire, route.purpose)
+        # At the root for the API's own clients, and under the wire's name without
+        # collisions.
         for prefix in ("", f"/{wire.name}")
     ]
     return list(_group(entries))
@@ -61,7 +63,10 @@ def _group(entries: Iterable[tuple[str, str, Wire, Route]]) -> Iterator[MethodPa
 async def answer_missing(request: Request, error: Exception) -> Response:
     """Returns an error in the form that most APIs have, for a path or a method that is not
     there."""
-    status = error.status_code if isinstance(error, HTTPException) else 404
+    if isinstance(error, HTTPException):
+        status = error.status_code
+    else:
+        status = 404
     headers = (error.headers if isinstance(error, HTTPException) else None) or {}
     path = f"{request.url.path:.200}"
     if allowed := headers.get("Allow"):

@@ -1,5 +1,4 @@
-"""What a server notes of each call, for its metrics and its log: never what was said, and no
-keys."""
+"""Measures each call of a server, for metrics and logs. Contents and keys are never recorded."""
 
 from __future__ import annotations
 
@@ -33,7 +32,7 @@ _CALLS = logger("serve.calls")
 _LOG = logger("serve")
 
 CLIENT_LEFT = 499
-"""In the place of a status: the client left before it had the answer. So proxies log it."""
+"""Status of a call whose client left before it had the answer. nginx logs the same number."""
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 """Of what `Metrics.text` gives."""
@@ -48,7 +47,7 @@ _MOST_CAUSES = 4
 
 
 class Observed:
-    """One call, as far as it came."""
+    """Measurements of one call."""
 
     def __init__(
         self, *, call_id: str, wire: str, purpose: str, method: str, path: str, started: float
@@ -88,11 +87,15 @@ class Observed:
 
     def note_first(self, time: float | None) -> None:
         """Notes when the first piece of the answer went out, on the loop's clock."""
-        self.first_seconds = None if time is None else time - self.started
+        if time is None:
+            self.first_seconds = None
+        else:
+            self.first_seconds = time - self.started
 
     def add(self, events: Sequence[Event]) -> None:
         """Takes the next events of the answer."""
         for event in events:
+            # Exact types: this runs for every event of every stream.
             if type(event) is MessageFinished:
                 if event.usage is not None:
                     self.usage = event.usage
@@ -105,9 +108,9 @@ class Observed:
 
 
 def find_offered_name(model: str, names: Sequence[str]) -> str:
-    """What a server offers that a client's name stands for: one of its names, else its first
-    pattern that fits (`*` stands for any characters), else its first name. So there are no more
-    than it offers, whatever clients send."""
+    """Returns the offered name for a client's name of a model: the same name, else the first pattern
+    that matches (`*` stands for any characters), else the first name. Metrics use it as a label, so
+    that clients cannot make up new ones."""
     if model in names:
         return model
     return next(
@@ -123,9 +126,10 @@ def log_call(call: Observed) -> None:
     duration = f"{call.seconds:.3f} s" + (
         "" if call.first_seconds is None else f", first after {call.first_seconds:.3f} s"
     )
-    tokens = (
-        f", {usage.input_tokens or 0} + {usage.output_tokens or 0} tokens" if call.usage else ""
-    )
+    if call.usage:
+        tokens = f", {usage.input_tokens or 0} + {usage.output_tokens or 0} tokens"
+    else:
+        tokens = ""
     caller = f" by {call.caller}" if call.caller else ""
     model = f" {call.model}" if call.model else ""
     _CALLS.info(
@@ -220,7 +224,10 @@ def log_failure(call: Observed, error: BaseException, status: int) -> None:
     dragoman's own comes with its traceback."""
     if status < _LEAST:
         return
-    traceback = None if isinstance(error, DragomanError) else error
+    if isinstance(error, DragomanError):
+        traceback = None
+    else:
+        traceback = error
     _LOG.error(
         "%s %s failed with %d%s, call %s: %s",
         call.method,
@@ -239,7 +246,10 @@ def _describe(error: BaseException) -> str:
     while cause is not None and len(descriptions) < _MOST_CAUSES:
         provider = getattr(cause, "provider", None)
         origin = f" from {provider}" if provider else ""
-        message = cause.message if isinstance(cause, DragomanError) else str(cause)
+        if isinstance(cause, DragomanError):
+            message = cause.message
+        else:
+            message = str(cause)
         descriptions.append(f"{type(cause).__name__}{origin}: {_redact(message)}")
         cause = cause.__cause__
     return ", caused by ".join(descriptions)

@@ -102,7 +102,10 @@ def _describe_operation(method_path: MethodPath, *, has_keys: bool) -> Json:
         bodies = [
             body for wire, route in method_path.candidates if (body := _body_schema(wire, route))
         ]
-        schema: JsonMap = {"anyOf": bodies} if bodies else {"type": "object"}
+        if bodies:
+            schema: JsonMap = {"anyOf": bodies}
+        else:
+            schema = {"type": "object"}
         if len(bodies) == 1:
             schema = bodies[0]
         operation["requestBody"] = {
@@ -130,7 +133,10 @@ def _describe_answer(wire: Wire, route: Route) -> Json:
 
 def _describe_error(names: Sequence[str]) -> Json:
     shapes = [{"$ref": f"#/components/schemas/{name}_error"} for name in names]
-    schema = shapes[0] if len(shapes) == 1 else {"anyOf": shapes}
+    if len(shapes) == 1:
+        schema = shapes[0]
+    else:
+        schema = {"anyOf": shapes}
     return {
         "description": "Why there is none.",
         "content": {"application/json": {"schema": schema}},
@@ -158,7 +164,9 @@ def _key_places(wire: Wire) -> Sequence[KeyPlace]:
 
 
 def _scheme_name(key: KeyPlace) -> str:
-    return key.kind if key.kind == "bearer" else f"{key.kind}_{key.name}"
+    if key.kind == "bearer":
+        return key.kind
+    return f"{key.kind}_{key.name}"
 
 
 def _security_scheme(key: KeyPlace) -> dict[str, str]:

@@ -34,12 +34,16 @@ def count_processes(
         process_name: name of this process, `SpawnProcess-2` for the second worker that uvicorn starts.
     """
     arguments = sys.argv if arguments is None else arguments
-    process_name = multiprocessing.current_process().name if process_name is None else process_name
+    if process_name is None:
+        process_name = multiprocessing.current_process().name
+    else:
+        process_name = process_name
     spawned = _SPAWNED.fullmatch(process_name)
     counts = [1, *([int(spawned[1])] if spawned else [])]
     if environment.get("WEB_CONCURRENCY", "").isdecimal():
         counts.append(int(environment["WEB_CONCURRENCY"]))
     for index, argument in enumerate(arguments):
+        # `--workers 4` and `--workers=4` are both common.
         if option := _WORKERS.fullmatch(argument):
             value = option[1] or next(iter(arguments[index + 1 : index + 2]), "")
             counts.append(int(value) if value.isdecimal() else 1)

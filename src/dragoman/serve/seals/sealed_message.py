@@ -144,6 +144,7 @@ def unpack(content: bytes) -> _Sealed | None:
 def restore(message: Message, sealed: _Sealed) -> Message | None:
     """Returns the message as its provider made it, or None if the token is not this message's, or
     the message was changed."""
+    # Only tokens of calls have `after`; they do not hold a whole message.
     if sealed.after is not None:
         return None
     pieces_shown = _visible(message.content)[1]
@@ -288,6 +289,7 @@ def _seal_piece(piece: Content) -> _Text | _Shown | _Hidden:
 def _is_hidden(piece: Content) -> bool:
     """True if a format may leave the piece out, or show it in a form of its own."""
     if isinstance(piece, TextPart):
+        # Several formats drop blank texts, so they are sealed rather than counted.
         return not piece.text.strip()
     return (
         isinstance(piece, ThinkingPart | ProviderPart) or getattr(piece, "run_by", "") == "provider"

@@ -66,8 +66,12 @@ class Sealer:
         long for one."""
         if len(content) > MOST_BYTES:
             return None
+        # Compressed, since clients send tokens back with every request.
         packed = zlib.compress(content, 6)
-        plain = _PACKED + packed if len(packed) < len(content) else _PLAIN + content
+        if len(packed) < len(content):
+            plain = _PACKED + packed
+        else:
+            plain = _PLAIN + content
         key_id, cipher = self._keys[0]
         head, nonce = _MARK + _VERSION + key_id, urandom(_NONCE)
         sealed = head + nonce + cipher.encrypt(nonce, plain, self._bound(head, owner))

@@ -101,6 +101,7 @@ class Sealing:
     def _feed_part(self, message: _OpenMessage, event: PartStarted | PartFinished) -> Event:
         message.last = max(message.last, event.index)
         if isinstance(event, PartFinished):
+            # Kept until the message ends: its token is made of all parts.
             message.parts[event.index] = event.part
             sealed_id = message.ids.get(event.index)
             if sealed_id is None or not isinstance(event.part, ToolCallPart):
@@ -112,11 +113,9 @@ class Sealing:
             return event
         message.parts[event.index] = event.part
         token = self._make_call_token(message, event.index)
-        return (
-            event
-            if token is None
-            else msgspec.structs.replace(event, part=self._attach_token(token, message, event))
-        )
+        if token is None:
+            return event
+        return msgspec.structs.replace(event, part=self._attach_token(token, message, event))
 
     def _make_call_token(self, message: _OpenMessage, index: int) -> str | None:
         """Returns the token of a call: it holds the message so far, from the call before it that
@@ -133,7 +132,9 @@ class Sealing:
         if not is_needed(Message(Role.MODEL, tuple(content[since:]), origin=origin)):
             return None
         packed = pack_call(origin, content, since)
-        return None if packed is None else self._sealer.seal(packed, self._owner)
+        if packed is None:
+            return None
+        return self._sealer.seal(packed, self._owner)
 
     def _attach_token(self, token: str, message: _OpenMessage, event: PartStarted) -> Content:
         call = event.part
@@ -159,7 +160,10 @@ class Sealing:
             return []
         message = Message(Role.MODEL, content, origin=origin, native=native)
         packed = pack(message) if is_needed(message) else None
-        token = None if packed is None else self._sealer.seal(packed, self._owner)
+        if packed is None:
+            token = None
+        else:
+            token = self._sealer.seal(packed, self._owner)
         if token is None:
             return []
         piece, index = self._dump(token), unfinished.last + 1
@@ -171,7 +175,10 @@ class Sealing:
     def _is_from_a_gateway(self, content: Sequence[Content]) -> bool:
         """True if a gateway that was asked has put a token of its own into an answer. No server
         takes another's token from a client, so it must come back within this one's."""
-        tokens = [self._load(piece) for piece in content] if self._load is not None else []
+        if self._load is not None:
+            tokens = [self._load(piece) for piece in content]
+        else:
+            tokens = []
         return any(isinstance(token, str) and is_sealed(token) for token in tokens)
 
 
@@ -243,6 +250,7 @@ def _take_tokens(wire: Wire, message: Message) -> _TokenlessMessage | None:
         if isinstance(piece, ToolCallPart | ToolResultPart):
             remaining, piece_tokens = _take_call_tokens(load_call, piece)
             call_tokens += piece_tokens if isinstance(piece, ToolCallPart) else ()
+        # A piece that only carries a token disappears with it.
         elif load is not None and isinstance(token := load(piece), str) and is_sealed(token):
             remaining = None
             message_tokens.append(token)
@@ -250,13 +258,11 @@ def _take_tokens(wire: Wire, message: Message) -> _TokenlessMessage | None:
             positions.append(index)
         if remaining is not None:
             content.append(remaining)
-    return (
-        _TokenlessMessage(
+    if positions:
+        return _TokenlessMessage(
             message.replace(content=tuple(content)), positions[0], message_tokens, call_tokens
         )
-        if positions
-        else None
-    )
+    return None
 
 
 def _take_call_tokens(
@@ -289,9 +295,9 @@ def _open_message(taken: _TokenlessMessage, sealer: Sealer | None, owner: str) -
         return None
     parts = [_unseal(sealer, token, owner) for token in taken.calls]
     readable = [sealed for sealed in parts if sealed is not None]
-    return (
-        restore_calls(taken.message, readable) if readable and len(readable) == len(parts) else None
-    )
+    if readable and len(readable) == len(parts):
+        return restore_calls(taken.message, readable)
+    return None
 
 
 def _unseal(sealer: Sealer, token: str, owner: str) -> Any:

@@ -69,6 +69,7 @@ class MemoryAnswers:
         share = self._shares.setdefault(answered.owner, _OwnerAnswers())
         before = share.answers.get(answered.id)
         all_keys = tuple(dict.fromkeys([*(before.keys if before else ()), *keys]))
+        # Removed and added again, so that the latest state is also the latest in order.
         self._remove(answered.owner, answered.id, replaced=True)
         # Held as JSON: that is what an answer weighs, and nobody can change it.
         data = msgspec.json.encode(answered)
@@ -109,9 +110,14 @@ class MemoryAnswers:
 
     async def find(self, owner: str, keys: Iterable[str]) -> Answered | None:
         """See `AnswerStore`."""
-        by_key = self._shares[owner].by_key if owner in self._shares else {}
+        if owner in self._shares:
+            by_key = self._shares[owner].by_key
+        else:
+            by_key = {}
         ids = next((ids for key in keys if (ids := by_key.get(key))), None)
-        return None if ids is None else await self.get(owner, next(reversed(ids)))
+        if ids is None:
+            return None
+        return await self.get(owner, next(reversed(ids)))
 
     async def chain(self, owner: str, id: str, *, most_bytes: int | None = None) -> list[Answered]:  # noqa: A002 the protocol's
         """See `AnswerStore`."""
@@ -188,7 +194,10 @@ class MemoryAnswers:
 
     def _remove(self, owner: str, id: str, *, replaced: bool = False) -> bool:  # noqa: A002 what it is
         share = self._shares.get(owner)
-        stored = None if share is None else share.answers.pop(id, None)
+        if share is None:
+            stored = None
+        else:
+            stored = share.answers.pop(id, None)
         if share is None or stored is None:
             return False
         share.bytes -= len(stored.data)

@@ -92,14 +92,14 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     def stage(self) -> Stage:
         """How far the task is whose latest run this is."""
         if self.state == "completed" and self.pending:
-            return (
-                "signing_in"
-                if all(interrupt.reason == "auth" for interrupt in self.pending)
-                else "waiting"
-            )
+            if all(interrupt.reason == "auth" for interrupt in self.pending):
+                return "signing_in"
+            return "waiting"
         if self.state == "failed":
             return "refused" if self.refused else "failed"
-        return "working" if self.state == "in_progress" else self.state
+        if self.state == "in_progress":
+            return "working"
+        return self.state
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -133,7 +133,10 @@ def keys_of(conversation: Sequence[Message], answer: Sequence[Message], scope: s
     A call is known by its id, and by what it is and what it answers: many providers number the
     calls of each conversation.
     """
-    before = _message_key(conversation[-1]) if conversation else ""
+    if conversation:
+        before = _message_key(conversation[-1])
+    else:
+        before = ""
     calls = [
         f"call:{_digest(scope, before, call.id, shared_key(Message.model(call)))}"
         for message in answer
@@ -204,6 +207,7 @@ class DecodedAnswers:
         """An answer. `data`: its JSON, or what `get` gave."""
         if isinstance(data, Answered):
             if number in self._decoded:
+                # Marks it as used, so that it is dropped last.
                 self._decoded.move_to_end(number)
             return data
         if (decoded := self.get(number)) is not None:

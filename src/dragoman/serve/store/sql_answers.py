@@ -105,6 +105,7 @@ class SqlAnswers:
         self._queued_bytes += len(body)
         writing = asyncio.ensure_future(self._write(answered, body, keys))
         writing.add_done_callback(_note_failure)
+        # A caller that stops waiting does not cancel the write.
         await asyncio.shield(writing)
 
     async def _write(self, answered: Answered, body: bytes, keys: Sequence[str]) -> None:
@@ -162,7 +163,10 @@ class SqlAnswers:
 
     async def tasks(self, owner: str, wanted: TaskQuery) -> TaskPage:
         """See `AnswerStore`."""
-        thread = None if wanted.thread is None else _bound_key(wanted.thread)
+        if wanted.thread is None:
+            thread = None
+        else:
+            thread = _bound_key(wanted.thread)
         rows, total = await self._database.read(
             lambda connection: read_tasks(connection, owner, wanted, thread)
         )
@@ -316,6 +320,8 @@ def _chain(
     chain = first.union_all(before)
     wanted = select(chain.c.number, chain.c.size).order_by(chain.c.depth)
     bodies = select(answers.c.number, answers.c.body)
+    # Between the two statements an answer may be replaced under a new number, so it is tried
+    # again.
     bodies_by_number: dict[int, bytes | Answered | None] = {}
     for _ in range(_ATTEMPTS):
         rows = connection.execute(wanted).all()

@@ -73,6 +73,7 @@ async def answers_without_a_stream(bench: ProviderBench) -> None:
 async def streams_text(bench: ProviderBench) -> None:
     """Text arrives in several chunks that join to the answer. The first chunk has the prompt's
     message."""
+    # Long enough for several chunks of the scripted server, which are 23 bytes.
     text = "One two three four five six seven eight nine ten. " * 3
     async with bench.agent(make_reply(text)) as agent:
         chunks = [chunk async for chunk in agent.send_stream("Count from one to thirty in words.")]
@@ -106,6 +107,7 @@ async def unicode_arrives(bench: ProviderBench) -> None:
         require_equal(result.output, TEXT, "the answer")
     else:
         bench.require_of_model(
+            # A real model may change quotes and white space, but some character must survive.
             any(sign in result.output for sign in "üÅ🌍言"),
             f"no sign beyond ASCII came back: {result.output!r}",
         )
@@ -169,6 +171,7 @@ async def answers_concurrently(bench: ProviderBench) -> None:
     def echo(request: ModelRequest) -> Message:
         return make_reply(f"You said {request.messages[-1].text}")
 
+    # The echo tells which request an answer belongs to.
     outputs: dict[int, str] = {}
     async with bench.agent(echo) as agent, anyio.create_task_group() as group:
 

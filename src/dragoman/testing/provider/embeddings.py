@@ -36,7 +36,9 @@ def _make_vector(text: str, size: int = 8) -> Vector:
 def _is_near(vector: Vector, other: Vector) -> bool:
     """True if two vectors differ by no more than the precision of 32 bits."""
     return len(vector) == len(other) and all(
-        abs(a - b) < 1e-5 for a, b in zip(vector, other, strict=True)
+        # Providers send 32-bit floats.
+        abs(a - b) < 1e-5
+        for a, b in zip(vector, other, strict=True)
     )
 
 
@@ -90,11 +92,13 @@ async def embeds_documents(bench: ProviderBench) -> None:
 async def embeddings_come_in_order(bench: ProviderBench) -> None:
     """Texts beyond the batch size are sent in several requests, and their vectors come back in
     order."""
+    # Seven texts in batches of two: the last batch is smaller.
     texts = [f"{text} {number}" for number in range(3) for text in _TEXTS][:7]
     async with bench.agent(vectors=_make_vector) as agent:
         result = await agent.embed_documents(texts, batch_size=2)
         again = (await agent.embed_query(texts[-1])).embeddings if bench.scripted else None
     require_equal(result.count, len(texts), "the number of vectors")
+    # Only a scripted server tells which texts a batch had.
     if again is None:
         return
     require_equal(
@@ -157,7 +161,7 @@ async def providers_without_embeddings_say_so(bench: ProviderBench) -> None:
         except SettingsError as error:
             require(
                 "openai" in error.message,
-                f"the error names nobody who makes embeddings: {error.message}",
+                f"the error names no provider with embeddings: {error.message}",
             )
             return
     require(False, "embeddings of a provider that has none raised no SettingsError")

@@ -115,6 +115,7 @@ async def rate_limits_have_retry_after(bench: ProviderBench) -> None:
 async def retries_lead_to_the_answer(bench: ProviderBench) -> None:
     """With `Retry` around the transport, temporary refusals (429, overloaded) lead to the answer
     after the wait that the provider asks for. All attempts send the same request."""
+    # The check does not really wait: it notes how long `Retry` would.
     waits: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -198,6 +199,7 @@ async def cancellation_closes_connections(bench: ProviderBench) -> None:
     """A run that is left, cancelled or timed out while the model is silent ends at once, and its
     connection is closed."""
     text = "one two three four five six seven eight nine ten " * 4
+    # The gate never opens: half of the answer comes, then nothing.
     silent = Answer(content=make_reply(text), gate=anyio.Event())
     prompt = Message.user("Count.").replace(id="prompt")
     async with bench.agent(silent) as agent:
@@ -229,6 +231,7 @@ def event_loops_may_differ(bench: ProviderBench) -> None:
     synchronously."""
     agent = bench.agent(make_reply("Hello."))
     outputs = [asyncio.run(_get_output(agent)), asyncio.run(_get_output(agent))]
+    # A connection pool of the first loop would fail in another one.
     with ThreadPoolExecutor(1) as thread:
         outputs.append(thread.submit(lambda: asyncio.run(_get_output(agent))).result())
     outputs.append(agent.send_sync("Say hello.").output)
@@ -318,6 +321,7 @@ async def _get_error(
         except DragomanError as error:
             return error
     must(False, f"{reply!r} is no error, but the answer {result.output!r}")
+    # Unreachable for a scripted server: `must` has failed the check.
     raise AssertionError
 
 

@@ -62,6 +62,7 @@ async def conversations_of_other_providers_continue(bench: ProviderBench) -> Non
     """A conversation with another provider continues here, with its tool calls, results and
     thinking."""
     elsewhere = Origin("another-provider", "https://another.invalid", "m")
+    # A foreign signature, and below an id with characters that few providers accept.
     native = {"another_wire": {"signature": "of-another"}}
     history = [
         Message.user("What is the weather in Oslo?"),

@@ -153,6 +153,7 @@ async def missing_keys_are_named(bench: ProviderBench) -> None:
                 (None, False),
                 "the key that is found where there is none, and whether one is needed,",
             )
+    # With a key in the environment of the tests, the agent would find that one.
     if needed and not any(os.environ.get(name) for name in record.key_names):
         async with bench.agent(make_reply("Hello."), api_key=None) as agent:
             try:
@@ -170,6 +171,7 @@ def keys_are_found_in_order(bench: ProviderBench) -> None:
     names = bench.provider.key_names
     if not names:
         raise Skipped(f"{bench.provider.display_name} needs no key")
+    # Each source has its own value, so the result tells which one won.
     own, system = dict.fromkeys(names, "own"), dict.fromkeys(names, "system")
     require_equal(
         find_key(bench.provider, "given", environment=own, system=system),
@@ -216,6 +218,7 @@ async def base_urls_are_found(bench: ProviderBench) -> None:
     """The base URL is the caller's, else that of an environment variable, else the record's.
     Requests go there."""
     record = bench.provider
+    # Port 9 is the discard port: a request that were really sent would fail at once.
     given = "http://127.0.0.1:9/there/"
     environment = dict.fromkeys(record.base_url_names, "http://127.0.0.1:9/elsewhere")
     require_equal(

@@ -127,6 +127,7 @@ async def tools_are_called_in_parallel(bench: ProviderBench) -> None:
             ["rain in Oslo", "rain in Bergen"],
             "the results that arrived",
         )
+        # A wire that links to a stored response sends results without their calls.
         if sent_ids := [part.id for part in bench.get_calls()]:
             require_equal(
                 [part.id for part in arrived], sent_ids, "the ids that the results arrived with"
@@ -139,6 +140,7 @@ async def tools_are_called_in_parallel(bench: ProviderBench) -> None:
 async def tools_are_called_round_after_round(bench: ProviderBench) -> None:
     """Results may lead to more calls, also with earlier ids and arguments. Each round has its own
     results."""
+    # The codes cannot be guessed, so the model must wait for each result.
     codes = iter(("one", "two", "three"))
 
     async def next_code() -> str:
@@ -246,6 +248,7 @@ async def tools_without_arguments_are_called(bench: ProviderBench) -> None:
 async def same_calls_stay_apart(bench: ProviderBench) -> None:
     """Two calls of the same tool with the same arguments in one answer have different ids and their
     own results."""
+    # Different results show whether they were mixed up.
     rolled = iter(("six", "two"))
 
     async def roll() -> str:
@@ -270,6 +273,7 @@ async def same_calls_stay_apart(bench: ProviderBench) -> None:
 async def odd_tool_names_come_back(bench: ProviderBench) -> None:
     """A tool with a name that the provider may not accept (dots, slashes, spaces, length) is called
     by its own name all the same."""
+    # Most providers allow letters, digits, `_` and `-`, and 64 characters.
     name = "see.the/plåce " + "x" * 80
     seen: list[str] = []
 
@@ -301,6 +305,8 @@ async def tool_choices_arrive(bench: ProviderBench) -> None:
             bench.agent(*answers, tools=tools, settings=settings) as agent,
             agent.run("Hello, Oslo.") as run,
         ):
+            # A model that is forced to call would call again in every step, so the run is left
+            # early.
             async for event in run:
                 if cities and isinstance(event, StepFinished):
                     break

@@ -102,6 +102,7 @@ async def recursive_types_are_filled(bench: ProviderBench) -> None:
     """A recursive type is filled. Its schema is sent as it is, or loosened if the provider accepts
     no recursion."""
     _skip_without_types(bench)
+    # Two levels, so that an inlined schema without recursion would fail.
     value: Json = {
         "name": "a",
         "children": [

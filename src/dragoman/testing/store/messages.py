@@ -40,6 +40,7 @@ _MESSAGES = "Store.messages"
 async def messages_come_back_equal(bench: StoreBench) -> None:
     """Saved messages are read unchanged: every type of content, files in tool results, ids, times
     with zones, turns, metadata, usage."""
+    # A zone with half an hour, which is easily lost.
     zone = timezone(timedelta(hours=5, minutes=30))
     result = ToolResultPart("call_one", "look", (DataPart(b"\x00\xff", "image/png"), *PARTS[:1]))
     messages = [
@@ -74,6 +75,7 @@ async def messages_keep_the_order_of_writing(bench: StoreBench) -> None:
     async with bench.thread() as (store, thread_id):
         await save_texts(store, thread_id, "b", "a", seconds=9)
         await save_texts(store, thread_id, "c")
+        # Ids that differ only in case are different messages.
         await save_texts(store, thread_id, "B")
         require_equal(await read_texts(store, thread_id), ["b", "a", "c", "B"], "the order")
         stored = await read_branch(store, thread_id)

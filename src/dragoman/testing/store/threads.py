@@ -66,7 +66,7 @@ async def a_thread_belongs_to_one_resource(bench: StoreBench) -> None:
         require_equal(
             (await change_thread(store, thread_id)).resource_id,
             None,
-            "the resource of a thread that is nobody's",
+            "the resource of a thread without an owner",
         )
         require_equal(
             (await change_thread(store, thread_id, resource_id="ann")).resource_id,
@@ -90,6 +90,7 @@ async def threads_are_changed_field_by_field(bench: StoreBench) -> None:
         await change_thread(
             store, thread_id, title=TEXT, metadata={"a": {"x": 1}, "b": [TEXT, None]}, trimmed=5
         )
+        # The boundary goes back, and `a` is replaced: merging is not deep.
         await change_thread(store, thread_id, 3, metadata={"a": {"y": 2}, "c": False}, trimmed=3)
         threads = await store.threads(ThreadQuery(ids=(thread_id,)))
         thread = Thread(

@@ -254,6 +254,7 @@ def find_fault(events: Iterable[Event], *, corrupt: bool = False) -> str | None:
 
 
 def _get_text(part: Content | None) -> str:
+    """Returns the text of a text or thinking part, and an empty text for other parts."""
     return part.text if isinstance(part, TextPart | ThinkingPart) else ""
 
 

@@ -71,6 +71,7 @@ _LOOK = "load_messages, dump_messages"
 def operations_are_complete(bench: WireBench) -> None:
     """A wire has all functions of each group of operations that it offers, and offers at least one
     group (`dragoman.wires.Wire`)."""
+    # A user's wire may be any module or object, so nothing is taken for granted.
     name: Any = getattr(bench.wire, "name", None)
     require(isinstance(name, str) and name, f"the wire's `name` must be a text and is {name!r}")
     for group, names in OPERATIONS.items():
@@ -85,7 +86,7 @@ def conversations_return(bench: WireBench) -> None:
     """A conversation of text, tool calls and results returns unchanged and in order, without a
     loss."""
     back, losses = bench.round_trip(CONVERSATION)
-    require(not losses, f"losses are told of an ordinary conversation: {losses}")
+    require(not losses, f"an ordinary conversation has losses: {losses}")
     for position, (loaded, wanted) in enumerate(
         zip(simplify_messages(back), simplify_messages(CONVERSATION), strict=False)
     ):
@@ -111,7 +112,7 @@ def parts_return_or_are_reported(bench: WireBench) -> None:
             require(
                 places & {(len(before), 1), (len(before), None)}
                 or any(_holds_part(piece, part) for piece in back),
-                f"{what} does not come back, and the losses do not tell of it: {losses}",
+                f"{what} does not return, and no loss reports it: {losses}",
             )
             text = "".join(piece.text for piece in back if isinstance(piece, TextPart))
             require("Here." in text and "And?" in text, f"the text beside {what} is lost")
@@ -201,7 +202,7 @@ def payloads_return_unchanged(bench: WireBench) -> None:
     payload, _ = bench.dump([*CONVERSATION, Message.user("An image.", DataPart(PNG, "image/png"))])
     again, losses = bench.dump(bench.wire.load_messages(payload))
     require_equal(again, payload, "the payload after a load")
-    require(not losses, f"losses are told of what was loaded: {losses}")
+    require(not losses, f"a loaded payload has losses: {losses}")
 
 
 @wire_check("conversation", look="dump_messages")
@@ -228,7 +229,7 @@ def private_fields_are_not_sent(bench: WireBench) -> None:
     payload, _ = bench.dump(messages)
     require(
         mark not in to_text(payload),
-        f"something of ours, or of another wire's, is in the payload: {to_text(payload)}",
+        f"private fields, or those of another wire, are in the payload: {to_text(payload)}",
     )
 
 
@@ -239,6 +240,7 @@ def native_fields_have_the_wires_name(bench: WireBench) -> None:
     """Fields without a neutral name, and notes about spelling, are in `native` under the wire's own
     name. Under another name they would be sent to that other provider."""
     payload = bench.dump(CONVERSATION)[0]
+    # An unknown field in each message, as a newer version of the API might send.
     for entry in [entry for entries in find_lists(payload) for entry in entries]:
         if isinstance(entry, dict):
             cast("Json", entry)["kit_field"] = "kit"
@@ -300,7 +302,7 @@ def signatures_return_only_to_their_origin(bench: WireBench) -> None:
         require(seal not in to_text(payload), f"the signature is sent to {what}")
         require(
             any(loss.message == 1 for loss in losses),
-            f"the signature is not sent to {what}, and no loss tells",
+            f"the signature is not sent to {what}, and no loss reports it",
         )
         require(
             '"There."' in to_text(payload) or "There." in to_text(payload),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from dragoman import errors
 from dragoman.errors import DragomanError, ProviderError, RateLimitError
 from dragoman.testing.check import attempt, require, require_equal
+from dragoman.testing.mutation import JsonValue
 from dragoman.testing.wire.bench import WireBench, round_trip_json, wire_check
 
 __all__ = [
@@ -75,6 +74,7 @@ def errors_return_by_class(bench: WireBench) -> None:
 def statuses_tell_the_class(bench: WireBench) -> None:
     """The status alone decides the class if the body says nothing, such as a proxy's page."""
     for status, kinds in _STATUSES.items():
+        # Bodies of proxies and gateways, which know nothing of the format.
         for body in (b"<html><body>no</body></html>", b"", b"{}", b"null"):
             loaded = bench.wire.load_error(status, {}, body)
             names = " or ".join(error_class.__name__ for error_class in kinds)
@@ -116,8 +116,9 @@ def load_error_raises_nothing(bench: WireBench) -> None:
     """`load_error` returns a `ProviderError` with the raw body for every status and body, and
     raises nothing."""
     good = bench.wire.dump_error(ProviderError("No.")).body
-    wrong: list[Any] = [None, 5, "text", [], {}, [5], {"message": 5, "code": [], "type": {}}]
-    spoilt: list[Any] = [{**good, key: bad} for key in good for bad in wrong]
+    wrong: list[JsonValue] = [None, 5, "text", [], {}, [5], {"message": 5, "code": [], "type": {}}]
+    spoilt: list[JsonValue] = [{**good, key: bad} for key in good for bad in wrong]
+    # Bytes that are not UTF-8, JSON that is too deep for a recursive parser, other JSON, no JSON.
     bodies = [
         b"\xff\xfe",
         b"[" * 20_000,

@@ -12,6 +12,7 @@ from dragoman.json_bytes import Json
 from dragoman.message import Message
 from dragoman.request import ModelRequest
 from dragoman.testing.check import attempt, require, require_equal
+from dragoman.testing.mutation import JsonValue
 from dragoman.testing.samples import ANSWER, CONVERSATION, PARTS, simplify_messages
 from dragoman.testing.wire.bench import (
     WireBench,
@@ -33,7 +34,7 @@ def bad_payloads_are_refused(bench: WireBench) -> None:
     """A payload that is not a conversation of this format raises `HistoryError`. Nothing else is
     ever raised."""
     payload, _ = bench.dump(CONVERSATION)
-    bad_payloads: list[Any] = [
+    bad_payloads: list[JsonValue] = [
         None,
         5,
         "text",
@@ -97,9 +98,16 @@ def votes_recognize_the_wires_messages(bench: WireBench) -> None:
         bench.dump(messages)[0] for messages in (CONVERSATION, [Message.user(*PARTS), ANSWER])
     ]
     elements = [element for payload in written for element in max(find_lists(payload), key=len)]
-    junk: list[Any] = [None, True, 5, "text", [], [{}]]
-    values: list[Any] = [*junk, {}, [[]], [None], [5]]
-    odd: list[Any] = [{}, {"role": {}}, {"type": []}, {"content": [{"type": []}]}, {"parts": [5]}]
+    junk: list[JsonValue] = [None, True, 5, "text", [], [{}]]
+    values: list[JsonValue] = [*junk, {}, [[]], [None], [5]]
+    odd: list[JsonValue] = [
+        {},
+        {"role": {}},
+        {"type": []},
+        {"content": [{"type": []}]},
+        {"parts": [5]},
+    ]
+    # Each field of each message with each wrong value.
     odd += [{**element, key: value} for element in elements for key in element for value in values]
     for element in (*elements, *junk, *odd):
         votes = attempt(
@@ -118,12 +126,14 @@ def votes_recognize_the_wires_messages(bench: WireBench) -> None:
         require_equal(bench.wire.votes(element), 0, f"the votes of {element!r}")
 
 
-def _load_body(bench: WireBench, body: Any, problems: list[Problem]) -> tuple[Message, ...]:
+def _load_body(bench: WireBench, body: JsonValue, problems: list[Problem]) -> tuple[Message, ...]:
     """Returns the messages of a request body, and notes problems in `problems`."""
     return bench.wire.load_request(body, problems=problems).messages
 
 
-def _replace_elements(payload: Any, elements: list[Any], replacement: list[Any]) -> Any:
+def _replace_elements(
+    payload: JsonValue, elements: list[JsonValue], replacement: list[JsonValue]
+) -> JsonValue:
     """Returns the payload, or a body that holds it, with other messages in place of `elements`."""
     if isinstance(payload, list):
         return replacement
@@ -131,14 +141,14 @@ def _replace_elements(payload: Any, elements: list[Any], replacement: list[Any])
     return {key: replacement if value == elements else value for key, value in fields.items()}
 
 
-def _corrupt_payload(payload: Any) -> list[Any]:
+def _corrupt_payload(payload: JsonValue) -> list[JsonValue]:
     """Returns copies of a payload, each with one entry replaced by a value that cannot be there."""
-    spoilt: list[Any] = []
-    wrong: list[Any] = [None, 5, "text", [], [5], {"a": 5}]
+    spoilt: list[JsonValue] = []
+    wrong: list[JsonValue] = [None, 5, "text", [], [5], {"a": 5}]
     if isinstance(payload, list):
         entries = cast("list[Any]", payload)
         for index, entry in enumerate(entries):
-            roleless: list[Any] = []
+            roleless: list[JsonValue] = []
             if isinstance(entry, dict):
                 roleless = [{**cast("Json", entry), "role": 5}]
             spoilt += [

@@ -33,6 +33,7 @@ def memory_changes_nothing(bench: WireBench) -> None:
     for length in (1, 2, 5):
         history = History(least=1, segment=length)
         for end in range(1, len(messages) + 1):
+            # A request ends with a user message or results, which are in one too.
             if messages[end - 1].role is not Role.USER:
                 continue
             request = ModelRequest("kit-model-1", messages[:end], TOOLS)

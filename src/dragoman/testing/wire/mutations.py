@@ -58,6 +58,7 @@ def _try_mutations(bench: WireBench, *doors: str) -> None:
         case = draw_case(Random(index), bench.wire, other, seeds)  # noqa: S311 - the same each time
         try:
             run_case(case)
+        # Anything but a `DragomanError` is a bug, whatever it is.
         except Exception as error:
             data = case.data[:_SHOWN].decode(errors="backslashreplace")
             raise CheckFailed(

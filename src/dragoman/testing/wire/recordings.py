@@ -67,6 +67,7 @@ def _load_recorded(bench: WireBench) -> list[tuple[str, Exchange, ModelRequest]]
             loaded = bench.wire.load_request(exchange.request_body, path=path)
         except HistoryError:
             continue
+        # Wires read unknown bodies leniently: the path decides which API it was.
         if path.endswith(urlsplit(bench.wire.dump_http(loaded).path).path):
             recorded.append((name, exchange, loaded))
     if not recorded:

@@ -12,6 +12,7 @@ from dragoman.loss import Loss
 from dragoman.message import Message
 from dragoman.request import ModelRequest, ServerTool, Settings, ToolSpec
 from dragoman.testing.check import attempt, require, require_equal
+from dragoman.testing.mutation import JsonValue
 from dragoman.testing.samples import CONVERSATION, SCHEMA, TOOLS, simplify_messages
 from dragoman.testing.wire.bench import WireBench, round_trip_json, wire_check
 
@@ -67,7 +68,7 @@ def tools_return(bench: WireBench) -> None:
     _, back, losses = _round_trip_body(bench, _REQUEST.replace(tools=(ServerTool("web_search"),)))
     require(
         losses or any(isinstance(tool, ServerTool) for tool in back.tools),
-        "a ServerTool is lost, and no loss tells",
+        "a ServerTool is lost, and no loss reports it",
     )
 
 
@@ -80,6 +81,8 @@ def settings_return_or_are_reported(bench: WireBench) -> None:
             wanted = _REQUEST.replace(settings=Settings(**{name: value}), tools=TOOLS)
             _, back, losses = _round_trip_body(bench, wanted)
             loaded = getattr(back.settings, name)
+            # `auto` and parallel calls are the default of every provider, so formats may leave them
+            # out.
             usual = loaded is None and value in ("auto", True)
             is_kept = (
                 loaded == value
@@ -88,7 +91,7 @@ def settings_return_or_are_reported(bench: WireBench) -> None:
             )
             require(
                 is_kept or any(loss.message is None for loss in losses),
-                f"the setting {name}={value!r} comes back as {loaded!r}, and no loss tells: {losses}",
+                f"the setting {name}={value!r} comes back as {loaded!r}, and no loss reports it: {losses}",
             )
 
 
@@ -98,7 +101,7 @@ def schemas_return_or_are_reported(bench: WireBench) -> None:
     `Loss`."""
     _, back, losses = _round_trip_body(bench, _REQUEST.replace(output_schema=SCHEMA))
     schema = back.output_schema
-    require(schema is not None or losses, "the output schema is lost, and no loss tells")
+    require(schema is not None or losses, "the output schema is lost, and no loss reports it")
     if schema is not None:
         require_equal(_simplify_schema(schema), _simplify_schema(SCHEMA), "the output schema")
 
@@ -129,6 +132,7 @@ def http_requests_are_complete(bench: WireBench) -> None:
         body = round_trip_json(request.body, "dump_http")
         require(isinstance(body, dict), f"the body must be an object and is {body!r}")
         require(_REQUEST.model in f"{request.path}{body}", "neither path nor body name the model")
+    # Gemini has `stream` in the path, others in the body.
     pairs = [(request.path, round_trip_json(request.body, "dump_http")) for request in http]
     require(pairs[0] != pairs[1], "neither path nor body say whether the answer is to be streamed")
     require_equal(
@@ -136,6 +140,7 @@ def http_requests_are_complete(bench: WireBench) -> None:
         round_trip_json(bench.wire.dump_request(wanted), "dump_request"),
         "the body of dump_http",
     )
+    # All settings at once have the most losses: both functions must report the same ones.
     every = Settings(**{name: values[-1] for name, values in _SETTINGS.items()})
     wanted = wanted.replace(tools=(*TOOLS, ServerTool("kit_tool")), settings=every)
     losses: tuple[list[Loss], list[Loss]] = ([], [])
@@ -151,8 +156,8 @@ def bad_bodies_are_refused(bench: WireBench) -> None:
     body = round_trip_json(
         bench.wire.dump_request(_REQUEST.replace(tools=TOOLS, output_schema=SCHEMA)), "dump_request"
     )
-    wrong: list[Any] = [None, 5, "text", [5], [None], {"a": 5}]
-    bad_bodies: list[Any] = [
+    wrong: list[JsonValue] = [None, 5, "text", [5], [None], {"a": 5}]
+    bad_bodies: list[JsonValue] = [
         {},
         [],
         None,
@@ -190,13 +195,13 @@ def _round_trip_body(
     return body, back, losses
 
 
-def _simplify_tool(tool: ToolSpec | ServerTool) -> Any:
+def _simplify_tool(tool: ToolSpec | ServerTool) -> JsonValue:
     """Returns what must survive of a tool: name, description and schema."""
     if isinstance(tool, ToolSpec):
         return tool.name, tool.description, _simplify_schema(tool.input_schema)
     return tool
 
 
-def _simplify_schema(schema: Any) -> Any:
+def _simplify_schema(schema: JsonValue) -> JsonValue:
     """Returns what must survive of a schema: its type and its properties."""
     return schema.get("type"), dict(schema.get("properties", {}))

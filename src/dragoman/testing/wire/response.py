@@ -15,6 +15,7 @@ from dragoman.fold import fold
 from dragoman.json_bytes import Json
 from dragoman.message import FinishReason, Message, ToolCallPart, Usage
 from dragoman.testing.check import attempt, require, require_equal
+from dragoman.testing.mutation import JsonValue
 from dragoman.testing.samples import ANSWER, USAGE, simplify_messages
 from dragoman.testing.wire.bench import (
     ORIGIN,
@@ -65,6 +66,7 @@ def garbage_raises_nothing(bench: WireBench) -> None:
                 f"{data[:60]!r} is no answer, and no RunError tells",
             )
     stream = bench.encode(make_stream_events(ANSWER))
+    # Some 200 positions of a stream, so that the check takes about a second.
     for position in range(0, len(stream), max(5, len(stream) // 200)):
         for wrong in (b"", b"\x00", b"}", b'"', b"\n\n"):
             fault = find_fault(
@@ -115,6 +117,7 @@ def finish_reasons_survive(bench: WireBench) -> None:
         require_equal(streamed, whole, f"the finish reason of a stream that ended by {reason!r}")
         if reason in certain:
             require_equal(whole, reason, "the finish reason")
+        # A reason that the format had for another one must be stable from then on.
         again = bench.fold_message(
             bench.read_answer(answer.replace(finish_reason=whole)), "a response"
         )
@@ -136,7 +139,7 @@ def usage_survives_and_adds_up(bench: WireBench) -> None:
         usages = [
             event.usage for event in events if isinstance(event, MessageFinished) and event.usage
         ]
-        require_equal(len(usages), 1, f"how often the usage of a {what} response is told")
+        require_equal(len(usages), 1, f"how often the usage of a {what} response is reported")
         usage = usages[0]
         require_equal(_get_totals(usage), _get_totals(USAGE), f"the tokens of a {what} response")
         for name in USAGE.__struct_fields__:
@@ -145,6 +148,7 @@ def usage_survives_and_adds_up(bench: WireBench) -> None:
                 value in (None, getattr(USAGE, name)),
                 f"{name} is {value} and must be {getattr(USAGE, name)} or None",
             )
+    # Formats with mandatory counts write zeros.
     silent = bench.fold_message(bench.read_stream(ANSWER.replace(usage=None)), "a stream")
     require(
         silent.usage is None or not any(_get_totals(silent.usage)),
@@ -212,9 +216,9 @@ def _decode_anything(bench: WireBench, pieces: Sequence[bytes]) -> list[Event]:
     )
 
 
-def _corrupt_body(body: Any) -> list[Any]:
+def _corrupt_body(body: JsonValue) -> list[JsonValue]:
     """Returns copies of a body, each with one value at any depth replaced or removed."""
-    spoilt: list[Any] = [None, 5, "text", [], {}, [None], -1.5]
+    spoilt: list[JsonValue] = [None, 5, "text", [], {}, [None], -1.5]
     if isinstance(body, dict):
         fields = cast("Json", body)
         for key, value in fields.items():

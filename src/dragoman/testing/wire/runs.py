@@ -69,6 +69,7 @@ def runs_are_one_answer(bench: WireBench) -> None:
     whole. It has all texts separated by a line end, only the calls that the client runs, nothing of
     agents within tools, the usage once, and the last finish reason."""
     run = [
+        # Retracted before it said anything, so a stream can still continue.
         *[RunStarted("kit-run"), StepStarted("one"), *_start_message(_VOID)[:1], _AGAIN],
         *[
             *unfold([_FIRST]),
@@ -85,6 +86,7 @@ def runs_are_one_answer(bench: WireBench) -> None:
         loaded = bench.fold_message(read(bench, visible(run)), f"a {way} run")
         wanted = bench.fold_message(read(bench, make_stream_events(_VISIBLE)), f"a {way} answer")
         require_equal(
+            # The line end between two texts may be written by the format in its own way.
             loaded.text.replace("\n", ""),
             _VISIBLE.text.replace("\n", ""),
             f"the text of a {way} run",
@@ -133,10 +135,12 @@ def _start_message(message: Message) -> list[Event]:
 
 
 def _read_stream(bench: WireBench, events: Iterable[Event]) -> list[Event]:
+    """Returns the events of a stream written and decoded."""
     return bench.decode([bench.encode(events)])
 
 
 def _read_whole(bench: WireBench, events: Iterable[Event]) -> list[Event]:
+    """Returns the events of a whole response written and loaded."""
     body = round_trip_json(bench.wire.dump_response(events, id="r1", model="m"), "dump_response")
     return bench.wire.load_response(body)
 

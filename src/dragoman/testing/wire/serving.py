@@ -90,6 +90,7 @@ def routes_are_complete(bench: WireBench) -> None:
 def requests_go_to_a_route(bench: WireBench) -> None:
     """The path of a request, streamed or not, ends a chat route, with the model's name for
     `{model}`. So the wire sends requests where its API serves them."""
+    # The path of a request follows a base URL, which has the first part of the route.
     chats = [
         route.path.replace("{model}", "kit-model")
         for route in bench.wire.routes

@@ -62,6 +62,7 @@ def chunking_changes_nothing(bench: WireBench) -> None:
     """The events are the same for any chunking, also byte by byte and within a UTF-8 character."""
     data = bench.encode(make_stream_events(ANSWER))
     wanted = compact(bench.decode([data]))
+    # Sizes that cut UTF-8 characters, line ends and field names at different places.
     for size in (1, 2, 3, 7, 64):
         events = compact(bench.decode(split_bytes(data, size)))
         require_equal(events, wanted, f"what comes in pieces of {size} bytes")
@@ -76,6 +77,7 @@ def chunking_changes_nothing(bench: WireBench) -> None:
 def text_arrives_before_the_end(bench: WireBench) -> None:
     """Text is not held back: half of the bytes of a long text already give deltas."""
     data = bench.encode(make_stream_events(Message.model("word " * 60)))
+    # A fresh decoder without `close`: what it holds back then is not in the events.
     events = bench.wire.decoder().feed(data[: len(data) // 2])
     deltas = [event for event in events if isinstance(event, PartDelta)]
     require(len(deltas) > 1, f"half of the stream gives {len(deltas)} deltas")
@@ -111,6 +113,7 @@ def cut_streams_keep_what_came(bench: WireBench) -> None:
     `StreamCutError` that has the partial message, and no incomplete call can run."""
     data = bench.encode(make_stream_events(ANSWER))
     whole = {call.name: call.arguments for call in ANSWER.tool_calls}
+    # Some 400 cuts.
     for end in range(0, len(data), max(3, len(data) // 400)):
         events = bench.decode([data[:end]])
         fault = find_fault(events)
@@ -124,7 +127,7 @@ def cut_streams_keep_what_came(bench: WireBench) -> None:
             require_equal(
                 simplify_messages(messages),
                 simplify_messages([ANSWER]),
-                f"what is told as whole though it was cut after {end} bytes",
+                f"the complete answer of a stream that was cut after {end} bytes",
             )
             continue
         require(
@@ -144,7 +147,7 @@ def cut_streams_keep_what_came(bench: WireBench) -> None:
                 for call in message.tool_calls
                 if call.state == "complete" and call.arguments != whole[call.name]
             ]
-            require(not broken, f"a call that was cut is told as complete: {broken}")
+            require(not broken, f"a cut call is reported as complete: {broken}")
 
 
 @wire_check("stream", look=f"{_STREAM}: errors")

@@ -135,9 +135,11 @@ def _unheard_messages(turns: AgentTurns, losses: list[Loss]) -> list[Message]:
     What the user says now is sent as it is. Messages from elsewhere since the agent's last answer
     are joined to one text that goes before it.
     """
-    messages = turns.messages[turns.known :]
+    messages = turns.messages[turns.known_messages :]
     start = last_index(messages, lambda message: message.role is not Role.USER) + 1
-    calls = {call.id for message in turns.messages[: turns.known] for call in message.tool_calls}
+    calls = {
+        call.id for message in turns.messages[: turns.known_messages] for call in message.tool_calls
+    }
     texts: list[str] = []
     new_messages: list[Message] = []
     for index, message in enumerate(messages):
@@ -146,7 +148,7 @@ def _unheard_messages(turns: AgentTurns, losses: list[Loss]) -> list[Message]:
             index >= start and not (isinstance(piece, ToolResultPart) and piece.id not in calls)
             for piece in message.content
         ]
-        if text := _retell(message, as_is, turns.known + index, losses):
+        if text := _retell(message, as_is, turns.known_messages + index, losses):
             texts.append(f"{_SPEAKERS[message.role]}: {text}")
         # A message of which nothing is left was told in words as a whole.
         pieces = tuple(compress(message.content, as_is))
@@ -174,7 +176,7 @@ def _retell(
         number: index of the message in the conversation, for losses.
         losses: grows with each piece that becomes words.
     """
-    why = "what was said to others is told an agent of A2A in words"
+    why = "an A2A agent gets what was said to others as words"
     texts: list[str] = []
     for index, (piece, is_sent) in enumerate(zip(message.content, as_is, strict=True)):
         if is_sent:

@@ -186,6 +186,7 @@ class _Compaction:
         """Adds an event with calls, merged with earlier pieces of their arguments."""
         pieces = self._take_back_repeated(entry)
         for id_, arguments in entry.calls:
+            # Later pieces win, and the call's own arguments win over both.
             merged = {**pieces.get(id_, {}), **self._early.pop(id_, {})}
             if isinstance(arguments, dict):
                 merged |= if_object(arguments)

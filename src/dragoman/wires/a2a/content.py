@@ -53,6 +53,7 @@ def _dump_bytes(piece: DataPart) -> list[Json]:
     """Returns bytes as a file part, or as a data part if they were read from one and are still
     JSON."""
     fields = OWN.fields(piece.native)
+    # The bytes of a file that was read from a data part may have been edited since.
     if OWN.form(piece.native).get("data") and (value := _load_json(piece.data)) is not None:
         return [{**fields, "data": value[0]}]
     raw = {"raw": b64encode(piece.data).decode(), "mediaType": piece.mime_type}

@@ -29,7 +29,7 @@ from dragoman.json_bytes import Json
 from dragoman.message import Content, Origin, Role
 from dragoman.wires.a2a.decode_objects import split_member
 from dragoman.wires.a2a.decode_plain import PlainDecoder
-from dragoman.wires.a2a.quirks import carried_fields, json_of, load_events
+from dragoman.wires.a2a.quirks import json_of, load_events, read_carried
 from dragoman.wires.a2a.tasks import is_over, state_of
 
 __all__ = ["Decoder", "decoder", "load_response", "split_member"]
@@ -51,18 +51,20 @@ class Decoder(PlainDecoder):
         self._texts: dict[str, Key] = {}
         """Id of an artifact → the part that it shows."""
 
-    def admit(self, kind: str, fields: Json) -> bool:
+    def admit(self, object_type: str, fields: Json) -> bool:
         """See `RunDecoder.admit`. Returns False if the carried events already say what the object
         shows."""
-        super().admit(kind, fields)
-        carried = carried_fields(fields.get("metadata"))
+        super().admit(object_type, fields)
+        carried = read_carried(fields.get("metadata"))
         # Objects of ours that tell a delta carry nothing: the artifact is known from its first
         # piece.
         if carried:
-            return not self._read_carried(kind, fields, carried)
-        if kind == "artifactUpdate" and fields.get("append") is True:
+            return not self._read_carried(object_type, fields, carried)
+        if object_type == "artifactUpdate" and fields.get("append") is True:
             return not self._add_text(if_object(fields.get("artifact")))
-        return not (kind == "statusUpdate" and self._is_bare(if_object(fields.get("status"))))
+        return not (
+            object_type == "statusUpdate" and self._is_bare(if_object(fields.get("status")))
+        )
 
     def _is_bare(self, status: Json) -> bool:
         """True for a status of dragoman's own stream that only says that the task goes on."""

@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 
-_MEMBERS = {kind: name for name, kind in OLD_KINDS.items()}
+_MEMBERS = {old_kind: name for name, old_kind in OLD_KINDS.items()}
 """`kind` of an object in 0.3 → the member that holds it in 1.0."""
 
 

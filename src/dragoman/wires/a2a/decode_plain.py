@@ -55,11 +55,7 @@ from dragoman.wires.a2a.decode_objects import (
 from dragoman.wires.a2a.errors import error_of
 from dragoman.wires.a2a.interrupts import QUESTION, load_pending
 from dragoman.wires.a2a.messages import SHARED, group_artifacts, load_message
-from dragoman.wires.a2a.quirks import (
-    CANONICAL,
-    PATCH_TYPE,
-    carried_fields,
-)
+from dragoman.wires.a2a.quirks import CANONICAL, PATCH_TYPE, read_carried
 from dragoman.wires.a2a.runs import is_rpc
 from dragoman.wires.a2a.tasks import is_over, load_finish, load_usage, state_of
 
@@ -97,6 +93,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
 
     def read_type(self, event: Json) -> tuple[str, Json]:
         """See `RunDecoder.read_type`."""
+        # With JSON-RPC each object of the stream is the result of a response.
         if is_rpc(event):
             if event.get("error") is not None:
                 raise error_of(event)
@@ -110,20 +107,20 @@ class PlainDecoder(RunDecoder[DecodedPart]):
             "an object of the stream is none of task, message, statusUpdate and artifactUpdate"
         )
 
-    def admit(self, kind: str, fields: Json) -> bool:
+    def admit(self, object_type: str, fields: Json) -> bool:
         """See `RunDecoder.admit`."""
-        name = "id" if kind == "task" else "taskId"
+        name = "id" if object_type == "task" else "taskId"
         self.task_id = if_text(fields.get(name)) or self.task_id
         return True
 
-    def read_object(self, kind: str, fields: Json) -> None:
+    def read_object(self, object_type: str, fields: Json) -> None:
         """See `RunDecoder.read_object`. A message, or a state in which nothing more comes, ends the
         run."""
-        super().read_object(kind, fields)
-        if kind == "artifactUpdate":
+        super().read_object(object_type, fields)
+        if object_type == "artifactUpdate":
             return
         state = state_of(if_object(fields.get("status")).get("state"))
-        if kind == "message" or is_over(state):
+        if object_type == "message" or is_over(state):
             self._over = True
             self._finish_emitters(FinishReason.stop)
 
@@ -339,7 +336,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         # part of it.
         is_message_ids = state not in _ERRORS and self._add_end(message)
         self._finish_emitters(load_finish(state) or FinishReason.stop)
-        usage = load_usage(carried_fields(fields.get("metadata")))
+        usage = load_usage(read_carried(fields.get("metadata")))
         if state in _ERRORS:
             ending = state.removeprefix("TASK_STATE_").lower()
             text = read_text(message) or f"the agent's task ended as {ending}"

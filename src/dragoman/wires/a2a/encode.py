@@ -131,7 +131,7 @@ class Encoder(RunEncoder[ArtifactPart]):
             # All further pieces differ in their text alone, so one is made as an object, and its
             # bytes are cut at the text.
             self._write_piece(part, [{"text": ""}], append=True, last=False)
-            part.frame = split_frame(self._framed(self._taken()))
+            part.frame = split_frame(self._frame_all(self._take_objects()))
         part.deltas.append(event.delta)
         self._held = key, part, event.delta
         before, behind = part.frame
@@ -177,7 +177,7 @@ class Encoder(RunEncoder[ArtifactPart]):
         """Writes the task, which comes before all updates."""
         self._is_begun = True
         self._is_run = isinstance(event, RunStarted) and not self._inner.has(event)
-        # A new task is told as submitted first, and works from then on.
+        # A new task is reported as submitted first, and works from then on.
         state = "TASK_STATE_SUBMITTED"
         if self._envelope.get("goes_on"):
             state = WORKING
@@ -312,6 +312,8 @@ class Encoder(RunEncoder[ArtifactPart]):
             return
         if not event.delta:
             return
+        # The last piece of an artifact must say that it is the last, so each text waits for the
+        # next one.
         if isinstance(event.delta, str) and isinstance(part.begun, TextPart):
             self._write_held()
             self._held = part.key, part, event.delta
@@ -344,11 +346,11 @@ class Encoder(RunEncoder[ArtifactPart]):
         else:
             is_begun = part.is_begun
             if is_begun:
-                shown = []
+                parts = []
             else:
-                shown = dump_content(event.part)
+                parts = dump_content(event.part)
             self._write_piece(
-                part, shown or [{"text": ""}], append=is_begun, last=True, finished=finished
+                part, parts or [{"text": ""}], append=is_begun, last=True, finished=finished
             )
 
     def _message_dropped(self, event: MessageDropped) -> None:
@@ -479,20 +481,13 @@ def dump_response(
     losses: list[Loss] | None = None,  # noqa: ARG001 nothing is lost
     **envelope: Any,
 ) -> Json:
-    """Returns the complete task that a run's events make.
-
-    Args:
-        events: all events of the run.
-        losses: unused, since the extension holds what has no field.
-        envelope: as for `encoder`.
-    """
+    """Returns the complete task that a run's events make. `envelope` is that of `encoder`."""
     events, run = list(events), Encoder(envelope)
     objects = [data for event in events for data in run.objects(event)]
     task = aggregate_task([*objects, *run.close_objects()])
     if envelope.get("extras", True):
         fields = dump_events(compact([strip_error(event) for event in events]))
-        # A task that is read whole has no objects that could carry the events, so it carries all of
-        # them.
+        # A task that is read whole has no objects to carry the events, so it carries all of them.
         carried = {"type": "run", "run": fields.get("events", "[]")}
         task["metadata"] = {**task.get("metadata", {}), EXTENSION: carried}
     return task

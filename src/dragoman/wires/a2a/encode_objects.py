@@ -46,6 +46,7 @@ class TaskObjects:
         if message is not None:
             status["message"] = message
         if self._now is not None:
+            # The protocol writes times in UTC with a `Z` and milliseconds.
             time = self._now().isoformat(timespec="milliseconds")
             status["timestamp"] = time.replace("+00:00", "Z")
         return status

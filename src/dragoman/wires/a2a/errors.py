@@ -83,9 +83,10 @@ _ERROR_CLASSES: Mapping[str, type[DragomanError]] = {
 """Reason → exception. Others are errors of the request."""
 _CODES = {fault.code: reason for reason, fault in FAULTS.items()}
 _CLASSES: Mapping[str, type[DragomanError]] = {
-    name: kind
+    name: error_class
     for name in errors.__all__
-    if isinstance(kind := getattr(errors, name), type) and issubclass(kind, DragomanError)
+    if isinstance(error_class := getattr(errors, name), type)
+    and issubclass(error_class, DragomanError)
 }
 _READER = ErrorReader(rules=ErrorRules())
 

@@ -1,8 +1,8 @@
 """What a run waits for ⇄ the message of a task that waits (INPUT_REQUIRED, AUTH_REQUIRED), and the
 answers to it.
 
-A client that knows no data parts of ours answers with text: `answered` makes that the answer to the
-one question there is.
+A client that ignores dragoman's data parts answers with text: `answer_from_words` makes that the
+answer to the one question there is.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import MarkPart, Message, Role, TextPart
 from dragoman.request import RunRequest
 from dragoman.wires.a2a.content import dump_data
-from dragoman.wires.a2a.quirks import EXTENSION, carried_fields, json_of, text_of
+from dragoman.wires.a2a.quirks import EXTENSION, json_of, read_carried, text_of
 from dragoman.wires.a2a.tools import dump_call, load_call
 
 __all__ = [
@@ -62,7 +62,7 @@ def dump_pending(pending: Sequence[Interrupt], message_id: str, *, extras: bool 
         if interrupt.call is not None:
             name = interrupt.call.name
         # A client that knows no data parts of ours shows the words, and sends words back (see
-        # `answered`).
+        # `answer_from_words`).
         question = interrupt.message or _DEFAULT[interrupt.reason].format(name=name)
         parts += [{"text": question}, dump_data(_dump_question(interrupt))]
     message: Json = {
@@ -127,7 +127,7 @@ def _load_questions(parts: Sequence[Json]) -> tuple[Interrupt, ...]:
 
 def _load_carried(message: Json) -> tuple[Interrupt, ...] | None:
     """Returns the interrupts that a message carries under the extension, or None."""
-    carried = carried_fields(message.get("metadata"))
+    carried = read_carried(message.get("metadata"))
     if "pending" not in carried:
         return None
     try:
@@ -183,6 +183,7 @@ def load_resume(part: Any) -> Resume | None:
     if data.get("type") != ANSWER or not isinstance(id_, str):
         return None
     payload = data.get("payload")
+    # Clients of dragoman send the text of JSON, which no peer changes; others send JSON itself.
     loaded = json_of(payload)
     return Resume(
         id_,
@@ -202,7 +203,7 @@ def answer_from_words(request: RunRequest, pending: Sequence[Interrupt]) -> RunR
     questions = [interrupt for interrupt in pending if interrupt.reason != "tool"]
     if request.resume or len(questions) != 1 or not request.messages:
         return request
-    text = _spoken_text(request.messages[-1])
+    text = _read_words(request.messages[-1])
     resume = None
     if text:
         resume = _answer_from_text(questions[0], text)
@@ -211,7 +212,7 @@ def answer_from_words(request: RunRequest, pending: Sequence[Interrupt]) -> RunR
     return request.replace(messages=request.messages[:-1], resume=(resume,))
 
 
-def _spoken_text(message: Message) -> str:
+def _read_words(message: Message) -> str:
     """Returns what a user's message says, if it is nothing but words."""
     is_words = all(isinstance(piece, TextPart | MarkPart) for piece in message.content)
     if is_words and message.role is Role.USER:

@@ -46,8 +46,8 @@ from dragoman.wires.a2a.quirks import (
     ROLE_NAMES,
     ROLES,
     app_metadata,
-    carried_fields,
     json_of,
+    read_carried,
     role_of,
     text_of,
 )
@@ -150,7 +150,7 @@ def group_artifacts(task: JsonMap) -> list[Json]:
         if not parts or is_shared or metadata.get("retracted") is True:
             continue
         # Our own encoder writes an artifact a part; those of one message are one again.
-        message_id = carried_fields(metadata).get("messageId", "")
+        message_id = read_carried(metadata).get("messageId", "")
         if message_id and messages and messages[-1]["messageId"] == message_id:
             messages[-1]["parts"].extend(parts)
             continue
@@ -181,7 +181,7 @@ def load_message(entry: Any, origin: Origin | None = None) -> list[Message]:
     parts = fields.get("parts")
     if not isinstance(parts, list):
         raise HistoryError("the parts of a message are a list; send it")
-    carried = carried_fields(fields.get("metadata")).get("message")
+    carried = read_carried(fields.get("metadata")).get("message")
     if carried is None:
         exact = None
     else:

@@ -32,7 +32,7 @@ __all__ = [
     "ROLES",
     "ROLE_NAMES",
     "VERSION",
-    "carried_fields",
+    "read_carried",
     "json_of",
     "load_events",
     "app_metadata",
@@ -113,7 +113,7 @@ def json_of(text: Any) -> Any:
     return _decode(text, Any)
 
 
-def carried_fields(metadata: Any) -> dict[str, str]:
+def read_carried(metadata: Any) -> dict[str, str]:
     """Returns the fields under the extension's URI in metadata. Values that are no text are
     ignored."""
     fields = if_object(if_object(metadata).get(EXTENSION))

@@ -33,8 +33,8 @@ from dragoman.wires.a2a.quirks import (
     NAME,
     OWN,
     app_metadata,
-    carried_fields,
     json_of,
+    read_carried,
     text_of,
 )
 
@@ -198,7 +198,7 @@ def load_run(
     )
     if problems is not None and not request.messages and not request.resume:
         problems.append(Problem(0, "parts", "the message says nothing"))
-    carried = carried_fields(entry.get("metadata")).get("run")
+    carried = read_carried(entry.get("metadata")).get("run")
     return restore_fields(request, if_object(json_of(carried)), _CARRIED)
 
 

@@ -200,6 +200,7 @@ def load_task(task: JsonMap, *, origin: Origin | None = None) -> list[Message]:
 
 def cancel_task(task: JsonMap) -> Json:
     """Returns a task as cancelled, without the question that it waited with."""
+    # The message of a waiting task is its question, which is void now.
     status = read_extra_fields(if_object(task.get("status")), "message")
     return {**task, "status": {**status, "state": "TASK_STATE_CANCELED"}}
 

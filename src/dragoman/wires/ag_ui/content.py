@@ -21,13 +21,7 @@ from dragoman.codec.media import decode_base64
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Content, DataPart, FilePart, LinkPart, TextPart
-from dragoman.wires.ag_ui.quirks import (
-    OWN,
-    add_extras,
-    app_metadata,
-    load_extras,
-    load_native,
-)
+from dragoman.wires.ag_ui.quirks import OWN, add_extras, app_metadata, load_extras, load_native
 
 __all__ = ["dump_block", "dump_content", "load_block", "load_content"]
 
@@ -201,6 +195,7 @@ def _write(piece: Block) -> Json:
     source = _write_source(piece)
     if piece.mime_type is not None:
         source["mimeType"] = piece.mime_type
+    # The type was noted if the peer chose another than the media type suggests.
     block_type = OWN.form(piece.native).get("type", _media_type(piece))
     block = {"type": block_type, "source": source}
     if piece.name:

@@ -107,11 +107,11 @@ class Decoder(PartsDecoder):
             raise error_of(event)
         raise DecodeError("an event of AG-UI has a type, and this one has none")
 
-    def admit(self, kind: str, fields: Json) -> bool:  # noqa: ARG002 the shell's
+    def admit(self, object_type: str, fields: Json) -> bool:  # noqa: ARG002 the shell's
         """See `RunDecoder.admit`."""
-        if not self._has_begun and kind not in _BEGINNINGS:
-            raise DecodeError(f"a stream of AG-UI begins with RUN_STARTED, not {kind}")
-        return not self._has_ended or kind in _BEGINNINGS
+        if not self._has_begun and object_type not in _BEGINNINGS:
+            raise DecodeError(f"a stream of AG-UI begins with RUN_STARTED, not {object_type}")
+        return not self._has_ended or object_type in _BEGINNINGS
 
     def end(self) -> None:
         """See `ResponseDecoder.end`."""

@@ -261,7 +261,7 @@ def _event_reader(
     read_names = (*_COMMON, *neutral, *[name for name, _ in names.values()])
 
     def read(fields: JsonMap, _: Calls) -> Event:
-        values = {ours: load(fields.get(name)) for ours, (name, load) in names.items()}
+        values = {field: load(fields.get(name)) for field, (name, load) in names.items()}
         return target(**values, native=load_native(fields, *read_names))
 
     return read

@@ -66,6 +66,7 @@ def dump_interrupt(interrupt: Interrupt, call_id: str | None = None) -> Json:
     fields: Json = {"id": interrupt.id, "reason": _REASONS[interrupt.reason]}
     fields |= drop_none(optional)
     metadata = app_metadata(dict(interrupt.metadata))
+    # the protocol has one word for a tool and an approval: what is read back may differ
     difference = find_difference(interrupt, _read({**fields, "metadata": metadata}, call))
     extras = _interrupt_extras(interrupt, difference)
     return {**fields, **dump_metadata(metadata, extras)}

@@ -1,6 +1,6 @@
-"""Messages, both ways. One of ours is a group of theirs: reasoning, each text with the calls behind
-it, and each result are messages of their own. What the protocol has no field for stands in their
-metadata (`extras`), where `of` names the group."""
+"""Messages, both ways. One message is a group of AG-UI messages: reasoning, each text with the
+calls behind it, and each result are messages of their own. What the protocol has no field for
+stands in their metadata (`extras`), where `of` names the group."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ __all__ = [
 
 layout = Layout(
     fields=("messages",),
-    own=frozenset(["threadId", "runId", "forwardedProps", "parentRunId", "protocolVersion"]),
+    distinctive=frozenset(
+        ["threadId", "runId", "forwardedProps", "parentRunId", "protocolVersion"]
+    ),
 )
 """Where the messages are in the body of a request."""
 
@@ -108,7 +110,7 @@ def load_conversation(
             note_problem(error, problems, index, "role" if isinstance(entry, dict) else None)
             continue
         is_retracted = group_extras(fields).get("void") is True
-        # what a run within a tool said is told by the tool's result
+        # the tool's result already says what a run within a tool said
         if not is_retracted and not if_text(fields.get("subagentRunId")):
             groups.add(index, fields)
     names: dict[str, str] = {}
@@ -144,6 +146,7 @@ class _Groups:
     def add(self, index: int, entry: Json) -> None:
         """Adds an AG-UI message to the group that it continues, or starts a group."""
         group = self._find_noted(entry)
+        # only foreign messages are grouped by their order; dragoman's own name their group
         if group is None and not group_extras(entry) and self.listed:
             group = self._find_last(entry)
         if group is None:

@@ -1,4 +1,4 @@
-"""One of our messages → the group of theirs.
+"""Writes one message as a group of AG-UI messages.
 
 Reasoning, each text with the calls behind it, what a user says without a result in between, and
 each result are messages of their own. The table `WRITERS` says which pieces the protocol has a form

@@ -1,4 +1,4 @@
-"""A group of their messages → one of ours.
+"""Reads a group of AG-UI messages as one message.
 
 What we wrote ourselves carries extras: `at` is the index of a piece, `of` the id by which its group
 is known, `more` the pieces that the protocol has no form for, `message` the fields of the message

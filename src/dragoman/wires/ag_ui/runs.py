@@ -121,7 +121,7 @@ def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json: 
         **body,
         "protocolVersion": native_fields.get("protocolVersion", VERSION),
     }
-    # messages carry what is theirs; reading them again would cost as much as writing them
+    # messages carry their own extras; reading them again would cost as much as writing them
     read = load_run({**body, "messages": []})
     difference = find_difference(request.replace(messages=()), read)
     carried = pick(difference, _CARRIED)

@@ -125,6 +125,7 @@ def dump_call(
     )
     if not extras:
         return add_extras(call, {})
+    # read the call as its reader will, and carry what comes out otherwise
     difference = find_difference(piece, load_call(call))
     return add_extras(call, {**position, **part_extras(difference)})
 

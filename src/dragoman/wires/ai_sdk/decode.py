@@ -61,12 +61,12 @@ class Decoder(TurnDecoder):
             raise error_of({"errorText": inner or event.get("message") or event.get("error")})
         raise DecodeError("a chunk of a UI message stream has a type, and this one has none")
 
-    def admit(self, kind: str, fields: Json) -> bool:
+    def admit(self, object_type: str, fields: Json) -> bool:
         """See `RunDecoder.admit`."""
         if not self._is_begun:
             self._is_begun = True
             self._events.append(RunStarted(self._run_id))
-        if kind in _WITH_METADATA:
+        if object_type in _WITH_METADATA:
             self.describe_turn(if_object(fields.get("messageMetadata")))
         return True
 
@@ -78,10 +78,10 @@ class Decoder(TurnDecoder):
         """See `RunDecoder.cut_run`."""
         self.end_turn(None)
 
-    def read_unknown(self, kind: str, fields: Json) -> None:
+    def read_unknown(self, object_type: str, fields: Json) -> None:
         """See `RunDecoder.read_unknown`."""
         for prefix, step in self.PREFIX_STEPS.items():
-            if kind.startswith(prefix):
+            if object_type.startswith(prefix):
                 step(self, fields)
                 return
 

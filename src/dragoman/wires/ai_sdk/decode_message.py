@@ -14,13 +14,7 @@ from dragoman.codec import run_decoder
 from dragoman.codec.json_values import if_object, if_text, pick, read_extra_fields
 from dragoman.codec.run_decoder import RunDecoder, Step
 from dragoman.errors import DecodeError, HistoryError
-from dragoman.event import (
-    MessageFinished,
-    MessageStarted,
-    OpenText,
-    PartFinished,
-    PartStarted,
-)
+from dragoman.event import MessageFinished, MessageStarted, OpenText, PartFinished, PartStarted
 from dragoman.fold import parse_call
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
@@ -250,12 +244,12 @@ class TurnDecoder(RunDecoder[PendingPart]):
             unknown = {"type": "dynamic-tool", "toolName": "", "toolCallId": id_}
             waiting = UnansweredCall(ToolCallPart(id_, "", {}), unknown, "")
         state = chunk["type"].removeprefix(_OUTPUT_PREFIX)
-        shown = {**waiting.part, "state": f"output-{state}"}
-        shown |= pick(chunk, _OUTPUT_FIELDS)
+        part = {**waiting.part, "state": f"output-{state}"}
+        part |= pick(chunk, _OUTPUT_FIELDS)
         if (metadata := chunk.get("providerMetadata")) is not None:
-            shown["resultProviderMetadata"] = metadata
-        shown.setdefault("input", dict(waiting.call.arguments))
-        pieces, answers = self._load(shown)
+            part["resultProviderMetadata"] = metadata
+        part.setdefault("input", dict(waiting.call.arguments))
+        pieces, answers = self._load(part)
         results = [piece for piece in (*answers, *pieces) if isinstance(piece, ToolResultPart)]
         for result in results[:1]:
             # The results of our calls are a user's message behind the model's; a provider's own is

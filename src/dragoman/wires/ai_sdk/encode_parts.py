@@ -210,6 +210,7 @@ class PartEncoder(RunEncoder[StreamPart]):
         skipped."""
         if result.id not in self.calls:
             return
+        # The chunk has the fields that the result adds to the part of its call.
         call, before = self.calls[result.id]
         dumped = add_result(before, result, call, UI_DIALECT)
         chunk: Json = {"type": f"tool-{dumped['state']}", "toolCallId": result.id}

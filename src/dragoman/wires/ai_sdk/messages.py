@@ -21,7 +21,7 @@ __all__ = ["dump_messages", "layout", "load_messages", "same_as", "votes"]
 
 layout = Layout(
     fields=("messages",),
-    own=frozenset(["trigger", "messageId"]),
+    distinctive=frozenset(["trigger", "messageId"]),
     regeneration=Regeneration("trigger", "regenerate-message", "messageId"),
 )
 """Where the messages are in what `useChat` sends."""
@@ -50,6 +50,7 @@ def _without_ids(message: Message) -> Message:
         _without_id(piece, part_id(message.id, index))
         for index, piece in enumerate(message.content)
     ]
+    # Most messages have no such ids, and stay the same object.
     is_same = all(new is old for new, old in zip(content, message.content, strict=True))
     if is_same:
         return message

@@ -71,11 +71,13 @@ def mended(
     if start is None:
         return trace_repair(messages)
     head, losses, sources = trace_repair(messages[:start])
-    left = messages[start:]
+    last_round = messages[start:]
     if sources is not None:
-        as_they_stand = [_source_of(start + index, message) for index, message in enumerate(left)]
+        as_they_stand = [
+            _source_of(start + index, message) for index, message in enumerate(last_round)
+        ]
         sources = [*sources, *as_they_stand]
-    return [*head, *left], losses, sources
+    return [*head, *last_round], losses, sources
 
 
 def _find_answered_round(messages: Sequence[Message]) -> int | None:
@@ -83,6 +85,7 @@ def _find_answered_round(messages: Sequence[Message]) -> int | None:
     if not approvals(messages):
         return None
     start = find_open_calls(messages)[0].position
+    # Several model messages may follow each other in one round.
     while start and messages[start - 1].role is Role.MODEL:
         start -= 1
     answering = [message for message in messages[start:] if message.role is not Role.MODEL]
@@ -94,7 +97,7 @@ def _find_answered_round(messages: Sequence[Message]) -> int | None:
 
 def _source_of(position: int, message: Message) -> Source:
     """Returns the source of a message that repair leaves unchanged."""
-    return Source(position, tuple([(position, place) for place in range(len(message.content))]))
+    return Source(position, tuple([(position, index) for index in range(len(message.content))]))
 
 
 def _approval_of(call: ToolCallPart) -> Fields:
@@ -154,15 +157,15 @@ def _move_to_calls(messages: Sequence[Message]) -> tuple[list[Message], list[int
     moved: list[Message] = []
     positions: list[int] = []
     for position, message in enumerate(messages):
-        kept = [
+        content = [
             _with_approval(piece, in_parts) if isinstance(piece, ToolCallPart) else piece
             for piece in message.content
             if not (isinstance(piece, MarkPart) and piece.kind in _KINDS)
         ]
-        if not kept and message.content:
+        if not content and message.content:
             continue
-        is_same = kept == list(message.content)
-        moved.append(message if is_same else message.replace(content=tuple(kept)))
+        is_same = content == list(message.content)
+        moved.append(message if is_same else message.replace(content=tuple(content)))
         positions.append(position)
     return moved, positions
 
@@ -182,8 +185,8 @@ def dump_moved(
     moved, positions = _move_to_calls(messages)
     lost: list[Loss] = []
     written = dump(moved, lost)
-    places: dict[int | None, int | None] = {None: None, **dict(enumerate(positions))}
-    losses += [replace(loss, message=places[loss.message]) for loss in lost]
+    original_positions: dict[int | None, int | None] = {None: None, **dict(enumerate(positions))}
+    losses += [replace(loss, message=original_positions[loss.message]) for loss in lost]
     return written
 
 
@@ -209,5 +212,5 @@ def _with_approval(call: ToolCallPart, in_parts: _Approvals) -> ToolCallPart:
     if call.id not in in_parts or _approval_of(call):
         return call
     # As before, what was noted of the call's form stays.
-    own = OWN.note({**OWN.fields(call.native), "approval": in_parts[call.id]})
-    return replace(call, native=join_native(call.native, own))
+    note = OWN.note({**OWN.fields(call.native), "approval": in_parts[call.id]})
+    return replace(call, native=join_native(call.native, note))

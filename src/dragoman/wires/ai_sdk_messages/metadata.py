@@ -105,7 +105,7 @@ class Lifted(NamedTuple):
     """Usual key → the key that was used."""
     provider: str | None
     """Dragoman's name of the provider that answered."""
-    ours: Any
+    extras: Any
     """What dragoman carries, or None."""
 
 

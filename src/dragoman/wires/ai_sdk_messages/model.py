@@ -130,14 +130,16 @@ def _describe(
 ) -> tuple[Message, Any]:
     """Returns a message with its fields beside the content, and what it carries. None if dragoman
     did not write that."""
-    own = read_extra_fields(fields, "role", "content", OPTIONS)
+    further_fields = read_extra_fields(fields, "role", "content", OPTIONS)
     options = fields.get(OPTIONS)
     extras = if_object(options).get(OURS)
-    whole = {**own, **pick(fields, [OPTIONS])}
+    whole = {**further_fields, **pick(fields, [OPTIONS])}
     if extras is None:
         return _message_of(reading, whole, form, origin), None
     other_options = read_extra_fields(if_object(options), OURS)
-    message = _message_of(reading, {**own, **drop_empty({OPTIONS: other_options})}, form, origin)
+    message = _message_of(
+        reading, {**further_fields, **drop_empty({OPTIONS: other_options})}, form, origin
+    )
     # What is under our key counts only if it is what would be written for this message.
     described = _with_extras(message, extras, reading)
     if described is None:

@@ -80,9 +80,9 @@ def is_same(value: Any, other: Any) -> bool:
     if value is other:
         return True
     if isinstance(value, dict):
-        fields, others = cast("Part", value), if_object(other)
-        is_alike = isinstance(other, dict) and fields.keys() == others.keys()
-        return is_alike and all(is_same(fields[key], others[key]) for key in fields)
+        fields, other_fields = cast("Part", value), if_object(other)
+        is_alike = isinstance(other, dict) and fields.keys() == other_fields.keys()
+        return is_alike and all(is_same(fields[key], other_fields[key]) for key in fields)
     if isinstance(value, _LISTS):
         values, more = cast("list[Any]", value), cast("list[Any]", other)
         is_alike = isinstance(other, _LISTS) and len(values) == len(more)
@@ -209,7 +209,7 @@ class Nesting(msgspec.Struct, frozen=True):
 
     holder: str
     """Field of the outer object that holds the inner one."""
-    own: frozenset[str]
+    inner_names: frozenset[str]
     """Fields of the inner object, which have no prefix."""
     inner: str = "inner/"
     """Prefix of the inner object's other fields."""
@@ -219,12 +219,12 @@ class Nesting(msgspec.Struct, frozen=True):
     def flatten(self, outer: Fields, inner: Fields) -> Part:
         """Returns the fields of both objects as one, without the holder."""
         fields = {
-            self.outer + key if key in self.own else key: value
+            self.outer + key if key in self.inner_names else key: value
             for key, value in outer.items()
             if key != self.holder
         }
         for key, value in inner.items():
-            fields[key if key in self.own else self.inner + key] = value
+            fields[key if key in self.inner_names else self.inner + key] = value
         return fields
 
     def is_clear(self, fields: Fields) -> bool:
@@ -237,7 +237,7 @@ class Nesting(msgspec.Struct, frozen=True):
         outer: Part = {}
         inner: Part = {}
         for key, value in fields.items():
-            if key in self.own:
+            if key in self.inner_names:
                 inner[key] = value
             elif key.startswith(self.inner):
                 inner[key.removeprefix(self.inner)] = value

@@ -144,6 +144,7 @@ def dump_plain_row(message: Message, id_: str) -> Part | None:
     """Returns a Mastra row, or None. `id_` is that of its turn."""
     thread: Part = {}
     if message.native is not None:
+        # Of all notes only those of such a row's thread can be written here.
         thread = OWN.fields(message.native)
         is_row = message.native == {NAME: thread, **_READ_HERE}
         if not is_row or not thread.keys() <= _THREAD_KEYS:

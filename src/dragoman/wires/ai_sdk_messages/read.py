@@ -198,8 +198,8 @@ def id_of_turn(first: Message) -> str | None:
 
 def _is_shown_as(first: Message, id_: str | None) -> bool:
     """True if a turn that begins with this message would be written under this id."""
-    shown = id_of_turn(first)
-    return id_ is None or shown is None or id_ in (shown, first.id)
+    written_id = id_of_turn(first)
+    return id_ is None or written_id is None or id_ in (written_id, first.id)
 
 
 def turn_of(reading: Reading, head: Head, loading: Loading) -> list[Message]:

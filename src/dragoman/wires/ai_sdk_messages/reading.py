@@ -252,8 +252,8 @@ class Reading:
                 metadata.unknown,
                 {**form, **metadata.form},
             )
-            if metadata.ours is not None:
-                piece = with_carried(piece, metadata.ours)
+            if metadata.extras is not None:
+                piece = with_carried(piece, metadata.extras)
         native = join_native(join_native(piece.native, native), extra)
         # The comparison needs the piece as the writer will see it, with its metadata and notes.
         as_made = _with(piece, join_native(native, OWN.note(None, form, left=unknown)))

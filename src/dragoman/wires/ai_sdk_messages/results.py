@@ -11,14 +11,7 @@ import msgspec
 
 from dragoman.codec.json_values import if_list, if_object, if_text, text_or_json
 from dragoman.codec.media import decode_base64
-from dragoman.message import (
-    DataPart,
-    FilePart,
-    LinkPart,
-    TextPart,
-    ToolCallPart,
-    ToolResultPart,
-)
+from dragoman.message import DataPart, FilePart, LinkPart, TextPart, ToolCallPart, ToolResultPart
 from dragoman.wires.ai_sdk_messages.own import (
     OWN,
     UI,
@@ -159,6 +152,7 @@ def _dump_item(part: _Item, version: str | None) -> Part:
 def dump_failure(result: ToolResultPart) -> tuple[Part, Part]:
     """Returns the fields for a failed or denied result, and its fields that a reader would miss."""
     value: Part = {"result": msgspec.to_builtins(result.result)}
+    # A part has a text or a reason only; any other value of the result is carried.
     if result.denied:
         is_read = denial(denial_reason(result)) == (result.result, result.is_error)
         fields = {"state": "output-denied"}

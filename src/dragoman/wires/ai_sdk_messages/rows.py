@@ -16,11 +16,7 @@ from dragoman.codec.json_values import if_object, read_extra_fields
 from dragoman.codec.media import Media
 from dragoman.message import Message, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.wires.ai_sdk_messages.envelope import ONE_STEP
-from dragoman.wires.ai_sdk_messages.files import (
-    dump_row_attachment,
-    dump_row_file,
-    load_row_file,
-)
+from dragoman.wires.ai_sdk_messages.files import dump_row_attachment, dump_row_file, load_row_file
 from dragoman.wires.ai_sdk_messages.invocations import (
     INVOCATION,
     add_row_result,
@@ -42,14 +38,7 @@ from dragoman.wires.ai_sdk_messages.mirrors import (
 )
 from dragoman.wires.ai_sdk_messages.own import OWN, ROW, Nesting, Part, Parts, present, thread_of
 from dragoman.wires.ai_sdk_messages.plain import load_plain_row
-from dragoman.wires.ai_sdk_messages.read import (
-    Head,
-    Loading,
-    add_turn,
-    id_in,
-    metadata_in,
-    turn_of,
-)
+from dragoman.wires.ai_sdk_messages.read import Head, Loading, add_turn, id_in, metadata_in, turn_of
 from dragoman.wires.ai_sdk_messages.reading import (
     Envelope,
     MessageDialect,

@@ -183,8 +183,8 @@ def _reasoning_parts(piece: ThinkingPart, dialect: MessageDialect) -> Parts:
         if "data" in signed:
             part = {"type": "redacted-reasoning", **signed}
         return [_finish_unsigned(part, piece, dialect)]
-    first, *others = _summary_parts(piece, dialect)
-    return [restore(piece.native, first, dialect.name), *others]
+    first, *other_parts = _summary_parts(piece, dialect)
+    return [restore(piece.native, first, dialect.name), *other_parts]
 
 
 def _summary_parts(piece: ThinkingPart, dialect: MessageDialect) -> Parts:
@@ -278,8 +278,8 @@ def load_details(part: Part, reading: Reading, where: str) -> None:
     text = text_field(part, "reasoning", where)
     reading.opens()
     pieces = _details_of(part) or [ThinkingPart(text)]
-    others = [_with_form(piece, {"goes_on": True}) for piece in pieces[1:]]
-    _add_details(part, reading, [pieces[0], *others], {})
+    other_pieces = [_with_form(piece, {"goes_on": True}) for piece in pieces[1:]]
+    _add_details(part, reading, [pieces[0], *other_pieces], {})
     if reading.is_model:
         reading.provider = reading.provider or provider_in(part)
 
@@ -295,14 +295,15 @@ def load_row_details(part: Part, reading: Reading, where: str) -> None:
         reading.provider = reading.provider or ANTHROPIC
     # The first piece has the part's note: how many pieces are of it. The others are marked as
     # details.
-    first, *others = pieces
+    first, *other_pieces = pieces
     form = flags(signed=first.native is not None)
-    if others:
+    if other_pieces:
         form["details"] = len(pieces)
-    others = [
-        _with_form(piece, flags(signed=piece.native is not None, detail=True)) for piece in others
+    other_pieces = [
+        _with_form(piece, flags(signed=piece.native is not None, detail=True))
+        for piece in other_pieces
     ]
-    _add_details(part, reading, [first, *others], form)
+    _add_details(part, reading, [first, *other_pieces], form)
 
 
 def _row_details_of(part: Part, dialect: MessageDialect) -> list[ThinkingPart] | None:
@@ -325,11 +326,11 @@ def _add_details(
     part: Part, reading: Reading, pieces: Sequence[ThinkingPart], form: Fields
 ) -> None:
     """Adds the pieces of a part. The first has the notes of the part."""
-    first, *others = pieces
-    write = partial(_details_part, others=others)
+    first, *other_pieces = pieces
+    write = partial(_details_part, other_pieces=other_pieces)
     piece, extra = ThinkingPart(first.text), first.native or {}
     reading.take(piece, part, write, "reasoning", form=form, extra=extra)
-    for piece in others:
+    for piece in other_pieces:
         reading.add(piece)
 
 
@@ -393,11 +394,11 @@ def _is_of_part(
 
 
 def _details_part(
-    first: ThinkingPart, dialect: MessageDialect, others: Sequence[ThinkingPart] = ()
+    first: ThinkingPart, dialect: MessageDialect, other_pieces: Sequence[ThinkingPart] = ()
 ) -> Part:
     """Returns the part of thinking with a detail for each piece."""
-    details = [_dump_detail(piece, dialect) for piece in (first, *others)]
-    text = "".join([first.text, *[piece.text for piece in others]])
+    details = [_dump_detail(piece, dialect) for piece in (first, *other_pieces)]
+    text = "".join([first.text, *[piece.text for piece in other_pieces]])
     part: Part = {"type": "reasoning", "reasoning": text, "details": details}
     if details[0].keys() & {"signature", "data"}:
         return _finish_unsigned(part, first, dialect)
@@ -430,8 +431,10 @@ def _finish_unsigned(part: Part, piece: ThinkingPart, dialect: MessageDialect) -
     """Returns a part as `finish` does, but without Anthropic's signature in the metadata."""
     metadata = metadata_of("reasoning", piece.native)
     if ANTHROPIC in metadata:
-        left = read_extra_fields(if_object(metadata.pop(ANTHROPIC)), "signature", "redactedData")
-        metadata |= drop_empty({ANTHROPIC: left})
+        other_fields = read_extra_fields(
+            if_object(metadata.pop(ANTHROPIC)), "signature", "redactedData"
+        )
+        metadata |= drop_empty({ANTHROPIC: other_fields})
     if metadata:
         part[dialect.metadata] = metadata
     return restore(piece.native, part, dialect.name)

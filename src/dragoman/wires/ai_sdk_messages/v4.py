@@ -26,15 +26,7 @@ from dragoman.wires.ai_sdk_messages.invocations import (
     load_old_invocation,
 )
 from dragoman.wires.ai_sdk_messages.marks import dump_old_mark, load_source
-from dragoman.wires.ai_sdk_messages.own import (
-    OURS,
-    OWN,
-    V4,
-    Part,
-    Parts,
-    dialect_of,
-    present,
-)
+from dragoman.wires.ai_sdk_messages.own import OURS, OWN, V4, Part, Parts, dialect_of, present
 from dragoman.wires.ai_sdk_messages.plain import load_plain_old
 from dragoman.wires.ai_sdk_messages.read import Head, Loading, add_turn, id_in, turn_of
 from dragoman.wires.ai_sdk_messages.reading import (
@@ -185,6 +177,7 @@ def _restore_mirrors(mirrors: Part, form: Part) -> Part:
     """Returns the mirrors as they were read, while the parts still say the same. The inverse of
     `_note_mirrors`."""
     for key, (digest, *read) in if_object(form.get("mirrors")).items():
+        # An edited part makes the old mirror wrong.
         if key in _MIRRORS and _digest(mirrors.get(key)) == digest:
             mirrors.pop(key, None)
             mirrors |= {key: read[0]} if read else {}

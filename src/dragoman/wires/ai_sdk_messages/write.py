@@ -161,12 +161,13 @@ class Writing:
 
     def _steering(self, index: int, message: Message) -> Parts:
         """Returns the parts of what a user said within the turn."""
+        # The pieces are written like any others, and then taken out of the turn's parts.
         begun = len(self.parts)
         for piece_index, piece in enumerate(message.content):
             self._write_piece(piece, index, piece_index, False)
-        said = self.parts[begun:]
+        spoken_parts = self.parts[begun:]
         del self.parts[begun:]
-        return said
+        return spoken_parts
 
     def _write_piece(
         self,

@@ -80,9 +80,9 @@ class OutgoingBlocks(outgoing.Outgoing[Quirks], frozen=True, kw_only=True, gc=Fa
 def load_content(
     entry: JsonMap, role: Role, names: dict[str, str], form: Json, where: str
 ) -> tuple[Content, ...]:
-    """The `content` of a message → its pieces. `names`: id of each call so far → its tool, to which
-    its own calls are added; `form`: to which is added what is not of the usual form; `where`: the
-    message, for an error.
+    """Converts the `content` of a message to its pieces. `names`: id of each call so far → its
+    tool, to which its own calls are added; `form`: to which is added what is not of the usual form;
+    `where`: the message, for an error.
 
     Raises:
         HistoryError: it is neither a text nor a list of blocks.
@@ -95,17 +95,16 @@ def load_content(
         return ()
     if isinstance(content, list):
         blocks = cast("list[Any]", content)
-        for place, block in enumerate(blocks):
+        for index, block in enumerate(blocks):
             if not isinstance(block, dict):
                 raise HistoryError(
-                    f'"{where}.content[{place}]" must be an object, a content block'
-                ).at(field=f"{where}.content[{place}]")
+                    f'"{where}.content[{index}]" must be an object, a content block'
+                ).at(field=f"{where}.content[{index}]")
         if not blocks or is_plain_text(blocks):
             form["content"] = "list" if blocks else []
         return tuple([_load_piece(block, role, names) for block in blocks])
-    if (
-        role is Role.SYSTEM and "content" not in entry
-    ):  # it only changes settings, in fields of its own
+    # It only changes settings, in fields of its own.
+    if role is Role.SYSTEM and "content" not in entry:
         form["content"] = "absent"
         return ()
     raise HistoryError(f'"{where}.content" must be a string or a list of content blocks').at(
@@ -114,22 +113,20 @@ def load_content(
 
 
 def dump_content(blocks: list[Block], message: Message) -> list[Block] | str:
-    """Blocks → the field `content`: a single text is a string, unless its message came in another
+    """Returns the field `content`: a single text is a string, unless its message came in another
     form."""
-    return (
-        blocks[0]["text"]
-        if is_plain_text(blocks) and OWN.form(message.native).get("content") != "list"
-        else blocks
-    )
+    if is_plain_text(blocks) and OWN.form(message.native).get("content") != "list":
+        return blocks[0]["text"]
+    return blocks
 
 
 def dump_blocks(out: OutgoingBlocks, position: int) -> list[Block]:
-    """The blocks of a message, in its order."""
+    """Returns the blocks of a message, in its order."""
     content = out.messages[position].content
     blocks = [
         block
-        for at, piece in enumerate(content)
-        if (block := dump_block(piece, out, position, at)) is not None
+        for index, piece in enumerate(content)
+        if (block := dump_block(piece, out, position, index)) is not None
     ]
     if out.unreadable[position] is None:
         return blocks
@@ -142,58 +139,68 @@ def dump_blocks(out: OutgoingBlocks, position: int) -> list[Block]:
 
 
 def load_block(block: JsonMap, names: Mapping[str, str] = {}) -> Content:
-    """A block → a piece of content. `names`: id of each call so far → its tool, which results do
-    not name."""
-    kind = str(block.get("type"))
-    if kind == "tool_result" or kind.endswith("_tool_result"):
+    """Returns the piece of a block. `names`: the tool of each call so far, by id, since results do
+    not name theirs."""
+    block_type = str(block.get("type"))
+    if block_type == "tool_result" or block_type.endswith("_tool_result"):
         return load_result(
-            block, names, _inner_parts(block) if kind == "tool_result" else ()
+            block, names, _inner_parts(block) if block_type == "tool_result" else ()
         ) or _whole(block)
-    load = _LOADERS.get(kind)
+    load = _LOADERS.get(block_type)
     return (load and load(block)) or _whole(block)
 
 
-def dump_block(piece: Content, out: OutgoingBlocks, position: int, place: int) -> Block | None:
-    """A piece of content → a block. What the wire or its target cannot hold is a loss; `None`: that
-    is all of it."""
-    return _DUMPERS[type(piece)](piece, out, position, place)
+def dump_block(piece: Content, out: OutgoingBlocks, position: int, index: int) -> Block | None:
+    """Returns the block of a piece, or None if nothing of it can be sent. Adds what the wire or its
+    target cannot hold to the losses."""
+    return _DUMPERS[type(piece)](piece, out, position, index)
 
 
 def load_media(block: JsonMap) -> Media | None:
-    """An image, a document or a file → its part; `None` where no part has room for all of it."""
-    kind, source = block.get("type"), block.get("source")
-    name = (if_text(block.get("title")) or None) if kind == "document" else None
+    """Returns the part of an image, a document or a file, or None if no part has room for all of
+    its fields."""
+    block_type, source = block.get("type"), block.get("source")
+    if block_type == "document":
+        name = if_text(block.get("title")) or None
+    else:
+        name = None
     fields = read_extra_fields(block, "type", "source", "file_id", "title")
-    own, held = OWN.note(fields), OWN.note(fields, mark=True)
+    block_native, file_native = OWN.note(fields), OWN.note(fields, mark=True)
     match source:
         case None if isinstance(file_id := block.get("file_id"), str):
-            part: Media = FilePart(file_id, _OTHER, None, held)
+            part: Media = FilePart(file_id, _OTHER, None, file_native)
         case {"type": "base64" | "text" as how, "media_type": str(mime_type), "data": str(data)}:
             try:
                 part = DataPart(
-                    b64decode(data) if how == "base64" else data.encode(), mime_type, name, own
+                    b64decode(data) if how == "base64" else data.encode(),
+                    mime_type,
+                    name,
+                    block_native,
                 )
-            except ValueError:  # no base64, or half a pair of surrogates
+            except ValueError:
+                # No base64, or half a pair of surrogates.
                 return None
         case {"type": "url", "url": str(url)}:
-            part = LinkPart(url, _PDF if kind == "document" else None, name, own)
-            if _media_block(part)[0].get("type") != kind:
-                part = LinkPart(url, "image/*", name, own)
+            part = LinkPart(url, _PDF if block_type == "document" else None, name, block_native)
+            if _media_block(part)[0].get("type") != block_type:
+                part = LinkPart(url, "image/*", name, block_native)
         case {"type": "file", "file_id": str(file_id)}:
-            part = FilePart(file_id, "image/*" if kind == "image" else None, name, held)
+            part = FilePart(
+                file_id, "image/*" if block_type == "image" else None, name, file_native
+            )
         case _:
             return None
     return part if _media_block(part)[0] == block else None
 
 
 def _load_piece(block: Block, role: Role, names: dict[str, str]) -> Content:
-    """A block of a conversation. An id or name that no API takes is noted, so that it goes back to
-    where it was recorded."""
+    """Returns a block of a conversation. An id or name that no API takes is noted, so that it goes
+    back to where it was recorded."""
     piece = load_block(block, names)
     if isinstance(piece, (DataPart, LinkPart, FilePart)):
-        return (
-            _whole(block) if role is Role.MODEL and block["type"] != "container_upload" else piece
-        )
+        if role is Role.MODEL and block["type"] != "container_upload":
+            return _whole(block)
+        return piece
     if not isinstance(piece, (ToolCallPart, ToolResultPart)):
         return piece
     fits = CALL_IDS.fits(piece.id)
@@ -206,25 +213,24 @@ def _load_piece(block: Block, role: Role, names: dict[str, str]) -> Content:
 
 
 def _whole(block: JsonMap) -> ProviderPart:
-    """A block that only the provider understands."""
+    """Returns a block that only the provider understands."""
     return ProviderPart(str(block.get("type")), {NAME: dict(block)})
 
 
 def _inner_parts(block: JsonMap) -> tuple[Content, ...]:
-    """What a tool returned as text and media; nothing where it is anything else."""
-    parts = tuple([load_block(each) for each in if_objects(block.get("content"))])
-    return (
-        parts
-        if all(isinstance(part, (TextPart, DataPart, LinkPart, FilePart)) for part in parts)
-        else ()
-    )
+    """Returns the texts and media that a tool returned; nothing if it returned anything else."""
+    parts = tuple([load_block(inner_block) for inner_block in if_objects(block.get("content"))])
+    if all(isinstance(part, (TextPart, DataPart, LinkPart, FilePart)) for part in parts):
+        return parts
+    return ()
 
 
 def _load_text(block: JsonMap) -> TextPart | None:
-    text = if_text(block.get("text"))  # the API refuses blank text, and no part may be empty
-    return (
-        TextPart(text, OWN.note(read_extra_fields(block, "type", "text"))) if text.strip() else None
-    )
+    # The API refuses blank text, and no part may be empty.
+    text = if_text(block.get("text"))
+    if text.strip():
+        return TextPart(text, OWN.note(read_extra_fields(block, "type", "text")))
+    return None
 
 
 def _load_thinking(block: JsonMap) -> ThinkingPart | None:
@@ -239,48 +245,55 @@ def _load_redacted(block: JsonMap) -> ThinkingPart:
     return ThinkingPart(native={NAME: dict(block)})
 
 
-def _dump_text(part: TextPart, out: OutgoingBlocks, position: int, place: int) -> Block | None:
+def _dump_text(part: TextPart, out: OutgoingBlocks, position: int, index: int) -> Block | None:
     if not part.text.strip() and not out.answer:
-        out.lose(position, place, Lost.text, "it is blank, which the API refuses")
+        out.lose(position, index, Lost.text, "it is blank, which the API refuses")
         return None
     return {"type": "text", **own_fields(part, out, position), "text": part.text}
 
 
 def _dump_thinking(
-    part: ThinkingPart, out: OutgoingBlocks, position: int, place: int
+    part: ThinkingPart, out: OutgoingBlocks, position: int, index: int
 ) -> Block | None:
-    own = OWN.fields(part.native)
+    wire_fields = OWN.fields(part.native)
     signed = (
-        "signature" in own or "type" in own or OWN.form(part.native).get("signature") == "absent"
+        "signature" in wire_fields
+        or "type" in wire_fields
+        or OWN.form(part.native).get("signature") == "absent"
     )
     why = out.unreadable[position]
     if why is None and not (signed or out.answer or out.quirks.unsigned_thinking):
         why = "it has no signature"
     if why is not None:
-        out.lose(position, place, Lost.thinking, why)
+        out.lose(position, index, Lost.thinking, why)
         return None
     if not signed and out.answer:
-        own = {"signature": ""}  # the official clients demand one
-    return {"type": "thinking", **own, **({} if "type" in own else {"thinking": part.text})}
+        # The official clients demand one.
+        wire_fields = {"signature": ""}
+    return {
+        "type": "thinking",
+        **wire_fields,
+        **({} if "type" in wire_fields else {"thinking": part.text}),
+    }
 
 
 def _dump_provider(
-    part: ProviderPart, out: OutgoingBlocks, position: int, place: int
+    part: ProviderPart, out: OutgoingBlocks, position: int, index: int
 ) -> Block | None:
-    return dump_own(part, {}, out, position, place, f"a block of the provider's, {part.kind}")
+    return dump_own(part, {}, out, position, index, f"a block of the provider's, {part.kind}")
 
 
 def _dump_result(
-    part: ToolResultPart, out: OutgoingBlocks, position: int, place: int
+    part: ToolResultPart, out: OutgoingBlocks, position: int, index: int
 ) -> Block | None:
-    block = dump_result(part, out, position, place)
+    block = dump_result(part, out, position, index)
     if block is not None and part.is_content and part.run_by != "provider":
-        inner = [dump_block(each, out, position, place) for each in part.result]
+        inner = [dump_block(inner_part, out, position, index) for inner_part in part.result]
         block["content"] = [each for each in inner if each is not None]
     return block
 
 
-def _dump_media(part: Media, out: OutgoingBlocks, position: int, place: int) -> Block:
+def _dump_media(part: Media, out: OutgoingBlocks, position: int, index: int) -> Block:
     block, lost = _media_block(part)
     if out.messages[position].role is not Role.USER and block["type"] in ("image", "document"):
         block, lost = _media_text(part), None
@@ -291,19 +304,22 @@ def _dump_media(part: Media, out: OutgoingBlocks, position: int, place: int) -> 
                 media_label(part),
             )
     if lost is not None:
-        out.lose(position, place, *lost)
+        out.lose(position, index, *lost)
     return block
 
 
 def _media_block(part: Media) -> tuple[Block, tuple[Lost, str, str] | None]:
-    """A part → its block, and what is lost by it, why, and which one: a part that the API does not
-    take becomes a text that names it."""
-    kind, source, why = _media_source(part)
-    lost = None if why is None else (name_part_type(part), why, media_label(part))
+    """Returns the block of a file, and what is lost by it, why, and which file. A file that the API
+    does not take becomes a text that names it."""
+    block_type, source, why = _media_source(part)
+    if why is None:
+        lost = None
+    else:
+        lost = (name_part_type(part), why, media_label(part))
     if source is None:
         return _media_text(part), lost
-    block = {**OWN.fields(part.native), "type": kind, **source}
-    if part.name and kind == "document":
+    block = {**OWN.fields(part.native), "type": block_type, **source}
+    if part.name and block_type == "document":
         block["title"] = part.name
     elif part.name and lost is None:
         lost = Lost.file_name, f"the API knows no name of such a file, {part.name}", ""
@@ -311,21 +327,21 @@ def _media_block(part: Media) -> tuple[Block, tuple[Lost, str, str] | None]:
 
 
 def _media_text(part: Media) -> Block:
-    """A text block that stands for something that cannot be sent."""
+    """Returns a text block that stands for something that cannot be sent."""
     return {"type": "text", "text": describe_as_text(part)}
 
 
 def _media_source(part: Media) -> tuple[str, Block | None, str | None]:
-    """Type of the block, its fields that hold the content (`None`: it cannot be sent), and what is
-    lost."""
+    """Returns the type of a file's block, the fields that hold its content (None if it cannot be
+    sent), and what is lost."""
     if isinstance(part, FilePart):
         if OWN.is_foreign(part.native):
             return "text", None, ELSEWHERE
-        kind = _file_kind(part.mime_type)
-        held = {"file_id": part.id}
+        block_type = _file_kind(part.mime_type)
+        source = {"file_id": part.id}
         return (
-            kind,
-            held if kind == "container_upload" else {"source": {"type": "file", **held}},
+            block_type,
+            source if block_type == "container_upload" else {"source": {"type": "file", **source}},
             None,
         )
     if isinstance(part, LinkPart):
@@ -340,8 +356,8 @@ def _media_source(part: Media) -> tuple[str, Block | None, str | None]:
     mime_type = part.mime_type
     if mime_type == _PDF or mime_type in IMAGES:
         data = b64encode(part.data).decode()
-        held = {"source": {"type": "base64", "media_type": mime_type, "data": data}}
-        return "document" if mime_type == _PDF else "image", held, None
+        source = {"source": {"type": "base64", "media_type": mime_type, "data": data}}
+        return "document" if mime_type == _PDF else "image", source, None
     if (text := read_media_text(part)) is not None:
         return (
             "document",
@@ -354,7 +370,9 @@ def _media_source(part: Media) -> tuple[str, Block | None, str | None]:
 def _file_kind(mime_type: str | None) -> str:
     if mime_type is None or mime_type == _PDF or mime_type.startswith("text/"):
         return "document"
-    return "image" if mime_type.startswith("image/") else "container_upload"
+    if mime_type.startswith("image/"):
+        return "image"
+    return "container_upload"
 
 
 _LOADERS: Mapping[str, Callable[[JsonMap], Content | None]] = {

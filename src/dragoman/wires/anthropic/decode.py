@@ -83,30 +83,31 @@ class Decoder(MessageDecoder):
         super().__init__(origin, new_id)
         self._stop_reason: str | None = None
         self._usage: Json = {}
-        self._response: Json = {}  # fields of the response beyond the message's
-        self._held: dict[int, Json] = {}  # blocks that become parts when they are whole
-        self._further: dict[
-            int, list[JsonMap]
-        ] = {}  # the deltas of each open block, but for its main ones
-        self._names: dict[str, str] = {}  # id of each call so far → its tool
-        self._late: OpenPart | None = (
-            None  # a call that may have been cut: the stop reason or the next block decides
-        )
-        self._index = (
-            -1
-        )  # the block that deltas are coming for, its part, and the kind of its deltas
+        # Fields of the response beyond the message's.
+        self._response: Json = {}
+        # Blocks that become parts when they are whole.
+        self._held: dict[int, Json] = {}
+        # The deltas of each open block, but for its main ones.
+        self._further: dict[int, list[JsonMap]] = {}
+        # Id of each call so far → its tool.
+        self._names: dict[str, str] = {}
+        # A call that may have been cut: the stop reason or the next block decides.
+        self._late: OpenPart | None = None
+        # The block that deltas are coming for, its part, and the kind of its deltas.
+        self._index = -1
         self._part = OpenPart(-1, None, OpenText())
         self._kind: type[_Text | _Thinking | _Input] | None = None
 
     def read_fast(self, payload: bytes) -> bool:
-        """A delta of the block that deltas are coming for."""
+        """Reads a delta of the block that is open, which nearly all events are."""
+        # Deep in what is passed over.
         try:
             event = _decode_delta(payload)
         except (
             msgspec.DecodeError,
             UnicodeDecodeError,
             RecursionError,
-        ):  # deep in what is passed over
+        ):
             return False
         if event.index != self._index and (part := self._out.find(event.index)) is not None:
             self._index, self._part, self._kind = event.index, part, _KINDS.get(type(part.part))
@@ -116,32 +117,32 @@ class Decoder(MessageDecoder):
         return True
 
     def read_event(self, event: Json) -> None:
-        """Any event but the delta that was expected."""
-        kind = event.get("type")
-        if kind == "message_start":
+        """Reads any event that `read_fast` does not."""
+        event_type = event.get("type")
+        if event_type == "message_start":
             self._start(need_object(event.get("message"), "message"))
-        elif kind == "content_block_start":
+        elif event_type == "content_block_start":
             self._open(
                 _number(event.get("index")),
                 need_object(event.get("content_block"), "content_block"),
             )
-        elif kind == "content_block_delta":
+        elif event_type == "content_block_delta":
             self._add(_number(event.get("index")), need_object(event.get("delta"), "delta"))
-        elif kind == "content_block_stop":
+        elif event_type == "content_block_stop":
             self._close(_number(event.get("index")))
-        elif kind == "message_delta":
+        elif event_type == "message_delta":
             self._update(event)
-        elif kind == "message_stop":
+        elif event_type == "message_stop":
             self._finish()
-        elif kind == "message":
+        elif event_type == "message":
             self._whole(event)
-        elif kind == "error" or (kind is None and "error" in event):
+        elif event_type == "error" or (event_type is None and "error" in event):
             raise error_of(event)
-        elif kind is None:
+        elif event_type is None:
             raise DecodeError("an event has no type")
 
     def end(self) -> None:
-        """An answer whose stop reason never came was cut."""
+        """Ends an answer at the end of the bytes: without a stop reason it was cut."""
         if self._stop_reason is None:
             super().end()
         else:
@@ -167,9 +168,11 @@ class Decoder(MessageDecoder):
         )
         self._note(read_extra_fields(message, *_MESSAGE))
         self._count(message.get("usage"))
-        begun = (
-            {"usage": dict(self._usage)} if other_usage(self._usage) else {}
-        )  # whole; the end's takes its place
+        # Whole; the end's takes its place.
+        if other_usage(self._usage):
+            begun = {"usage": dict(self._usage)}
+        else:
+            begun = {}
         self._out.start(native=OWN.note(response=begun))
         for index, block in enumerate(
             as_list(message.get("content") or None, "the blocks of content")
@@ -178,68 +181,82 @@ class Decoder(MessageDecoder):
             self._close(index)
 
     def _open(self, index: int, block: Json) -> None:
-        if self._late is not None:  # it was not the last block, so nothing cut it
+        # It was not the last block, so nothing cut it.
+        if self._late is not None:
             self._out.close(self._late)
             self._late = None
         self._index = -1
-        opened = self._opened(block)
+        opened = self._load_start(block)
         if opened is None:
             self._held[index] = dict(block)
         else:
             self._out.add(self._out.ensure_part(index, opened[0]), opened[1])
 
-    def _opened(self, block: Json) -> tuple[Content, str] | None:
-        """A block → its part without what deltas tell, and what is already known of that."""
-        kind = if_text(block.get("type"))
-        own = {
+    def _load_start(self, block: Json) -> tuple[Content, str] | None:
+        """Converts a block to its part without what deltas tell, and what is already known of
+        that."""
+        block_type = if_text(block.get("type"))
+        block_fields = {
             key: value for key, value in block.items() if key not in ("type", "text", "thinking")
         }
-        if kind == "text" and isinstance(text := block.get("text"), str):
+        if block_type == "text" and isinstance(text := block.get("text"), str):
             return OpenText(
-                native=OWN.note({key: value for key, value in own.items() if value})
+                native=OWN.note({key: value for key, value in block_fields.items() if value})
             ), text
-        if kind == "thinking" and isinstance(text := block.get("thinking"), str):
-            form = {} if "signature" in own else {"signature": "absent"}
-            return ThinkingPart(native=OWN.note(own, form=form)), text
-        if kind in CALLS:
-            given = block.get("id")
-            minted = given or (
+        if block_type == "thinking" and isinstance(text := block.get("thinking"), str):
+            if "signature" in block_fields:
+                form = {}
+            else:
+                form = {"signature": "absent"}
+            return ThinkingPart(native=OWN.note(block_fields, form=form)), text
+        if block_type in CALLS:
+            call_id = block.get("id")
+            minted = call_id or (
                 self._out.new_id() if self._out.new_id else f"call-{len(self._names)}"
             )
             call = load_call({**block, "id": minted, "input": {}})
             if call is not None:
                 self._names[call.id] = call.name
-                text = json_bytes.encode(block["input"]).decode() if block.get("input") else ""
-                native = call.native if given else OWN.note({**OWN.fields(call.native), "id": None})
+                if block.get("input"):
+                    text = json_bytes.encode(block["input"]).decode()
+                else:
+                    text = ""
+                if call_id:
+                    native = call.native
+                else:
+                    native = OWN.note({**OWN.fields(call.native), "id": None})
                 return msgspec.structs.replace(call, native=native), text
         return None
 
     def _add(self, index: int, delta: Json) -> None:
-        """A delta that is not the block's main one: a signature, a citation, or one of a block that
-        comes whole."""
-        kind = if_text(delta.get("type"))
+        """Returns a delta that is not the block's main one: a signature, a citation, or one of a
+        block that comes whole."""
+        delta_type = if_text(delta.get("type"))
         part = self._out.find(index)
         if index in self._held:
             self._further.setdefault(index, []).append(delta)
         elif part is None:
             raise DecodeError(f"a delta names block {index}, which is not open")
-        elif kind in _MAIN:
-            of, field = _MAIN[kind]
+        elif delta_type in _MAIN:
+            of, field = _MAIN[delta_type]
             text = delta.get(field)
             if type(part.part) is not of or not isinstance(text, str):
-                raise DecodeError(f"a {kind} does not fit block {index}")
+                raise DecodeError(f"a {delta_type} does not fit block {index}")
             self._out.add(part, text)
             OWN.open_notes(part.native).setdefault("delta", {}).update(
                 read_extra_fields(delta, "type", field)
             )
         else:
-            more = {"citations": [delta.get("citation")]} if kind == "citations_delta" else delta
+            if delta_type == "citations_delta":
+                more = {"citations": [delta.get("citation")]}
+            else:
+                more = delta
             self._further.setdefault(index, []).append(more)
 
     def _close(self, index: int) -> None:
-        if (held := self._held.pop(index, None)) is not None:
+        if (held_block := self._held.pop(index, None)) is not None:
             self._out.add_whole_part(
-                load_block(grown(held, self._further.pop(index, ())), self._names)
+                load_block(grown(held_block, self._further.pop(index, ())), self._names)
             )
         elif (part := self._out.find(index)) is not None and part is not self._late:
             self._index = -1
@@ -261,7 +278,10 @@ class Decoder(MessageDecoder):
     def _update(self, event: Json) -> None:
         delta = need_object(event.get("delta") or {}, "delta")
         reason = delta.get("stop_reason")
-        self._stop_reason = reason if isinstance(reason, str) else self._stop_reason
+        if isinstance(reason, str):
+            self._stop_reason = reason
+        else:
+            self._stop_reason = self._stop_reason
         self._note(read_extra_fields(delta, "stop_reason"))
         self._note(read_extra_fields(event, "type", "delta", "usage"))
         self._count(event.get("usage"))
@@ -270,7 +290,7 @@ class Decoder(MessageDecoder):
         self._response |= {key: value for key, value in fields.items() if value is not None}
 
     def _count(self, usage: Any) -> None:
-        """The last count that came is the total so far, never a part to be added."""
+        """Takes over the latest usage: each count is the total so far and never added."""
         self._usage |= {key: value for key, value in if_object(usage).items() if value is not None}
 
     def _finish(self) -> None:
@@ -320,8 +340,8 @@ def _number(value: Any) -> int:
 
 
 def grown(block: JsonMap, deltas: Iterable[JsonMap]) -> Json:
-    """A block with the fields of its deltas: text is added to text, list to list, anything else
-    stands in place of what was there."""
+    """Returns a block with the fields of its deltas: text is added to text, list to list, anything
+    else stands in place of what was there."""
     runs: dict[str, list[Any]] = {key: [value] for key, value in block.items()}
     for delta in deltas:
         for key, value in read_extra_fields(delta, "type").items():
@@ -329,10 +349,10 @@ def grown(block: JsonMap, deltas: Iterable[JsonMap]) -> Json:
             if run and not (type(run[-1]) is type(value) and isinstance(value, (str, list))):
                 run.clear()
             run.append(value)
-    return {key: run[0] if len(run) == 1 else _joined(run) for key, run in runs.items()}
+    return {key: run[0] if len(run) == 1 else _join_run(run) for key, run in runs.items()}
 
 
-def _joined(run: list[Any]) -> Any:
-    return (
-        "".join(run) if isinstance(run[0], str) else [entry for entries in run for entry in entries]
-    )
+def _join_run(run: list[Any]) -> Any:
+    if isinstance(run[0], str):
+        return "".join(run)
+    return [entry for entries in run for entry in entries]

@@ -48,12 +48,13 @@ _Key = tuple[str, int]
 
 
 def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002, ARG001 the protocol's
-    """What `encoder` and `dump_response` take beside the events of an answer to `request`."""
+    """Returns what `encoder` and `dump_response` take beside the events of an answer to
+    `request`."""
     return {"id": f"msg_{id}", **({"model": request.model} if request and request.model else {})}
 
 
 def _dump(message: Message, envelope: JsonMap) -> Json:
-    """A whole response."""
+    """Returns a whole response."""
     response = dict(OWN.response(message.native))
     answer = {
         **_head(envelope, message.origin, message.id),
@@ -73,17 +74,18 @@ class Encoder(ResponseEncoder):
     """
 
     def __init__(self, envelope: JsonMap) -> None:
-        """`envelope`: `id` and `model` of the response, where they are not to be the events'
-        own."""
+        """Starts a response. `envelope`: its `id` and `model`, where they replace those of the
+        events."""
         super().__init__(OWN, envelope)
-        self._parts: dict[_Key, Content] = {}  # parts that are open, as they began
+        # Parts that are open, as they began.
+        self._parts: dict[_Key, Content] = {}
         self._turn: _Key | None = None
         self._waiting: dict[_Key, list[PartDelta | PartFinished]] = {}
-        self._usage: dict[
-            str, Any
-        ] = {}  # what the start held of it beyond counts that are not known yet
+        # What the start held of it beyond counts that are not known yet.
+        self._usage: dict[str, Any] = {}
         self._block = -1
-        self._open = False  # a block is
+        self._open = False
+        """True while a block is open."""
 
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:  # noqa: ARG002 the state has read it
         if not first:
@@ -108,7 +110,8 @@ class Encoder(ResponseEncoder):
         if self._waits(key, event) or (part := self._parts.get(key)) is None:
             return NO_OBJECTS
         delta = _delta(part, str(event.delta))
-        if delta is None:  # it comes whole at its end
+        # It comes whole at its end.
+        if delta is None:
             return NO_OBJECTS
         if self._open:
             return [self._more(delta)]
@@ -118,22 +121,21 @@ class Encoder(ResponseEncoder):
         key = (event.message_id, event.index)
         if self._waits(key, event):
             return NO_OBJECTS
-        if self._parts.pop(key, None) is None:  # it is closed already, and no block is amended
+        # It is closed already, and no block is amended.
+        if self._parts.pop(key, None) is None:
             self._turn = None
             return self._next()
         return [*self._finish(event.part), *self._next()]
 
     def message_dropped(self, event: MessageDropped) -> Objects:
-        """A message is retracted: the block that went out of it ends, what waits of it is never
-        sent."""
+        """Returns the objects that end the open block of a retracted message. What waits of that
+        message is never sent."""
         dropped = event.message_id
         self._parts = {key: part for key, part in self._parts.items() if key[0] != dropped}
         self._waiting = {key: events for key, events in self._waiting.items() if key[0] != dropped}
-        return (
-            NO_OBJECTS
-            if self._turn is None or self._turn[0] != dropped
-            else [*self._close(), *self._next()]
-        )
+        if self._turn is None or self._turn[0] != dropped:
+            return NO_OBJECTS
+        return [*self._close(), *self._next()]
 
     def error(self, error: DragomanError) -> Objects:
         return [dump_error(error).body]
@@ -162,7 +164,8 @@ class Encoder(ResponseEncoder):
         return frame_typed_event(data)
 
     def _waits(self, key: _Key, event: PartDelta | PartFinished) -> bool:
-        """Whether another part has its turn. Otherwise it is this one's."""
+        """True if another part has its turn, and then keeps the event. Otherwise the turn is this
+        part's."""
         if self._turn is not None and self._turn != key:
             self._waiting.setdefault(key, []).append(event)
             return True
@@ -170,17 +173,17 @@ class Encoder(ResponseEncoder):
         return False
 
     def _finish(self, part: Content) -> list[JsonMap]:
-        """The end of a part: what its deltas did not hold, and the end of its block."""
+        """Returns the end of a part: what its deltas did not hold, and the end of its block."""
         out: list[JsonMap] = []
         if not self._open:
             blocks = _blocks((part,))
-            if not blocks:  # nothing that a client gets
+            # Nothing that a client gets.
+            if not blocks:
                 self._turn = None
                 return out
             if isinstance(part, (DataPart, LinkPart, FilePart)) and blocks[0]["type"] == "text":
-                part = TextPart(
-                    blocks[0]["text"]
-                )  # a response holds no media, but for files that the provider has
+                # A response holds no media, but for files that the provider has.
+                part = TextPart(blocks[0]["text"])
             streams = (
                 isinstance(part, (TextPart, ThinkingPart, ToolCallPart))
                 and blocks[0].get("type") in _STREAMED
@@ -188,15 +191,17 @@ class Encoder(ResponseEncoder):
             out.append(self._begin(_opening(part) if streams else blocks[0]))
             if streams and (text := _text(part)):
                 out.append(self._more(_delta(part, text) or {}))
-        own = OWN.fields(part.native)
+        wire_fields = OWN.fields(part.native)
         if (beside := if_object(OWN.notes(part.native).get("delta"))) and (
             last := _delta(part, "")
         ) is not None:
             out.append(self._more(merge_wire_fields(last, beside)))
-        if isinstance(part, ThinkingPart) and "signature" in own:
-            out.append(self._more({"type": "signature_delta", "signature": own["signature"]}))
+        if isinstance(part, ThinkingPart) and "signature" in wire_fields:
+            out.append(
+                self._more({"type": "signature_delta", "signature": wire_fields["signature"]})
+            )
         if isinstance(part, TextPart):
-            citations = if_list(own.get("citations"))
+            citations = if_list(wire_fields.get("citations"))
             out += [
                 self._more({"type": "citations_delta", "citation": citation})
                 for citation in citations
@@ -204,13 +209,14 @@ class Encoder(ResponseEncoder):
         return [*out, *self._close()]
 
     def _next(self) -> list[JsonMap]:
-        """The parts that waited, as far as their turn has come."""
+        """Returns the parts that waited, as far as their turn has come."""
         out: list[JsonMap] = []
         while self._waiting and self._turn is None:
             for event in self._waiting.pop(next(iter(self._waiting))):
-                out += (
-                    self.delta(event) if isinstance(event, PartDelta) else self.part_finished(event)
-                )
+                if isinstance(event, PartDelta):
+                    out += self.delta(event)
+                else:
+                    out += self.part_finished(event)
         return out
 
     def _close_all(self) -> list[JsonMap]:
@@ -232,7 +238,9 @@ class Encoder(ResponseEncoder):
     def _close(self) -> Objects:
         self._turn = None
         was_open, self._open = self._open, False
-        return [{"type": "content_block_stop", "index": self._block}] if was_open else NO_OBJECTS
+        if was_open:
+            return [{"type": "content_block_stop", "index": self._block}]
+        return NO_OBJECTS
 
 
 _RESPONSES = ResponseFormat(Encoder, _dump, dump_error)
@@ -240,7 +248,7 @@ encoder, dump_response = _RESPONSES.encoder, _RESPONSES.dump_response
 
 
 def _head(envelope: JsonMap, origin: Origin | None, message_id: str | None) -> Json:
-    """How a message begins."""
+    """Returns the fields with which a message begins."""
     return {
         "id": envelope.get("id") or (origin and origin.response_id) or message_id or "message-0",
         "type": "message",
@@ -250,8 +258,8 @@ def _head(envelope: JsonMap, origin: Origin | None, message_id: str | None) -> J
 
 
 def _blocks(content: tuple[Content, ...]) -> list[Json]:
-    """The blocks of a response. Arguments that are no JSON stand in an object, as the API asks of
-    clients, so that nobody runs a call with an empty one."""
+    """Returns the blocks of a response. Arguments that are no JSON stand in an object, as the API
+    asks of clients, so that nobody runs a call with an empty one."""
     pieces = [
         ToolCallPart(
             piece.id,
@@ -274,8 +282,8 @@ def _blocks(content: tuple[Content, ...]) -> list[Json]:
 
 
 def _delta(part: Content, text: str) -> Json | None:
-    """More of a part; `None` for one that comes whole, or not at all, as a call that another
-    provider ran."""
+    """Returns a delta of a part, or None if the part comes whole or not at all (a call that another
+    provider ran)."""
     if isinstance(part, TextPart):
         return {"type": "text_delta", "text": text}
     if isinstance(part, ThinkingPart):
@@ -288,20 +296,27 @@ def _delta(part: Content, text: str) -> Json | None:
 
 
 def _text(part: Content) -> str:
-    """What the deltas of a part would have been."""
+    """Returns the text that the deltas of a part would have had."""
     if isinstance(part, (TextPart, ThinkingPart)):
         return part.text
     if isinstance(part, ToolCallPart) and part.raw is None:
-        return json_bytes.encode(part.arguments).decode() if part.arguments else ""
-    return part.raw or "" if isinstance(part, ToolCallPart) else ""
+        if part.arguments:
+            return json_bytes.encode(part.arguments).decode()
+        return ""
+    if isinstance(part, ToolCallPart):
+        return part.raw or ""
+    return ""
 
 
 def _opening(part: Content) -> Json:
-    """The block of a text, thinking or call as it begins: without what deltas hold."""
-    own = read_extra_fields(OWN.fields(part.native), "citations", "signature")
+    """Returns the block of a text, thinking or call as it begins: without what deltas hold."""
+    block_fields = read_extra_fields(OWN.fields(part.native), "citations", "signature")
     if isinstance(part, ToolCallPart):
-        return {"type": "tool_use", **own, "id": part.id, "name": part.name, "input": {}}
+        return {"type": "tool_use", **block_fields, "id": part.id, "name": part.name, "input": {}}
     if isinstance(part, ThinkingPart):
-        signature = {} if OWN.form(part.native).get("signature") == "absent" else {"signature": ""}
-        return {"type": "thinking", **own, "thinking": "", **signature}
-    return {"type": "text", **own, "text": ""}
+        if OWN.form(part.native).get("signature") == "absent":
+            signature = {}
+        else:
+            signature = {"signature": ""}
+        return {"type": "thinking", **block_fields, "thinking": "", **signature}
+    return {"type": "text", **block_fields, "text": ""}

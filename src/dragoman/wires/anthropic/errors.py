@@ -41,9 +41,12 @@ _WORDS: Mapping[type[DragomanError], str] = {
 
 
 def dump_error(error: DragomanError) -> ErrorResponse:
-    """An exception → status, headers and body."""
-    status, words = error_status(error, _OWN_STATUSES), look_up_class(_WORDS, error, "")
-    message = error.message if words in error.message.lower() else f"{words}: {error.message}"
+    """Converts an exception to status, headers and body."""
+    status, class_word = error_status(error, _OWN_STATUSES), look_up_class(_WORDS, error, "")
+    if class_word in error.message.lower():
+        message = error.message
+    else:
+        message = f"{class_word}: {error.message}"
     body: Json = {
         "type": "error",
         "error": {"type": _SENT.get(status, "api_error"), "message": message},
@@ -55,8 +58,8 @@ def dump_error(error: DragomanError) -> ErrorResponse:
 
 def _info(payload: Any) -> ErrorInfo:
     outer = if_object(payload)
-    kind = if_object(outer.get("error", outer)).get("type")
-    return msgspec.structs.replace(read_error_info(payload), means=_TYPES.get(as_text(kind)))
+    error_type = if_object(outer.get("error", outer)).get("type")
+    return msgspec.structs.replace(read_error_info(payload), means=_TYPES.get(as_text(error_type)))
 
 
 _READER = ErrorReader(_info)

@@ -17,8 +17,8 @@ _BETA = {"anthropic-beta": "files-api-2025-04-14"}
 
 
 def load_files(piece: Content) -> list[DataPart | FilePart]:
-    """The files in the result of a tool that the provider ran: what its code wrote, and a document
-    that it fetched."""
+    """Returns the files in the result of a tool that the provider ran: what its code wrote, and a
+    document that it fetched."""
     if (
         not isinstance(piece, ToolResultPart)
         or piece.run_by != "provider"
@@ -26,16 +26,18 @@ def load_files(piece: Content) -> list[DataPart | FilePart]:
     ):
         return []
     result = if_object(piece.result)
-    made = [if_text(if_object(one).get("file_id")) for one in if_list(result.get("content"))]
+    file_ids = [
+        if_text(if_object(entry).get("file_id")) for entry in if_list(result.get("content"))
+    ]
     fetched = load_media(if_object(result.get("content")))
     return [
-        *(FilePart(id_, native={NAME: {}}) for id_ in made if id_),
+        *(FilePart(id_, native={NAME: {}}) for id_ in file_ids if id_),
         *([fetched] if isinstance(fetched, DataPart) else []),
     ]
 
 
 def dump_download(part: FilePart) -> Download:
-    """The requests for a file that the provider holds."""
+    """Returns the requests for a file that the provider holds."""
     path = f"/files/{quote(part.id, safe='')}"
     return Download(
         HttpRequest(f"{path}/content", _BETA, method="GET"), HttpRequest(path, _BETA, method="GET")

@@ -51,7 +51,7 @@ __all__ = [
 layout = Layout(
     fields=("messages",),
     beside=("system",),
-    own=frozenset(
+    distinctive=frozenset(
         [
             "system",
             "stop_sequences",
@@ -110,7 +110,8 @@ class _Sent(NamedTuple):
 def load_conversation(
     payload: Any, origin: Origin | None, problems: list[Problem] | None
 ) -> list[Message]:
-    """`{"system": …, "messages": […]}` → messages. The index of `system` is -1."""
+    """Returns the messages of `{"system": …, "messages": […]}`. For problems the index of `system`
+    is -1."""
     if not isinstance(payload, Mapping):
         raise HistoryError(
             'the payload must be {"system": …, "messages": […]}, the part of a Messages API request'
@@ -144,8 +145,8 @@ def load_conversation(
 
 
 def votes(message: Any) -> int:
-    """How surely a message is of this format: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly
-    anything else."""
+    """Returns how surely a message has this format: 0 = cannot be, 1 = could be, 2 = likely, 3 =
+    hardly anything else."""
     fields = if_object(message)
     role, content = _role_of(fields), fields.get("content")
     if (
@@ -160,8 +161,10 @@ def votes(message: Any) -> int:
         return 0
     if fields.get("type") == "message" and "stop_reason" in fields:
         return 3
-    found = [1, *[_block_votes(block) for block in if_list(content)]]
-    return 0 if 0 in found and max(found) < 3 else max(found)
+    all_votes = [1, *[_block_votes(block) for block in if_list(content)]]
+    if 0 in all_votes and max(all_votes) < 3:
+        return 0
+    return max(all_votes)
 
 
 def prepare_conversation(
@@ -173,10 +176,10 @@ def prepare_conversation(
     *,
     model: str | None = None,
 ) -> OutgoingBlocks:
-    """A conversation made ready for its dump. `tools`: the request's, whose names are made fit with
-    those of the calls; `model`: its model, else the target's. Without a target, an id or name that
-    breaks the rules but was recorded so stays as it is."""
-    messages, places = strip_all_marks(messages)
+    """Returns a conversation made ready for its dump. `tools`: the request's, whose names are made
+    fit with those of the calls; `model`: its model, else the target's. Without a target, an id or
+    name that breaks the rules but was recorded so stays as it is."""
+    messages, part_indexes = strip_all_marks(messages)
     quirks = quirks or Quirks()
     calls: list[ToolCallPart] = []
     if ToolCallPart in collect_part_types(messages):
@@ -187,14 +190,14 @@ def prepare_conversation(
             if isinstance(each, ToolCallPart)
         ]
     named = [*tools, *(call for call in calls if call.run_by != "provider")]
-    as_is = [each.name for each in named if target is None and _is_recorded(each)]
+    as_is = [piece.name for piece in named if target is None and _is_recorded(piece)]
     return prepare_outgoing(
         OutgoingBlocks,
         messages,
         target,
         quirks,
         losses,
-        places=places,
+        part_indexes=part_indexes,
         model=((target and target.model) or "") if model is None else model,
         ids=map_call_ids(messages, quirks.ids, as_is=_is_recorded if target is None else None),
         names=fit_names([each.name for each in named], quirks.names, as_is=as_is),
@@ -202,7 +205,7 @@ def prepare_conversation(
 
 
 def dump_conversation(out: OutgoingBlocks) -> Json:
-    """A conversation → `{"system": …, "messages": […]}`."""
+    """Converts a conversation to `{"system": …, "messages": […]}`."""
     head = _system_length(out.messages)
     system = [block for position in range(head) for block in dump_blocks(out, position)]
     turn: list[_Sent] = []
@@ -217,18 +220,18 @@ def dump_conversation(out: OutgoingBlocks) -> Json:
                 entries.append(entry)
                 turn = []
                 continue
-            sent = _Sent(entry, position, joins=False)
+            dumped_message = _Sent(entry, position, joins=False)
         elif (entry := _dump(out, position)) is not None:
             alone = OWN.form(message.native).get("turn") == "as is"
-            sent = _Sent(entry, position, _has_results(entry) and not alone)
+            dumped_message = _Sent(entry, position, _has_results(entry) and not alone)
         else:
             continue
-        if sent.joins and turn and turn[0].entry["role"] == "user":
-            turn.append(sent)
+        if dumped_message.joins and turn and turn[0].entry["role"] == "user":
+            turn.append(dumped_message)
             continue
         entries += _whole(turn, out)
-        turn = [sent]
-        if not begun and sent.entry["role"] == "assistant":
+        turn = [dumped_message]
+        if not begun and dumped_message.entry["role"] == "assistant":
             out.lose(
                 head,
                 None,
@@ -236,7 +239,7 @@ def dump_conversation(out: OutgoingBlocks) -> Json:
                 "the API wants the user to speak first; a placeholder does",
             )
             entries.append({"role": "user", "content": out.quirks.opening})
-        begun = begun or sent.entry["role"] != "system"
+        begun = begun or dumped_message.entry["role"] != "system"
     entries += _whole(turn, out)
     return {
         **({"system": dump_content(system, out.messages[0])} if system else {}),
@@ -277,12 +280,14 @@ def load_change(
 
 
 def _block_votes(block: Any) -> int:
-    """The same of a block. One of a type that is not known may stand beside others, since the API
-    has ever more of them."""
+    """Returns the same of a block. One of a type that is not known may stand beside others, since
+    the API has ever more of them."""
     fields = if_object(block)
-    kind = if_text(fields.get("type"))
+    block_type = if_text(fields.get("type"))
     field, of, least = (
-        ("tool_use_id", str, 3) if kind.endswith("tool_result") else _VOTES.get(kind, ("", str, 0))
+        ("tool_use_id", str, 3)
+        if block_type.endswith("tool_result")
+        else _VOTES.get(block_type, ("", str, 0))
     )
     if not isinstance(fields.get(field), of) or field not in fields:
         return 0
@@ -292,15 +297,18 @@ def _block_votes(block: Any) -> int:
 def _load(
     entry: Any, position: int, names: dict[str, str], before: Role | None, origin: Origin | None
 ) -> Message:
-    """A message. `names`: id of each call so far → its tool, to which its own calls are added;
-    `before`: the role of the one before it."""
+    """Converts a message. `names`: id of each call so far to its tool, to which its own calls are
+    added; `before`: the role of the one before it."""
     role = _role_of(entry)
     if role is None:
         fault = f'"messages[{position}]" must be an object whose role is user, assistant or system'
         raise HistoryError(fault).at(
             field=f"messages[{position}].role" if isinstance(entry, dict) else None
         )
-    form: Json = {"place": "messages"} if role is Role.SYSTEM else {}
+    if role is Role.SYSTEM:
+        form: Json = {"place": "messages"}
+    else:
+        form = {}
     content = load_content(entry, role, names, form, f"messages[{position}]")
     if role is Role.USER and _would_move(content, before):
         form["turn"] = "as is"
@@ -313,17 +321,19 @@ def _role_of(entry: Any) -> Role | None:
 
 
 def _fault(entry: Any) -> str | None:
-    """The field for which a message cannot be read, where one is known."""
+    """Returns the field for which a message cannot be read, where one is known."""
     if not isinstance(entry, dict):
         return None
     if _role_of(entry) is None:
         return "role"
     content = if_object(entry).get("content")
-    return None if isinstance(content, str) or if_objects(content) else "content"
+    if isinstance(content, str) or if_objects(content):
+        return None
+    return "content"
 
 
 def _system_length(messages: Sequence[Message]) -> int:
-    """How many messages at the head go to `system`."""
+    """Returns how many messages at the head go to `system`."""
     for position, message in enumerate(messages):
         if message.role is not Role.SYSTEM or OWN.form(message.native).get("place") == "messages":
             return position
@@ -331,15 +341,15 @@ def _system_length(messages: Sequence[Message]) -> int:
 
 
 def _is_recorded(named: ToolSpec | ToolCallPart | ToolResultPart) -> bool:
-    """Whether its id or name was recorded so, whatever the rules."""
+    """Returns True if its id or name was recorded so, whatever the rules."""
     return OWN.form(named.native).get("id_or_name") == "as is"
 
 
 def _dump(out: OutgoingBlocks, position: int) -> Json | None:
-    """One message of the wire; `None` where nothing of it can be sent."""
+    """Returns one message of the wire, or None if nothing of it can be sent."""
     message = out.messages[position]
     blocks = dump_blocks(out, position)
-    own = {**OWN.fields(message.native), "role": _SENT_ROLES[message.role]}
+    entry = {**OWN.fields(message.native), "role": _SENT_ROLES[message.role]}
     form = OWN.form(message.native)
     empty = form.get("content")
     if (
@@ -347,9 +357,9 @@ def _dump(out: OutgoingBlocks, position: int) -> Json | None:
         and not message.content
         and (empty == [] or (isinstance(empty, str) and not empty.strip()))
     ):
-        return {**own, "content": empty}
+        return {**entry, "content": empty}
     if empty == "absent" and not message.content:
-        return own
+        return entry
     if not blocks:
         out.lose(
             position,
@@ -365,42 +375,42 @@ def _dump(out: OutgoingBlocks, position: int) -> Json | None:
         why = "the model takes none after the first user message; sent as a marked user text"
         out.lose(position, None, Lost.system_message, why)
         return {"role": "user", "content": f"<system>\n{message.text}\n</system>"}
-    return {**own, "content": dump_content(blocks, message)}
+    return {**entry, "content": dump_content(blocks, message)}
 
 
 def _whole(turn: Sequence[_Sent], out: OutgoingBlocks) -> list[Json]:
-    """The messages of a turn that nothing more joins: one of the user's has those behind it that
-    hold results of tools."""
+    """Returns the messages of a turn that nothing more joins: one of the user's has those behind it
+    that hold results of tools."""
     if len(turn) == 1 and not turn[0].joins:
         return [turn[0].entry]
-    return [_joined(turn, out)] if turn else []
+    return [_join_turn(turn, out)] if turn else []
 
 
-def _joined(turn: Iterable[_Sent], out: OutgoingBlocks) -> Json:
-    """The messages of a turn as one, results of tools first, as the API wants them."""
+def _join_turn(turn: Iterable[_Sent], out: OutgoingBlocks) -> Json:
+    """Returns the messages of a turn as one, results of tools first, as the API wants them."""
     entry: Json = {}
     results: list[Json] = []
-    others: list[Json] = []
-    for sent in turn:
-        entry |= sent.entry
+    system_entries: list[Json] = []
+    for dumped_message in turn:
+        entry |= dumped_message.entry
         moves = False
-        for block in _listed(sent.entry):
+        for block in _list_blocks(dumped_message.entry):
             is_result = block.get("type") == "tool_result"
-            moves = moves or (is_result and bool(others))
-            (results if is_result else others).append(block)
+            moves = moves or (is_result and bool(system_entries))
+            (results if is_result else system_entries).append(block)
         if moves:
             out.lose(
-                sent.position,
+                dumped_message.position,
                 None,
                 Lost.order,
                 "the API wants results of tools before everything else",
             )
-    return {**entry, "content": [*results, *others]}
+    return {**entry, "content": [*results, *system_entries]}
 
 
 def _would_move(content: Sequence[Content], before: Role | None) -> bool:
-    """Whether dumping would not leave a user's message where it was, as it was. `before`: the role
-    of the one before it."""
+    """Returns True if dumping would not leave a user's message where it was, as it was. `before`:
+    the role of the one before it."""
     results = [
         isinstance(piece, ToolResultPart)
         or (isinstance(piece, ProviderPart) and piece.kind == "tool_result")
@@ -411,11 +421,13 @@ def _would_move(content: Sequence[Content], before: Role | None) -> bool:
 
 def _has_results(entry: JsonMap) -> bool:
     return entry["role"] == "user" and any(
-        block.get("type") == "tool_result" for block in _listed(entry)
+        block.get("type") == "tool_result" for block in _list_blocks(entry)
     )
 
 
-def _listed(entry: JsonMap) -> list[Json]:
-    """The blocks of a message."""
+def _list_blocks(entry: JsonMap) -> list[Json]:
+    """Returns the blocks of a message."""
     content = entry.get("content")
-    return [{"type": "text", "text": content}] if isinstance(content, str) else if_objects(content)
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return if_objects(content)

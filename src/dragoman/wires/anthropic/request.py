@@ -50,41 +50,47 @@ _CONVERSATION = ("system", "messages")
 _NEUTRAL = (*FIELDS, "model", "system", "stream", "tools", "tool_choice")
 
 
-def _load(body: JsonMap, given: RequestEnvelope) -> ModelRequest:
-    """A body → the neutral request. A body for counting tokens, which has no `max_tokens`, is read
-    too."""
+def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
+    """Converts a body to the neutral request. A body for counting tokens, which has no
+    `max_tokens`, is read too."""
     if not isinstance(if_object(body).get("messages"), list):
         raise HistoryError('the body must have a list "messages"').at(field="messages")
     nulls = [key for key in _NEUTRAL if key in body and body[key] is None]
-    left = {key: value for key, value in body.items() if key not in nulls}
+    fields = {key: value for key, value in body.items() if key not in nulls}
     form: Json = {"null": nulls} if nulls else {}
-    payload = {key: left.pop(key) for key in _CONVERSATION if key in left}
-    messages = load_conversation(payload, given.origin, given.problems)
+    payload = {key: fields.pop(key) for key in _CONVERSATION if key in fields}
+    messages = load_conversation(payload, received.origin, received.problems)
     if body.get("system") in ("", []):
         form["system"] = body["system"]
-    stream = left.pop("stream") if isinstance(left.get("stream"), bool) else None
+    if isinstance(fields.get("stream"), bool):
+        stream = fields.pop("stream")
+    else:
+        stream = None
     if stream is False:
         form["stream"] = "explicit"
-    tools = load_tools(left, form)
-    settings = Settings(**load_settings(left, form), **load_tool_choice(left, form))
-    schema = load_schema(left, form)
-    if betas := _header(given.headers):
+    tools = load_tools(fields, form)
+    settings = Settings(**load_settings(fields, form), **load_tool_choice(fields, form))
+    schema = load_schema(fields, form)
+    if betas := _header(received.headers):
         form["betas"] = betas
-    model = left.pop("model") if isinstance(left.get("model"), str) else ""
-    native, wire = OWN.note(form=form), NAME if left else None
+    if isinstance(fields.get("model"), str):
+        model = fields.pop("model")
+    else:
+        model = ""
+    native, wire = OWN.note(form=form), NAME if fields else None
     return ModelRequest(
-        model, tuple(messages), tools, settings, schema, stream is True, left, native, wire=wire
+        model, tuple(messages), tools, settings, schema, stream is True, fields, native, wire=wire
     )
 
 
 def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
-    """The neutral request → path, headers and body, with the beta headers that its content
-    needs."""
+    """Converts the neutral request to path, headers and body, with the beta headers that its
+    content needs."""
     request, quirks = sending.request, sending.quirks
     form, options = OWN.form(request.native), request.options
-    made = partial(prepare_conversation, model=request.model)
-    out, payload, words, _ = sending.conversation(
-        made, dump_conversation, "messages", notes=_entry_words
+    prepare = partial(prepare_conversation, model=request.model)
+    out, payload, block_types, _ = sending.conversation(
+        prepare, dump_conversation, "messages", notes=_entry_words
     )
     tools, tool_words = dump_tools_with_history(
         sending.turn,
@@ -107,18 +113,21 @@ def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
         **settings,
     }
     nulls: Json = dict.fromkeys(form.get("null", ()))
-    known = {key: value for key, value in fields.items() if value is not None}
-    if sending.target is not None:  # else it is written as it was read
-        known = fit_together(known, quirks, out.losses)
-    body = {**nulls, **options, **known}
+    set_fields = {key: value for key, value in fields.items() if value is not None}
+    # Else it is written as it was read.
+    if sending.target is not None:
+        set_fields = fit_together(set_fields, quirks, out.losses)
+    body = {**nulls, **options, **set_fields}
     used: Iterable[str] = ()
-    if not request.as_sent:  # a client of this API sends the betas that it wants
-        used = _words(body, tool_words if request.tools else _types(body.get("tools")), words)
-    known_betas = dict(quirks.betas)
+    # A client of this API sends the betas that it wants.
+    if not request.as_sent:
+        used = _words(body, tool_words if request.tools else _types(body.get("tools")), block_types)
+    betas = dict(quirks.betas)
     if quirks.profile is not None:
-        known_betas |= quirks.profile.betas or {}
-    betas = [known_betas[word] for word in used if word in known_betas]
-    needed = dict.fromkeys([*form.get("betas", ()), *betas])
+        betas |= quirks.profile.betas or {}
+    needed = dict.fromkeys(
+        [*form.get("betas", ()), *[betas[beta_use] for beta_use in used if beta_use in betas]]
+    )
     headers = {
         "anthropic-version": _VERSION,
         **({"anthropic-beta": ",".join(needed)} if needed else {}),
@@ -135,12 +144,13 @@ load_request, dump_request, dump_http = (
 
 
 def adapt(request: ModelRequest, body: JsonMap, losses: list[Loss]) -> JsonMap:  # noqa: ARG001 as of `RequestFields.adapt`
-    """A client's body for a model that it did not name: without what the API refuses together."""
+    """Returns a client's body for a model that it did not name: without what the API refuses
+    together."""
     return fit_together(body, Quirks(), losses)
 
 
 def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> HttpRequest:  # noqa: ARG001 as of `Forward`
-    """A client's body as it is, with its own beta headers and no others."""
+    """Returns a client's body as it is, with its own beta headers and no others."""
     betas = OWN.form(request.native).get("betas")
     headers = {
         "anthropic-version": _VERSION,
@@ -159,13 +169,14 @@ def _drop_mismatches(thinking: JsonMap) -> JsonMap:
 
 
 def _header(headers: Mapping[str, str]) -> list[str]:
-    """The values of `anthropic-beta`."""
+    """Returns the values of `anthropic-beta`."""
     text = next((value for name, value in headers.items() if name.lower() == "anthropic-beta"), "")
     return [value for part in text.split(",") if (value := part.strip())]
 
 
 def _words(body: JsonMap, of_tools: Iterable[str], of_entries: Iterable[str]) -> Iterator[str]:
-    """What may need a beta: names of fields, and types of tools, blocks, sources and edits."""
+    """Yields what may need a beta header: names of fields, and types of tools, blocks, sources and
+    edits."""
     yield from body
     yield from if_object(body.get("output_config"))
     yield from if_object(body.get("thinking"))
@@ -180,7 +191,7 @@ def _entry_words(entries: Iterable[JsonMap]) -> Iterator[str]:
 
 
 def _types(blocks: Any) -> Iterator[str]:
-    """The types in a list of blocks, with those of their sources, of the tools that they add and of
+    """Yields the types in a list of blocks, with those of their sources, of the tools that they add and of
     the blocks inside them."""
     if isinstance(blocks, dict):
         blocks = [blocks]

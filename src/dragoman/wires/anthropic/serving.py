@@ -79,7 +79,8 @@ keys = (KeyPlace("header", "x-api-key"), *BEARER)
 
 
 def dump_model(model: ModelInfo, *, now: datetime) -> Json:
-    """A model as a list has it. `now`: stands for the time when it came out, which nobody knows."""
+    """Returns a model as a list has it. `now`: stands for the time when it came out, which nobody
+    knows."""
     return {
         "type": "model",
         "id": model.name,
@@ -96,29 +97,30 @@ def dump_model(model: ModelInfo, *, now: datetime) -> Json:
 
 
 def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> Json:
-    """The answer to a request for all models."""
+    """Returns the answer to a request for all models."""
     data = [dump_model(model, now=now) for model in models]
-    ends = (data[0]["id"], data[-1]["id"]) if data else (None, None)
+    if data:
+        ends = (data[0]["id"], data[-1]["id"])
+    else:
+        ends = (None, None)
     return {"data": data, "has_more": False, "first_id": ends[0], "last_id": ends[1]}
 
 
 def dump_token_count(count: int) -> Json:
-    """The answer to a request to count tokens."""
+    """Returns the answer to a request to count tokens."""
     return {"input_tokens": count}
 
 
 def dump_seal(token: str) -> ThinkingPart:
-    """The piece in which a client keeps a server's token: redacted thinking."""
+    """Returns the piece in which a client keeps a server's token: redacted thinking."""
     return ThinkingPart(native={NAME: {"type": "redacted_thinking", "data": token}})
 
 
 def load_seal(piece: Content) -> str | None:
-    """The token that such a piece may hold."""
-    return (
-        if_text(OWN.fields(piece.native).get("data")) or None
-        if isinstance(piece, ThinkingPart)
-        else None
-    )
+    """Returns the token that such a piece may hold."""
+    if isinstance(piece, ThinkingPart):
+        return if_text(OWN.fields(piece.native).get("data")) or None
+    return None
 
 
 seal = SealForm(dump_seal, load_seal)

@@ -60,7 +60,7 @@ _FORMATS = (
     "uuid",
 )
 _DIALECT = JsonDialect(
-    kept=frozenset({"title", "description", "enum", "const", "default", "format", "minItems"}),
+    keywords=frozenset({"title", "description", "enum", "const", "default", "format", "minItems"}),
     only={"format": frozenset(_FORMATS), "minItems": frozenset({0, 1})},
     closed=True,
     recursive=False,

@@ -63,7 +63,7 @@ def load_tools(body: Json, form: Json) -> tuple[ToolSpec | ServerTool, ...]:
 
 
 def dump_tools(tools: Iterable[ToolSpec | ServerTool], out: Outgoing[Quirks]) -> list[Json]:
-    """Tools → `tools`. The schema of the arguments is passed on unchanged."""
+    """Converts tools to `tools`. The schema of the arguments is passed on unchanged."""
     return [
         _dump_function(tool, out)
         if isinstance(tool, ToolSpec)
@@ -73,21 +73,21 @@ def dump_tools(tools: Iterable[ToolSpec | ServerTool], out: Outgoing[Quirks]) ->
 
 
 def load_tool_choice(body: Json, form: Json) -> Json:
-    """Takes `tool_choice` out of `body` → the settings; what they have no room for goes to
-    `form`."""
+    """Takes `tool_choice` out of `body` and returns the settings. What they have no room for goes
+    to `form`."""
     match body.get("tool_choice"):
         case {"type": "tool", "name": str(name)} if name not in _SENT_CHOICES:
-            chosen, known = name, ["type", "name"]
+            chosen, read_names = name, ["type", "name"]
         case {"type": str(kind)} if kind in _CHOICES:
-            chosen, known = _CHOICES[kind], ["type"]
+            chosen, read_names = _CHOICES[kind], ["type"]
         case _:
             return {}
     choice = if_object(body.pop("tool_choice"))
     settings: Json = {"tool_choice": chosen}
     if isinstance(alone := choice.get("disable_parallel_tool_use"), bool):
         settings["parallel_tool_calls"] = not alone
-        known.append("disable_parallel_tool_use")
-    if fields := read_extra_fields(choice, *known):
+        read_names.append("disable_parallel_tool_use")
+    if fields := read_extra_fields(choice, *read_names):
         form["tool_choice"] = fields
     return settings
 
@@ -95,7 +95,7 @@ def load_tool_choice(body: Json, form: Json) -> Json:
 def dump_tool_choice(
     settings: Settings, form: JsonMap, out: Outgoing[Quirks], *, tools: bool
 ) -> Json | None:
-    """The settings → `tool_choice`; `auto` where there are tools and no setting."""
+    """Converts the settings to `tool_choice`; `auto` where there are tools and no setting."""
     chosen, parallel, fields = (
         settings.tool_choice,
         settings.parallel_tool_calls,
@@ -115,94 +115,105 @@ def dump_tool_choice(
 
 
 def load_call(block: JsonMap) -> ToolCallPart | None:
-    """A block that is a call; `None` where it is not of the documented shape."""
+    """Returns a block that is a call; `None` where it is not of the documented shape."""
     id_, name, arguments = block.get("id"), block.get("name"), block.get("input")
     if not isinstance(id_, str) or not isinstance(name, str):
         return None
     who = CALLS[block["type"]]
-    own = read_extra_fields(block, "id", "name", *(() if who == "provider" else ("type",)))
+    block_fields = read_extra_fields(block, "id", "name", *(() if who == "provider" else ("type",)))
     if isinstance(arguments, dict):
-        native = OWN.note(read_extra_fields(own, "input"))
+        native = OWN.note(read_extra_fields(block_fields, "input"))
         return ToolCallPart(id_, name, cast("Json", arguments), run_by=who, native=native)
     if who == "provider":
         return None
     return ToolCallPart(
-        id_, name, raw=json_bytes.encode(arguments).decode(), state="invalid", native=OWN.note(own)
+        id_,
+        name,
+        raw=json_bytes.encode(arguments).decode(),
+        state="invalid",
+        native=OWN.note(block_fields),
     )
 
 
-def dump_call(call: ToolCallPart, out: Outgoing[Quirks], position: int, place: int) -> Json | None:
-    """A call → its block."""
+def dump_call(call: ToolCallPart, out: Outgoing[Quirks], position: int, index: int) -> Json | None:
+    """Converts a call to its block."""
     if call.run_by == "provider":
         fields = {"id": call.id, "name": call.name, "input": call.arguments}
         return dump_own(
-            call, fields, out, position, place, f"a call of {call.name}, which the provider ran"
+            call, fields, out, position, index, f"a call of {call.name}, which the provider ran"
         )
     if out.messages[position].role is not Role.MODEL:
-        out.lose(position, place, Lost.tool_call, _MISPLACED)
+        out.lose(position, index, Lost.tool_call, _MISPLACED)
         return None
-    ids = {"id": out.id(position, place, call), "name": out.name(call.name)}
+    ids = {"id": out.id(position, index, call), "name": out.name(call.name)}
     block = {"type": "tool_use", **own_fields(call, out, position), **ids}
     if call.state == "complete" or "input" not in block:
-        block["input"] = call.arguments  # `{}` for what is cut or invalid
-        out.lose_unfinished(position, place, call, call.arguments)
+        # `{}` for what is cut or invalid.
+        block["input"] = call.arguments
+        out.lose_unfinished(position, index, call, call.arguments)
     return block
 
 
 def load_result(
     block: JsonMap, names: Mapping[str, str], parts: tuple[Content, ...] = ()
 ) -> ToolResultPart | None:
-    """A block that is a result; `None` where it is not of the documented shape. `names`: id of each
-    call so far → its tool; `parts`: its content, where that is text and media."""
+    """Converts a block that is a result; `None` where it is not of the documented shape. `names`:
+    id of each call so far to its tool; `parts`: its content, where that is text and media."""
     id_ = block.get("tool_use_id")
     if not isinstance(id_, str):
         return None
     is_error = block.get("is_error") is True
-    known = ("tool_use_id", *(("is_error",) if is_error else ()))
+    read_names = ("tool_use_id", *(("is_error",) if is_error else ()))
     content = block.get("content")
     if block["type"] != "tool_result":
         if "content" not in block:
             return None
-        native = OWN.note(read_extra_fields(block, *known, "content"))
+        native = OWN.note(read_extra_fields(block, *read_names, "content"))
         return ToolResultPart(id_, names.get(id_, ""), content, is_error, "provider", native)
     if not isinstance(content, (str, list, NoneType)):
         return None
-    how = (
-        "absent"
-        if "content" not in block
-        else "blocks"
-        if isinstance(content, list) and not parts
-        else ""
-    )
+    if "content" not in block:
+        content_form = "absent"
+    elif isinstance(content, list) and not parts:
+        content_form = "blocks"
+    else:
+        content_form = ""
     is_null = "content" in block and content is None
-    own = read_extra_fields(block, "type", *known, *(() if is_null else ("content",)))
-    native = OWN.note(own, form={"content": how} if how else {})
+    block_fields = read_extra_fields(block, "type", *read_names, *(() if is_null else ("content",)))
+    native = OWN.note(block_fields, form={"content": content_form} if content_form else {})
     return ToolResultPart(id_, names.get(id_, ""), parts or content, is_error, native=native)
 
 
 def dump_result(
-    part: ToolResultPart, out: Outgoing[Quirks], position: int, place: int
+    part: ToolResultPart, out: Outgoing[Quirks], position: int, index: int
 ) -> Json | None:
-    """A result → its block. Where it is parts, the caller fills in `content`."""
+    """Converts a result to its block. Where it is parts, the caller fills in `content`."""
     error = {"is_error": True} if part.is_error else {}
     if part.run_by == "provider":
         fields = {"tool_use_id": part.id, "content": part.result, **error}
         return dump_own(
-            part, fields, out, position, place, f"a result of {part.name}, which the provider ran"
+            part, fields, out, position, index, f"a result of {part.name}, which the provider ran"
         )
     if out.messages[position].role is not Role.USER:
-        out.lose(position, place, Lost.tool_result, _MISPLACED)
+        out.lose(position, index, Lost.tool_result, _MISPLACED)
         return None
     block = {
         "type": "tool_result",
         **own_fields(part, out, position),
-        "tool_use_id": out.id(position, place, part),
+        "tool_use_id": out.id(position, index, part),
     }
-    how = OWN.form(part.native).get("content")
-    if how == "blocks" and isinstance(cast("object", part.result), list):
+    content_form = OWN.form(part.native).get("content")
+    if content_form == "blocks" and isinstance(cast("object", part.result), list):
         block["content"] = part.result
-    elif part.is_content or part.result is not None or (how != "absent" and "content" not in block):
-        block["content"] = () if part.is_content else text_or_json(part.result)
+    elif (
+        part.is_content
+        or part.result is not None
+        or (content_form != "absent" and "content" not in block)
+    ):
+        if part.is_content:
+            block["content"] = ()
+        else:
+            block["content"] = text_or_json(part.result)
     return {**block, **error}
 
 
@@ -211,44 +222,43 @@ def dump_own(
     fields: JsonMap,
     out: Outgoing[Quirks],
     position: int,
-    place: int,
+    index: int,
     which: str,
 ) -> Json | None:
-    """A block that goes back to its own origin and to nobody else. `fields`: its neutral ones;
-    `which`: what is lost otherwise."""
+    """Returns a block that goes back to its own origin and to nobody else. `fields`: its neutral
+    ones; `which`: what is lost otherwise."""
     why = out.unreadable[position] or (
         None if NAME in (piece.native or ()) else "it is another provider's"
     )
     if why is not None:
-        out.lose(position, place, name_part_type(piece), why, which)
+        out.lose(position, index, name_part_type(piece), why, which)
         return None
     return {**OWN.fields(piece.native), **fields}
 
 
 def own_fields(piece: Content, out: Outgoing[Quirks], position: int) -> Json:
-    """The piece's own fields; towards an origin that does not read them, cache marks alone."""
-    own = OWN.fields(piece.native)
-    return (
-        own
-        if out.unreadable[position] is None
-        else {key: own[key] for key in ("cache_control",) if key in own}
-    )
+    """Returns the piece's own fields; towards an origin that does not read them, cache marks
+    alone."""
+    wire_fields = OWN.fields(piece.native)
+    if out.unreadable[position] is None:
+        return wire_fields
+    return {key: wire_fields[key] for key in ("cache_control",) if key in wire_fields}
 
 
 def _load_tool(tool: Any) -> ToolSpec | ServerTool:
-    """One with a type other than `custom` is the provider's own."""
+    """Returns a tool. One with a type other than `custom` is a server tool."""
     if not isinstance(tool, dict):
         raise HistoryError(f"a tool must be an object, not {tool!r:.200}").at(field="tools")
     tool = cast("Json", tool)
-    kind, name = tool.get("type"), tool.get("name")
-    if kind not in (None, "custom"):
+    tool_type, name = tool.get("type"), tool.get("name")
+    if tool_type not in (None, "custom"):
         native: Native = OWN.note(
             {key: tool[key] for key in ("type", "cache_control") if key in tool}
         )
         options = read_extra_fields(tool, "type", "name", "cache_control")
         if isinstance(name, str):
             return ServerTool(name, options, native)
-        return ServerTool(str(kind), options, OWN.with_form(native, name="absent"))
+        return ServerTool(str(tool_type), options, OWN.with_form(native, name="absent"))
     if not isinstance(name, str):
         raise HistoryError("a tool must have a name").at(field="tools")
     description, schema = if_text(tool.get("description")), if_object(tool.get("input_schema"))
@@ -257,7 +267,10 @@ def _load_tool(tool: Any) -> ToolSpec | ServerTool:
         *(("description",) if description else ()),
         *(("input_schema",) if schema else ()),
     )
-    form = {} if TOOL_NAMES.fits(name) else {"id_or_name": "as is"}
+    if TOOL_NAMES.fits(name):
+        form = {}
+    else:
+        form = {"id_or_name": "as is"}
     return ToolSpec(name, description, schema, OWN.note(read_extra_fields(tool, *read), form=form))
 
 
@@ -273,12 +286,15 @@ def _dump_function(tool: ToolSpec, out: Outgoing[Quirks]) -> Json:
 
 
 def _dump_server_tool(tool: ServerTool, quirks: Quirks) -> Json:
-    own = OWN.fields(tool.native)
-    versions = {**quirks.server_tools}
+    wire_fields = OWN.fields(tool.native)
+    versions = dict(quirks.server_tools)
     if quirks.profile is not None:
         versions |= quirks.profile.server or {}
-    block = {"type": versions.get(tool.name, tool.name), **tool.options, **own}
+    block = {"type": versions.get(tool.name, tool.name), **tool.options, **wire_fields}
     if OWN.form(tool.native).get("name") != "absent":
         versioned = _VERSIONED.fullmatch(tool.name)
-        block["name"] = versioned[1] if versioned and "type" not in own else tool.name
+        if versioned and "type" not in wire_fields:
+            block["name"] = versioned[1]
+        else:
+            block["name"] = tool.name
     return block

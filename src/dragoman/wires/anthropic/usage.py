@@ -10,7 +10,8 @@ from dragoman.message import FinishReason, Usage
 
 __all__ = ["dump_finish", "dump_usage", "load_finish", "load_usage", "other_usage"]
 
-_REASONS = {  # the first of each kind is what is written
+# The first of each kind is what is written.
+_REASONS = {
     "end_turn": FinishReason.stop,
     "stop_sequence": FinishReason.stop,
     "max_tokens": FinishReason.length,
@@ -32,12 +33,12 @@ _COUNTS = (
 
 
 def load_finish(reason: str | None) -> FinishReason:
-    """A stop reason → the neutral one; `unspecified` for one that is not known."""
+    """Converts a stop reason to the neutral one; `unspecified` for one that is not known."""
     return _REASONS.get(reason or "", FinishReason.unspecified)
 
 
 def dump_finish(reason: FinishReason | None, original: Any = None) -> str:
-    """The neutral reason → a stop reason: the original one where it means the same."""
+    """Converts the neutral reason to a stop reason: the original one where it means the same."""
     if isinstance(original, str) and (
         load_finish(original) is reason or reason is FinishReason.tool_calls
     ):
@@ -46,11 +47,11 @@ def dump_finish(reason: FinishReason | None, original: Any = None) -> str:
 
 
 def load_usage(raw: JsonMap) -> Usage | None:
-    """Usage, whose `input_tokens` do not count what was read from or written to the cache. `None`:
-    there are no counts."""
+    """Returns the usage, whose `input_tokens` do not count what was read from or written to the
+    cache. None if there are no counts."""
     fresh, output, read, write = (_count(raw.get(name)) for name in _COUNTS)
-    known = [count for count in (fresh, read, write) if count is not None]
-    total = sum(known) if known else None
+    counts = [count for count in (fresh, read, write) if count is not None]
+    total = sum(counts) if counts else None
     reasoning = _details(raw).get("thinking_tokens")
     if total is None and output is None:
         return None
@@ -65,15 +66,18 @@ def load_usage(raw: JsonMap) -> Usage | None:
 
 
 def other_usage(raw: JsonMap) -> Json:
-    """What the provider's usage holds beyond the neutral counts."""
-    rest = {key: value for key, value in raw.items() if key not in _COUNTS and value is not None}
+    """Returns the provider's usage beyond the neutral counts."""
+    other_counts = {
+        key: value for key, value in raw.items() if key not in _COUNTS and value is not None
+    }
     if set(_details(raw)) == {"thinking_tokens"}:
-        del rest["output_tokens_details"]
-    return rest
+        del other_counts["output_tokens_details"]
+    return other_counts
 
 
 def dump_usage(usage: Usage | None, other: Any) -> Json:
-    """Usage → as the API has it. What is not known is 0 where the API demands a number."""
+    """Converts usage to as the API has it. What is not known is 0 where the API demands a
+    number."""
     usage = usage or Usage()
     read, write = usage.cache_read_tokens, usage.cache_write_tokens
     raw: Json = {
@@ -94,7 +98,9 @@ def dump_usage(usage: Usage | None, other: Any) -> Json:
 
 
 def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    return None
 
 
 def _details(raw: JsonMap) -> JsonMap:

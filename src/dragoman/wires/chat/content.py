@@ -110,7 +110,9 @@ def dump_block(
     """
     native_of = chat.own
     if isinstance(part, ProviderPart):
-        return native_of.fields(part.native) if native_of.is_ours(part.native) else None
+        if native_of.is_ours(part.native):
+            return native_of.fields(part.native)
+        return None
     type_name = block_type(chat, part, blocks)
     if not type_name:
         return None
@@ -289,6 +291,7 @@ def _read_file(chat: DialectRecord, type_name: str, block: JsonMap) -> Content |
     fields = _collect_unread_fields(type_name, block, inner, "file_data", *read)
     # Without this note, `write_block` would make up a name for the data.
     form: JsonMap = {"filename": ABSENT}
+    # Only data gets a made-up name.
     if name or isinstance(part, LinkPart):
         form = {}
     return note_unread_fields(chat, type_name, part, fields, form)
@@ -323,7 +326,9 @@ READERS: Mapping[str, Reader] = MappingProxyType(
 
 def get_detail_text_field(detail_type: object) -> str:
     """Returns the field in which a detail of that type holds its text."""
-    return "summary" if detail_type == "reasoning.summary" else "text"
+    if detail_type == "reasoning.summary":
+        return "summary"
+    return "text"
 
 
 def load_thinking(

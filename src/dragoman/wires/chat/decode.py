@@ -85,6 +85,7 @@ class Decoder(ResponseDecoder):
         changes: dict[str, str] = {}
         if model and isinstance(model, str) and model != self._origin.served_model:
             changes["served_model"] = model
+        # Of the id the first counts, since some streams end with a chunk of another id.
         if not self._identified and response_id and isinstance(response_id, str):
             self._identified = True
             changes["response_id"] = response_id
@@ -107,6 +108,7 @@ class Decoder(ResponseDecoder):
 
     def end(self) -> None:
         """See `ResponseDecoder`. Some vendors send no mark of the end."""
+        # Without a mark of the end, a finish reason for each candidate is enough.
         if self._candidates and all(
             candidate.vendor_reason for candidate in self._candidates.values()
         ):
@@ -164,7 +166,9 @@ class Decoder(ResponseDecoder):
 
     def _newer_origin(self, candidate: ChatCandidate) -> Origin | None:
         """Returns the origin if more of it is known than when the candidate began, else None."""
-        return self._origin if candidate.emitter.origin != self._origin else None
+        if candidate.emitter.origin != self._origin:
+            return self._origin
+        return None
 
 
 def _has_content(choice: Json) -> bool:

@@ -118,7 +118,9 @@ class StreamedCalls:
         part.part = replace(_call(part), run_by="provider")
         self._all.remove(part)
         closed = self._emitter.close(part)
-        return closed if isinstance(closed, ToolCallPart) else None
+        if isinstance(closed, ToolCallPart):
+            return closed
+        return None
 
     def close(self, *, at_limit: bool) -> None:
         """Closes all calls: the answer is complete. `at_limit`: a token limit ended it, so that a call
@@ -181,7 +183,9 @@ class StreamedCalls:
 
 
 def _call(part: OpenPart) -> ToolCallPart:
-    return part.part if isinstance(part.part, ToolCallPart) else _EMPTY
+    if isinstance(part.part, ToolCallPart):
+        return part.part
+    return _EMPTY
 
 
 def _escape(text: str) -> str:

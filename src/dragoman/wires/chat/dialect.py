@@ -96,6 +96,7 @@ class ChatDialect(DialectRecord, frozen=True, kw_only=True, eq=False):
         names of the usual kind, and thinking in the first field for it."""
         named_pieces = find_named_pieces(messages, tools)
         return {
+            # As many named pieces as tools: the conversation has no calls whose ids could change.
             "ids": map_call_ids(messages) if len(named_pieces) > len(tools) else {},
             "names": fit_names([piece.name for piece in named_pieces]),
             "thinking": next(iter(self.thinking), None),

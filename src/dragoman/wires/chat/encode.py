@@ -107,7 +107,9 @@ class Encoder(ResponseEncoder):
         fields = self._parts.dump_fields(
             {**self._beside[event.message_id], **self._fields(event.native)}
         )
-        return [{**self.chat.no_text, **fields}] if fields else NO_OBJECTS
+        if fields:
+            return [{**self.chat.no_text, **fields}]
+        return NO_OBJECTS
 
     def message_dropped(self, event: MessageDropped) -> Objects:
         self._parts.drop(event.message_id)

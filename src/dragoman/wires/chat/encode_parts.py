@@ -61,6 +61,7 @@ class ChatParts:
         """Drops a retracted message. What was sent of it cannot be taken back, so the next text
         begins on a line of its own."""
         self._open = {key: opened for key, opened in self._open.items() if key[0] != message_id}
+        # Clients have shown this text already, so what follows is kept apart from it.
         self._void |= self._texts.pop(message_id, set())
 
     def begin(self, key: Place, part: Content) -> list[Delta]:
@@ -150,7 +151,9 @@ class ChatParts:
         if not opened.entry:
             fields = [field for field in list_thinking_fields(chat, part) if field in chat.thinking]
             fields = fields or [*chat.thinking[:1]]
-            return [self.dump_text(key, fields, delta)] if fields else []
+            if fields:
+                return [self.dump_text(key, fields, delta)]
+            return []
         entry = opened.entry if first else self._names(opened)
         again = [
             field for field in list_thinking_fields(chat, part, "again") if field in chat.thinking
@@ -167,7 +170,9 @@ class ChatParts:
         late = read_extra_fields(
             _find_changes(sent_fields, self.chat.own.fields(part.native)), "index"
         )
-        return [{self.chat.details: [{**self._names(opened), **late}]}] if late else []
+        if late:
+            return [{self.chat.details: [{**self._names(opened), **late}]}]
+        return []
 
     def begin_call(self, opened: SentPart, part: ToolCallPart) -> list[Delta]:
         """Returns the deltas that begin a call for the client."""
@@ -188,7 +193,9 @@ class ChatParts:
         late = _find_changes(sent_fields, call_fields)
         if isinstance(opened.part, ToolCallPart) and opened.part.name != part.name:
             late = {"function": {"name": part.name}, **late}
-        return [self.dump_call_piece(opened, late)] if late else []
+        if late:
+            return [self.dump_call_piece(opened, late)]
+        return []
 
     def dump_call_piece(self, opened: SentPart, fields: JsonMap) -> Delta:
         """Returns the delta for a piece of a call."""

@@ -50,12 +50,15 @@ def make_error(chat: DialectRecord, payload: JsonMap) -> DragomanError:
 
 def error_of(chat: DialectRecord, chunk: JsonMap) -> DragomanError | None:
     """Returns the error that a chunk holds instead of an answer, or None."""
-    return make_error(chat, chunk) if chunk.get("error") else None
+    if chunk.get("error"):
+        return make_error(chat, chunk)
+    return None
 
 
 def dump_error(chat: DialectRecord, error: DragomanError) -> ErrorResponse:
     """Returns the error response for an exception: status, headers and body."""
     _, status, error_type, code = next(line for line in chat.errors if isinstance(error, line[0]))
+    # The status that a provider gave says more than the usual one of the class.
     if error.status is not None and error.status >= 400:
         status = error.status
     return error_response(
@@ -72,7 +75,9 @@ def _add_field(body: Json, field: str | None) -> Json:
     inner = body.get("error")
     if isinstance(inner, dict):
         return {**body, "error": _add_field(cast("Json", inner), field)}
-    return {**body, "param": field} if "param" in body else body
+    if "param" in body:
+        return {**body, "param": field}
+    return body
 
 
 def error_body(message: str, error_type: str, code: str | None, status: int) -> Json:  # noqa: ARG001 Mistral writes it

@@ -194,9 +194,9 @@ def prepare_conversation(
 ) -> OutgoingChat:
     """Returns a conversation that is ready to be written, without its marks. `tools`: the
     request's."""
-    unmarked, places = strip_all_marks(messages)
+    unmarked, part_indexes = strip_all_marks(messages)
     quirks = quirks or chat.quirks()
-    fields = {"roles": chat.roles, "tool_media": quirks.tool_media, "places": places}
+    fields = {"roles": chat.roles, "tool_media": quirks.tool_media, "part_indexes": part_indexes}
     fields |= chat.fit(unmarked, target, quirks, tools)
     return prepare_outgoing(OutgoingChat, unmarked, target, quirks, losses, chat=chat, **fields)
 

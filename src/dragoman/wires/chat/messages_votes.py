@@ -23,7 +23,9 @@ def votes(chat: DialectRecord, message: Any) -> int:
     if fields.get("type", "message") != "message":
         return 0
     piece_votes = list(_collect_votes(chat, fields))
-    return max(piece_votes) if all(piece_votes) else 0
+    if all(piece_votes):
+        return max(piece_votes)
+    return 0
 
 
 def _collect_votes(chat: DialectRecord, fields: Json) -> Iterator[int]:

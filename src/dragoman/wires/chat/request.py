@@ -146,6 +146,7 @@ def dump_http(
         for field, value in chat.streaming.items():
             if field not in form:
                 body[field] = own_fields.get(field, value)
+    # After all neutral fields, whichever of them a refused field came from.
     for field in body.keys() & set(out.refuses):
         out.lose(None, None, Lost.setting, "the vendor refuses it", field)
         del body[field]

@@ -89,6 +89,7 @@ def dump_tools(
 def load_tool(chat: DialectRecord, tool: JsonMap) -> ToolSpec | ServerTool:
     """Reads one of `tools`."""
     function = if_object(tool.get("function"))
+    # What is no function is run by the provider.
     if not is_function(function) or tool.get("type", "function") != "function":
         return ServerTool(tool["type"], read_extra_fields(tool, "type"))
     return functions.load_tool(chat.own, tool)
@@ -122,7 +123,9 @@ def load_tool_choice(choices: Mapping[str, str], value: Any) -> str | None:
     # A tool may be called like one of the words. Then the choice is kept as it came.
     if name in ("", *choices.values()):
         return None
-    return name if value == {"type": "function", "function": {"name": name}} else None
+    if value == {"type": "function", "function": {"name": name}}:
+        return name
+    return None
 
 
 def dump_tool_choice(choices: Mapping[str, str], choice: str, name: Callable[[str], str]) -> Any:
@@ -155,7 +158,9 @@ def is_call(chat: DialectRecord, entry: JsonMap) -> bool:
 def read_call_type(chat: DialectRecord, entry: JsonMap) -> str:
     """Returns the type of a call: a function unless it names another known type."""
     call_type = if_text(entry.get("type"))
-    return call_type if call_type in chat.inputs else "function"
+    if call_type in chat.inputs:
+        return call_type
+    return "function"
 
 
 def load_call(chat: DialectRecord, call: JsonMap, fresh_ids: Iterator[str]) -> ToolCallPart:
@@ -199,7 +204,9 @@ def load_plain_call(chat: DialectRecord, call: JsonMap) -> ToolCallPart | None:
         return None
     part = parse_call(ToolCallPart(call_id, name), text)
     # Arguments that would be written in another spelling are kept as they came, by the long way.
-    return part if arguments_json(part) == text else None
+    if arguments_json(part) == text:
+        return part
+    return None
 
 
 def dump_call(
@@ -232,7 +239,9 @@ def set_arguments(call: ToolCallPart, value: object) -> ToolCallPart:
     all."""
     if isinstance(value, dict):
         return replace(call, arguments=cast("Json", value), raw=None, state="complete")
-    return parse_call(call, value) if isinstance(value, str) else call
+    if isinstance(value, str):
+        return parse_call(call, value)
+    return call
 
 
 def load_or_mint_id(
@@ -336,6 +345,7 @@ def dump_result(
         call_id = _read_provider_id(native_of, part.native, call_id)
     elif chat.bare_results:
         fields = {}
+    # An older `function_call` has no id, so its result names the function instead.
     if call_id is None and out.target is not None and _answers_function_call(out, position, part):
         form = {"role": "function"}
     role = form.get("role")

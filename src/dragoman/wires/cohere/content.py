@@ -136,7 +136,9 @@ def _dump_media(part: Media, *, images: bool) -> tuple[Block, Unsent | None]:
 
 
 def _dump_provider(part: ProviderPart) -> Block | None:
-    return OWN.fields(part.native) if NAME in (part.native or ()) else None
+    if NAME in (part.native or ()):
+        return OWN.fields(part.native)
+    return None
 
 
 def _is_image(part: Media) -> bool:

@@ -65,7 +65,9 @@ def dump_request(request: EmbeddingsRequest, *, quirks: Any = None) -> Json:
     del quirks
     purpose = {} if request.purpose is None else {"input_type": _INPUT_TYPES[request.purpose]}
     body = dump_texts(request, OWN, texts="texts", dimensions="output_dimension", **purpose)
-    return body if request.texts else read_extra_fields(body, "texts")
+    if request.texts:
+        return body
+    return read_extra_fields(body, "texts")
 
 
 def dump_http(request: EmbeddingsRequest, *, quirks: Any = None) -> HttpRequest:

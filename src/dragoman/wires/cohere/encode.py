@@ -155,7 +155,9 @@ class Encoder(ResponseEncoder):
         if key in self._whole:
             self._whole.remove(key)
             block, _ = dump_block(part)
-            return NO_OBJECTS if block is None else self._dump_whole_block(block)
+            if block is None:
+                return NO_OBJECTS
+            return self._dump_whole_block(block)
         if key not in self._open:
             return NO_OBJECTS
         opened, number = self._open.pop(key)
@@ -249,11 +251,15 @@ def _whole_text(piece: Content) -> str:
         return piece.text
     if not isinstance(piece, ToolCallPart):
         return ""
-    return arguments_text(piece) if piece.state == "complete" else piece.raw or ""
+    if piece.state == "complete":
+        return arguments_text(piece)
+    return piece.raw or ""
 
 
 def _block(part: Content, text: str) -> dict[str, str]:
-    return {"thinking": text} if isinstance(part, ThinkingPart) else {"text": text}
+    if isinstance(part, ThinkingPart):
+        return {"thinking": text}
+    return {"text": text}
 
 
 def _call(call: ToolCallPart, text: str) -> Json:

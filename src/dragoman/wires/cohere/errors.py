@@ -23,7 +23,7 @@ from dragoman.errors import DragomanError
 __all__ = ["dump_error", "error_of", "load_error"]
 
 _RULES = ErrorRules(
-    words=compile_patterns(
+    patterns=compile_patterns(
         (errors.ProviderTimeoutError, r"^TIMEOUT\b"), (errors.ContentRefusedError, r"\bsafety\b")
     ),
     statuses={498: errors.ContentRefusedError},

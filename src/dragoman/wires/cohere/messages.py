@@ -59,7 +59,7 @@ __all__ = [
 
 layout = Layout(
     fields=("messages",),
-    own=frozenset(
+    distinctive=frozenset(
         ["p", "k", "documents", "citation_options", "safety_mode", "strict_tools", "stop_sequences"]
     ),
     of_tools=frozenset(["function"]),
@@ -114,7 +114,9 @@ def votes(message: Any) -> int:
     if if_text(fields.get(PLAN)):
         piece_votes.append(3)
     best = max(piece_votes)
-    return 0 if 0 in piece_votes and best < 3 else best
+    if 0 in piece_votes and best < 3:
+        return 0
+    return best
 
 
 def _is_possible(fields: JsonMap) -> bool:
@@ -151,7 +153,7 @@ def prepare_conversation(
         target,
         quirks,
         losses,
-        places=places,
+        part_indexes=places,
         ids=map_call_ids(messages, quirks.ids, as_is=None if target else _has_own_id),
         names=fit_names(names, quirks.names) if target else {name: name for name in names},
     )
@@ -283,6 +285,7 @@ def _dump_answer(position: int, message: Message, out: Outgoing[Quirks]) -> list
         if isinstance(piece, ToolCallPart):
             call_id, name = out.id(position, index, piece), out.name(piece.name)
             call = dump_call(piece, call_id, name, exact=why is None)
+            # Cut or invalid arguments are not sent as the model wrote them.
             out.lose_unfinished(position, index, piece, call["function"].get("arguments"))
             calls.append(call)
             continue

@@ -81,6 +81,7 @@ def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
     body: Json = {"model": request.model} if request.model else {}
     body["messages"] = messages
     body |= sending.tools(out, lambda: dump_tools(request.tools, out))
+    # Written also where it is false, unless the loaded request left it out.
     if request.stream or not {"stream"} & {*form, *own_fields}:
         body["stream"] = request.stream
     body |= dump_settings(request.settings, out.quirks)

@@ -27,7 +27,7 @@ FIELDS = (*_NUMBERS, "stop_sequences", "thinking", "response_format")
 """The body's fields that settings and the output schema stand in."""
 _ANY_OBJECT: Json = {"type": "object"}
 _DIALECT = JsonDialect(
-    kept=frozenset({"title", "description", "enum", "const", "pattern", "format"}),
+    keywords=frozenset({"title", "description", "enum", "const", "pattern", "format"}),
     only={"format": frozenset({"date-time", "date", "time", "uuid"})},
     free=False,
     lists=False,

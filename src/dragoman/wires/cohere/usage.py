@@ -28,7 +28,9 @@ def load_finish(vendor_reason: object, calls: bool) -> FinishReason:
     """Returns the neutral finish reason, `unspecified` for an unknown one. Calls that wait for an
     answer come before a stop."""
     reason = _REASONS.get(str(vendor_reason), FinishReason.unspecified)
-    return FinishReason.tool_calls if calls and reason is FinishReason.stop else reason
+    if calls and reason is FinishReason.stop:
+        return FinishReason.tool_calls
+    return reason
 
 
 def dump_finish(reason: FinishReason | None, original: Any = None) -> str:
@@ -95,7 +97,9 @@ def _billable(counts: JsonMap) -> Json:
 def _round_count(count: Any) -> int | None:
     """Returns a count as a whole number, or None if it is none. The API sends floats."""
     if isinstance(count, float):
-        return int(count) if isfinite(count) else None
+        if isfinite(count):
+            return int(count)
+        return None
     if isinstance(count, bool) or not isinstance(count, int):
         return None
     return count

@@ -26,7 +26,7 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.wires.google.content_media import dump_media, load_file, load_inline
-from dragoman.wires.google.keys import camelled, snake_form, snaked_part
+from dragoman.wires.google.keys import part_to_snake_case, snake_form, to_camel_case
 from dragoman.wires.google.quirks import NAME, OWN
 from dragoman.wires.google.tools import SIGNATURE, OutgoingContents, Pairing, dump_call, load_call
 from dragoman.wires.google.tools_results import (
@@ -46,30 +46,33 @@ _Fields = JsonMap
 
 
 def load_content(parts: Sequence[Any], pairing: Pairing) -> tuple[Content, ...]:
-    """The parts of a content, each a JSON object → its pieces."""
+    """Converts the parts of a content, each a JSON object to its pieces."""
     return tuple([load_block(part, pairing) for part in parts])
 
 
 def is_known(part: _Fields) -> bool:
-    """Whether it has the content of a part that is documented."""
-    block = camelled(part, set())
-    return any(kind in block for kind in ("text", *_LOADERS))
+    """Returns True if it has the content of a part that is documented."""
+    block = to_camel_case(part, set())
+    return any(field in block for field in ("text", *_LOADERS))
 
 
 def load_block(part: _Fields, pairing: Pairing) -> Content:
-    """A part → a piece of content."""
+    """Converts a part to a piece of content."""
     snake: set[str] = set()
-    block = camelled(part, snake)
-    kinds = [kind for kind in ("text", *_LOADERS) if kind in block]
+    block = to_camel_case(part, snake)
+    kinds = [field for field in ("text", *_LOADERS) if field in block]
     piece: Content | None = None
     if not kinds and block and set(block) <= {"thought", SIGNATURE}:
-        absent = ("text",) if block.get("thought") is True else ("text", "thought")
+        if block.get("thought") is True:
+            absent = ("text",)
+        else:
+            absent = ("text", "thought")
         piece = _thinking("", block, snake, *absent)
     elif kinds == ["text"]:
         piece = _load_text(block["text"], read_extra_fields(block, "text"), snake)
     elif len(kinds) == 1 and isinstance(inner := block[kinds[0]], dict):
         piece = _LOADERS[kinds[0]](
-            camelled(if_object(inner), snake), read_extra_fields(block, kinds[0]), {}, pairing
+            to_camel_case(if_object(inner), snake), read_extra_fields(block, kinds[0]), {}, pairing
         )
         if piece is not None and snake:
             piece = replace(piece, native=OWN.with_form(piece.native, **snake_form(snake)))
@@ -77,15 +80,14 @@ def load_block(part: _Fields, pairing: Pairing) -> Content:
 
 
 def dump_content(content: Sequence[Content], out: OutgoingContents, position: int) -> list[_Block]:
-    """The parts of a message, in its order; media that a function's response cannot hold come
-    last."""
+    """Returns the parts of a message, in its order; media that a function's response cannot hold
+    come last."""
     parts: list[_Block] = []
     later: list[_Block] = []
-    unsigned = (
-        out.target is not None or out.unreadable[position] is not None
-    ) and out.quirks.signs_calls
-    for place, piece in enumerate(content):
-        part, following = dump_block(piece, out, position, place)
+    has_reader = out.target is not None or out.unreadable[position] is not None
+    unsigned = has_reader and out.quirks.signs_calls
+    for index, piece in enumerate(content):
+        part, following = dump_block(piece, out, position, index)
         later += following
         if part is None:
             continue
@@ -93,91 +95,106 @@ def dump_content(content: Sequence[Content], out: OutgoingContents, position: in
             part.setdefault(SIGNATURE, out.quirks.placeholder)
             unsigned = False
         parts.append(
-            part if isinstance(piece, ProviderPart) else snaked_part(part, OWN.form(piece.native))
+            part
+            if isinstance(piece, ProviderPart)
+            else part_to_snake_case(part, OWN.form(piece.native))
         )
     return parts + later
 
 
 def dump_block(
-    piece: Content, out: OutgoingContents, position: int, place: int
+    piece: Content, out: OutgoingContents, position: int, index: int
 ) -> tuple[_Block | None, Sequence[_Block]]:
-    """A piece → its part (`None`: it cannot be sent), and parts that follow all others of its
-    message."""
+    """Converts a piece to its part (`None`: it cannot be sent), and parts that follow all others of
+    its message."""
     if isinstance(piece, ToolResultPart) and piece.run_by != "provider":
-        return (
-            dump_result(piece, out, position, place)
-            if _has_side(piece, out, position, place)
-            else (None, ())
-        )
-    return _DUMPERS[type(piece)](piece, out, position, place), ()
+        if _has_side(piece, out, position, index):
+            return dump_result(piece, out, position, index)
+        return (None, ())
+    return _DUMPERS[type(piece)](piece, out, position, index), ()
 
 
 def _whole(part: _Fields) -> ProviderPart:
-    """A part that only the provider understands."""
-    kind = next((key for key in part if not key.startswith("thought")), "part")
-    return ProviderPart(kind, {NAME: dict(part)})
+    """Returns a part that only the provider understands."""
+    field = next((key for key in part if not key.startswith("thought")), "part")
+    return ProviderPart(field, {NAME: dict(part)})
 
 
-def _load_text(text: Any, own: _Block, snake: set[str]) -> TextPart | ThinkingPart | None:
+def _load_text(text: Any, block_fields: _Block, snake: set[str]) -> TextPart | ThinkingPart | None:
     if not isinstance(text, str):
         return None
-    if own.get("thought") is True:
-        return _thinking(text, own, snake)
+    if block_fields.get("thought") is True:
+        return _thinking(text, block_fields, snake)
     if text:
-        return TextPart(text, OWN.note(own, form=snake_form(snake)))
-    return _thinking("", own, snake, "thought") if SIGNATURE in own else None  # decision 14
+        return TextPart(text, OWN.note(block_fields, form=snake_form(snake)))
+    # Decision 14.
+    if SIGNATURE in block_fields:
+        return _thinking("", block_fields, snake, "thought")
+    return None
 
 
 def _thinking(text: str, block: _Fields, snake: set[str], *absent: str) -> ThinkingPart:
-    own = {key: value for key, value in block.items() if key != "thought" or value is not True}
+    block_fields = {
+        key: value for key, value in block.items() if key != "thought" or value is not True
+    }
     return ThinkingPart(
-        text, OWN.note(own, form={**dict.fromkeys(absent, "absent"), **snake_form(snake)})
+        text, OWN.note(block_fields, form={**dict.fromkeys(absent, "absent"), **snake_form(snake)})
     )
 
 
-def _dump_text(part: TextPart, out: OutgoingContents, position: int, place: int) -> _Block:
-    return {**out.own(part, position, place), "text": part.text}
+def _dump_text(part: TextPart, out: OutgoingContents, position: int, index: int) -> _Block:
+    return {**out.own(part, position, index), "text": part.text}
 
 
 def _dump_thinking(
-    part: ThinkingPart, out: OutgoingContents, position: int, place: int
+    part: ThinkingPart, out: OutgoingContents, position: int, index: int
 ) -> _Block | None:
     why = out.unreadable[position]
     if why is None and not OWN.is_ours(part.native) and read_signatures(part.native):
         why = "another provider signed it"
     if why is not None:
-        out.lose(position, place, Lost.thinking, why)
+        out.lose(position, index, Lost.thinking, why)
         return None
     form = {} if part.text else OWN.form(part.native)
     fields = {"text": part.text, "thought": True}
-    own = OWN.fields(part.native)
-    block = {**own, **{key: value for key, value in fields.items() if form.get(key) != "absent"}}
-    return {**block, **own} if form.get("thought") == "absent" else block
+    wire_fields = OWN.fields(part.native)
+    block = {
+        **wire_fields,
+        **{key: value for key, value in fields.items() if form.get(key) != "absent"},
+    }
+    if form.get("thought") == "absent":
+        return {**block, **wire_fields}
+    return block
 
 
 def _dump_provider(
-    part: ProviderPart, out: OutgoingContents, position: int, place: int
+    part: ProviderPart, out: OutgoingContents, position: int, index: int
 ) -> _Block | None:
-    return out.signed(part, {}, position, place, f"a part of the provider's, {part.kind}")
+    return out.signed(part, {}, position, index, f"a part of the provider's, {part.kind}")
 
 
 def _dump_call(
-    call: ToolCallPart, out: OutgoingContents, position: int, place: int
+    call: ToolCallPart, out: OutgoingContents, position: int, index: int
 ) -> _Block | None:
     if call.run_by == "provider":
-        return dump_run(call, out, position, place)
-    return dump_call(call, out, position, place) if _has_side(call, out, position, place) else None
+        return dump_run(call, out, position, index)
+    if _has_side(call, out, position, index):
+        return dump_call(call, out, position, index)
+    return None
 
 
 def _has_side(
-    piece: ToolCallPart | ToolResultPart, out: OutgoingContents, position: int, place: int
+    piece: ToolCallPart | ToolResultPart, out: OutgoingContents, position: int, index: int
 ) -> bool:
-    """Whether a call or result stands where a target takes it."""
-    side = Role.MODEL if isinstance(piece, ToolCallPart) else Role.USER
+    """Returns True if a call or result stands where a target takes it."""
+    if isinstance(piece, ToolCallPart):
+        side = Role.MODEL
+    else:
+        side = Role.USER
     if out.target is None or out.messages[position].role is side:
         return True
     why = "the API takes calls from the model and results from the user alone"
-    out.lose(position, place, name_part_type(piece), why)
+    out.lose(position, index, name_part_type(piece), why)
     return False
 
 

@@ -29,9 +29,9 @@ _TAKEN = re.compile(r"(image|audio|video|text)/|application/(pdf|json|xml|rtf)\b
 """Types of the bytes that the API takes."""
 
 
-def load_inline(inner: JsonMap, own: JsonMap, form: Json) -> DataPart | None:
-    """An `inlineData` → its part; `None` where the data are no base64. The SDKs write base64 in
-    either alphabet."""
+def load_inline(inner: JsonMap, block_fields: JsonMap, form: Json) -> DataPart | None:
+    """Converts an `inlineData` to its part; `None` where the data are no base64. The SDKs write
+    base64 in either alphabet."""
     text, mime_type = inner.get("data"), inner.get("mimeType")
     if not isinstance(text, str) or not isinstance(mime_type, str):
         return None
@@ -43,40 +43,55 @@ def load_inline(inner: JsonMap, own: JsonMap, form: Json) -> DataPart | None:
         form["data"] = "urlsafe"
         if urlsafe_b64encode(data).decode() != text:
             return None
-    return DataPart(data, mime_type, _name(inner), _native("inlineData", inner, own, form, "data"))
+    return DataPart(
+        data, mime_type, _name(inner), _native("inlineData", inner, block_fields, form, "data")
+    )
 
 
-def load_file(inner: JsonMap, own: JsonMap, form: Json) -> LinkPart | FilePart | None:
-    """A `fileData` → its part: a file where Google holds it, else a link."""
+def load_file(inner: JsonMap, block_fields: JsonMap, form: Json) -> LinkPart | FilePart | None:
+    """Converts a `fileData` to its part: a file where Google holds it, else a link."""
     uri, mime_type = inner.get("fileUri"), inner.get("mimeType")
     if not isinstance(uri, str) or not isinstance(mime_type, str | None):
         return None
     if mime_type is None or "*" in mime_type:
         form["mimeType"] = inner.get("mimeType", "absent")
     elif mime_type == _OTHER and guess_media_type(uri) is None:
-        mime_type = None  # it is written so where the type is not known, which the API demands
-    kind = FilePart if uri.startswith(_UPLOADS) else LinkPart
-    return kind(uri, mime_type, _name(inner), _native("fileData", inner, own, form, "fileUri"))
+        # It is written so where the type is not known, which the API demands.
+        mime_type = None
+    part_type = FilePart if uri.startswith(_UPLOADS) else LinkPart
+    return part_type(
+        uri, mime_type, _name(inner), _native("fileData", inner, block_fields, form, "fileUri")
+    )
 
 
-def dump_media(part: Media, out: OutgoingContents, position: int, place: int) -> Json:
-    """A part → its fields of the wire; a text in its place, where the API can know nothing of
-    it."""
-    own = out.own(part, position, place)
-    block = _inline(part, out) if isinstance(part, DataPart) else _file(part)
+def dump_media(part: Media, out: OutgoingContents, position: int, index: int) -> Json:
+    """Converts a part to its fields of the wire; a text in its place, where the API can know
+    nothing of it."""
+    wire_fields = out.own(part, position, index)
+    if isinstance(part, DataPart):
+        block = _inline(part, out)
+    else:
+        block = _file(part)
     if block is not None:
-        return merged(own, block)
+        return merged(wire_fields, block)
     if read_media_text(part) is None:
-        why = ELSEWHERE if isinstance(part, FilePart) else f"the API takes no {part.mime_type}"
-        out.lose(position, place, name_part_type(part), why, media_label(part))
+        if isinstance(part, FilePart):
+            why = ELSEWHERE
+        else:
+            why = f"the API takes no {part.mime_type}"
+        out.lose(position, index, name_part_type(part), why, media_label(part))
     return {"text": describe_as_text(part)}
 
 
 def _inline(part: DataPart, out: OutgoingContents) -> Json | None:
-    """`None` where a target is known not to take files of this type."""
+    """Returns the part with its bytes, or None if the target is known not to take files of this
+    type."""
     if out.target is not None and not _TAKEN.match(part.mime_type):
         return None
-    encode = urlsafe_b64encode if OWN.form(part.native).get("data") == "urlsafe" else b64encode
+    if OWN.form(part.native).get("data") == "urlsafe":
+        encode = urlsafe_b64encode
+    else:
+        encode = b64encode
     return {
         "inlineData": {
             "mimeType": part.mime_type,
@@ -87,7 +102,7 @@ def _inline(part: DataPart, out: OutgoingContents) -> Json | None:
 
 
 def _file(part: LinkPart | FilePart) -> Json | None:
-    """`None` for a file that another provider holds."""
+    """Returns the part by its URI, or None if another provider holds the file."""
     uri = part.id if isinstance(part, FilePart) else part.url
     if isinstance(part, FilePart) and "://" not in uri and not uri.startswith("files/"):
         return None
@@ -114,10 +129,12 @@ def _display_name(part: Media) -> dict[str, str]:
     return {"displayName": part.name} if part.name else {}
 
 
-def _native(key: str, inner: JsonMap, own: JsonMap, form: JsonMap, known: str) -> Native:
+def _native(
+    key: str, inner: JsonMap, block_fields: JsonMap, form: JsonMap, read_names: str
+) -> Native:
     further = {
         name: value
         for name, value in inner.items()
-        if name not in (known, "mimeType") and (name != "displayName" or not value)
+        if name not in (read_names, "mimeType") and (name != "displayName" or not value)
     }
-    return OWN.note({**own, key: further} if further else own, form=form)
+    return OWN.note({**block_fields, key: further} if further else block_fields, form=form)

@@ -81,17 +81,20 @@ class Decoder(ResponseDecoder):
         super().__init__(origin, new_id)
         self._candidates: dict[int, CandidateState] = {}
         self._usage: Json = {}
-        self._envelope: Json = {}  # fields of the response around its candidates
-        self._whole: bytes | None = None  # a body that is a whole response
+        # Fields of the response around its candidates.
+        self._envelope: Json = {}
+        # A body that is a whole response.
+        self._whole: bytes | None = None
 
     def read_fast(self, payload: bytes) -> bool:
-        """More text, or more thinking, of a candidate that has begun."""
+        """Reads more text or thinking of a candidate that has begun, which nearly all chunks
+        are."""
         try:
             chunk = _decode_chunk(payload)
         except (msgspec.DecodeError, UnicodeDecodeError):
             return False
-        found = chunk.candidates[0]
-        candidate = self._candidates.get(found.index)
+        chunk_candidate = chunk.candidates[0]
+        candidate = self._candidates.get(chunk_candidate.index)
         if candidate is None:
             return False
         if (usage := chunk.usage) is not None:
@@ -99,7 +102,7 @@ class Decoder(ResponseDecoder):
                 self._count(usage)
             else:
                 self._usage.update(usage)
-        part = found.content.parts[0]
+        part = chunk_candidate.content.parts[0]
         if (open_part := candidate.open) is not None and candidate.thinks is part.thought:
             if part.text:
                 open_part.deltas.append(part.text)
@@ -109,7 +112,7 @@ class Decoder(ResponseDecoder):
         return True
 
     def read_body(self, body: bytes) -> None:
-        """A whole answer, or the array that a stream is without `alt=sse`, which may be cut."""
+        """Reads a whole answer, or the array that a stream is without `alt=sse`, which may be cut."""
         if not body.startswith(b"["):
             self._whole = body
             self.read_payload(body)
@@ -119,10 +122,10 @@ class Decoder(ResponseDecoder):
         except ValueError as error:
             self.fail(DecodeError(f"the answer cannot be read: {error}", body=body))
             return
-        text, place, decoder = body.decode(errors="replace"), 1, json.JSONDecoder()
-        while not self._over and (found := _VALUE.search(text, place)) is not None:
+        text, start, decoder = body.decode(errors="replace"), 1, json.JSONDecoder()
+        while not self._over and (match := _VALUE.search(text, start)) is not None:
             try:
-                chunk, place = decoder.raw_decode(text, found.start())
+                chunk, start = decoder.raw_decode(text, match.start())
             except ValueError:
                 break
             try:
@@ -131,7 +134,7 @@ class Decoder(ResponseDecoder):
                 self.fail(error.at(body=body))
 
     def read_event(self, event: Json) -> None:
-        """Any chunk but the usual one."""
+        """Reads any chunk that `read_fast` does not."""
         if "error" in event:
             raise error_of(event)
         model, id_ = event.get("modelVersion"), event.get("responseId")
@@ -143,11 +146,12 @@ class Decoder(ResponseDecoder):
         add_fields(self._envelope, read_extra_fields(event, *_IDENTITY))
         if isinstance(usage := event.get("usageMetadata"), dict):
             self._count(cast("Json", usage))
-        for found in as_list(event.get("candidates"), "candidates"):
-            self._add(need_object(found, "a candidate"))
+        for candidate in as_list(event.get("candidates"), "candidates"):
+            self._add(need_object(candidate, "a candidate"))
 
     def end(self) -> None:
-        """An answer whose finish reason never came was cut, unless it came whole."""
+        """Ends an answer at the end of the bytes: without a finish reason it was cut, unless it
+        came whole."""
         candidates, whole = self._candidates, self._whole is not None
         refused = "blockReason" in if_object(self._envelope.get("promptFeedback"))
         if not candidates and refused:
@@ -159,7 +163,7 @@ class Decoder(ResponseDecoder):
                 )
             )
         elif not candidates or not (
-            whole or all(each.reason is not None for each in candidates.values())
+            whole or all(state.reason is not None for state in candidates.values())
         ):
             super().end()
         if self._over:
@@ -183,15 +187,15 @@ class Decoder(ResponseDecoder):
         else:
             self._events.append(RunError(error))
 
-    def _add(self, found: Json) -> None:
-        """What a chunk says of a candidate."""
-        index = found.get("index")
+    def _add(self, candidate_fields: Json) -> None:
+        """Reads what a chunk says of a candidate."""
+        index = candidate_fields.get("index")
         candidate = self._candidate(index if isinstance(index, int) else 0)
-        content = need_object(found.get("content") or {}, "content")
-        for place, part in enumerate(as_list(content.get("parts"), "parts")):
-            candidate.add_part(need_object(part, "a part"), joins=place == 0)
-        add_fields(candidate.fields, read_extra_fields(found, *_READ))
-        if isinstance(reason := found.get("finishReason"), str) or type(reason) is int:
+        content = need_object(candidate_fields.get("content") or {}, "content")
+        for part_index, part in enumerate(as_list(content.get("parts"), "parts")):
+            candidate.add_part(need_object(part, "a part"), joins=part_index == 0)
+        add_fields(candidate.fields, read_extra_fields(candidate_fields, *_READ))
+        if isinstance(reason := candidate_fields.get("finishReason"), str) or type(reason) is int:
             candidate.reason = reason
 
     def _candidate(self, index: int) -> CandidateState:
@@ -203,15 +207,18 @@ class Decoder(ResponseDecoder):
         return candidate
 
     def _count(self, usage: Json) -> None:
-        """The last count that came is the total so far, never a part to be added."""
+        """Takes over the latest usage: each count is the total so far and never added."""
         if None in usage.values():
             usage = {key: value for key, value in usage.items() if value is not None}
         self._usage.update(usage)
 
     def _finish(self, candidate: CandidateState, *, refused: bool, first: bool) -> None:
-        """`first`: the usage is told with it."""
+        """Ends a candidate. `first`: the usage is told with it."""
         out = candidate.out
-        reason = FinishReason.content_filter if refused else load_finish(candidate.reason)
+        if refused:
+            reason = FinishReason.content_filter
+        else:
+            reason = load_finish(candidate.reason)
         candidate.close(cut=reason is FinishReason.length)
         if reason is FinishReason.stop and out.calls():
             reason = FinishReason.tool_calls

@@ -26,8 +26,10 @@ __all__ = ["CandidateState"]
 
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[([0-9]{1,6})\]|\[(?:'([^']*)'|\"([^\"]*)\")\]")
 _VALUES = ("stringValue", "numberValue", "boolValue")
-_MOST = 10_000  # elements of a list; a larger index is no index
-_GAP = 100  # elements that a path may leave out
+# Elements of a list; a larger index is no index.
+_MOST = 10_000
+# Elements that a path may leave out.
+_GAP = 100
 
 
 class CandidateState:
@@ -39,19 +41,22 @@ class CandidateState:
     """
 
     def __init__(self, out: Emitter) -> None:
-        """`out`: tells of it in events."""
+        """Starts a candidate. `out`: receives its events."""
         self.out = out
-        self.open: OpenPart | None = None  # the text or thinking that more may come for
-        self.thinks = False  # it is thinking
+        # The text or thinking that more may come for.
+        self.open: OpenPart | None = None
+        # It is thinking.
+        self.thinks = False
         self.reason: str | int | None = None
-        self.fields: Json = {}  # of the candidate beside its content
+        # Of the candidate beside its content.
+        self.fields: Json = {}
         self._pairing = Pairing(out.new_id)
         self._partial: _PartialCall | None = None
-        self._count = 0  # texts so far
+        # Texts so far.
+        self._count = 0
 
     def add_text(self, text: str, *, thinks: bool, joins: bool) -> None:
-        """More text or thinking. `joins`: it goes on with what is open, where that is of the same
-        kind."""
+        """Adds text or thinking. `joins`: it continues the open part, if that has the same type."""
         if not text:
             return
         if self.open is None or self.thinks != thinks or not joins:
@@ -62,7 +67,7 @@ class CandidateState:
         self.out.add(self.open, text)
 
     def add_part(self, part: JsonMap, *, joins: bool) -> None:
-        """A part of a chunk. `joins` as for `add_text`.
+        """Adds a part of a chunk. `joins` as for `add_text`.
 
         Raises:
             DecodeError: a call in pieces that is not of this format.
@@ -84,8 +89,7 @@ class CandidateState:
             self.out.add_whole_part(load_block(part, self._pairing))
 
     def close(self, *, cut: bool = False) -> None:
-        """Nothing more comes for what is open. `cut`: a call whose arguments are still coming has
-        not all of them."""
+        """Closes what is open. `cut`: a call whose arguments are still coming is incomplete."""
         if self.open is not None:
             self.out.close(self.open)
             self.open = None
@@ -94,7 +98,7 @@ class CandidateState:
             self._partial = None
 
     def fail(self, error: DragomanError) -> None:
-        """It ends with an error, which carries what there was of it."""
+        """Ends the candidate with an error, which carries what there was of it."""
         if self._partial is not None:
             self.out.add_whole_part(self._partial.call(cut=True))
         self.out.fail(error)
@@ -114,7 +118,7 @@ class _PartialCall:
         self.add(part)
 
     def add(self, part: JsonMap) -> bool:
-        """More of the arguments. Tells whether yet more is to come.
+        """Adds more of the arguments. True if yet more is to come.
 
         Raises:
             DecodeError: a path that is none, or a value that is none.
@@ -127,7 +131,7 @@ class _PartialCall:
         return bool(call.get("willContinue"))
 
     def call(self, *, cut: bool = False) -> Content:
-        """The call, with the arguments that have come; what is no call alone stays the
+        """Returns the call, with the arguments that have come; what is no call alone stays the
         provider's."""
         inner = {
             **read_extra_fields(self._part["functionCall"], "partialArgs", "willContinue"),
@@ -141,7 +145,7 @@ class _PartialCall:
         )
 
     def _put(self, piece: JsonMap) -> None:
-        """A value at its path; a text that stands there already grows."""
+        """Puts a value at its path. It is appended to a text that is there already."""
         path = str(piece.get("jsonPath", ""))
         steps = [
             int(m[2]) if m[2] else m[1] or m[3] or m[4] or ""
@@ -149,32 +153,33 @@ class _PartialCall:
         ]
         if not steps or not isinstance(steps[0], str) or len(steps) >= json_bytes.MOST_DEPTH:
             raise DecodeError(f"{path!r} is no path into a call's arguments")
-        held: Any = self._arguments
+        container: Any = self._arguments
         for step, following in pairwise(steps):
-            held = _at(held, step, [] if isinstance(following, int) else {})
+            container = _at(container, step, [] if isinstance(following, int) else {})
         value = next((piece[key] for key in _VALUES if key in piece), None)
         if isinstance(value, (dict, list)):
             raise DecodeError(f"what stands at {path!r} of a call's arguments is no value")
-        before = _at(held, steps[-1], None)
-        held[steps[-1]] = (
-            before + value if isinstance(before, str) and isinstance(value, str) else value
-        )
+        before = _at(container, steps[-1], None)
+        if isinstance(before, str) and isinstance(value, str):
+            container[steps[-1]] = before + value
+        else:
+            container[steps[-1]] = value
 
 
-def _at(held: Any, step: str | int, empty: Any) -> Any:
-    """What stands at a step; `empty` where nothing does yet, which is put there."""
+def _at(container: Any, step: str | int, empty: Any) -> Any:
+    """Returns the value at a step; if there is none yet, puts `empty` there."""
     if (
         isinstance(step, int)
-        and isinstance(held, list)
-        and step < min(_MOST, len(held := cast("list[Any]", held)) + _GAP)
+        and isinstance(container, list)
+        and step < min(_MOST, len(container := cast("list[Any]", container)) + _GAP)
     ):
-        held.extend([None] * (step + 1 - len(held)))
-        if held[step] is None:
-            held[step] = empty
-        return held[step]
-    if isinstance(step, str) and isinstance(held, dict):
-        held = cast("Json", held)
-        if held.get(step) is None:
-            held[step] = empty
-        return held[step]
+        container.extend([None] * (step + 1 - len(container)))
+        if container[step] is None:
+            container[step] = empty
+        return container[step]
+    if isinstance(step, str) and isinstance(container, dict):
+        container = cast("Json", container)
+        if container.get(step) is None:
+            container[step] = empty
+        return container[step]
     raise DecodeError(f"a path of a call's arguments does not fit what is there at {step!r}")

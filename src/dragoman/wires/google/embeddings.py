@@ -53,7 +53,7 @@ _SNAKE = {"taskType": "task_type", "outputDimensionality": "output_dimensionalit
 
 
 def load_request(body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
-    """A body of any of the four shapes → the neutral request.
+    """Converts a body of any of the four shapes to the neutral request.
 
     Raises:
         InvalidRequestError: it holds no texts, or entries that differ in more than their text.
@@ -70,10 +70,14 @@ def load_request(body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
         ]
     else:
         form["shape"] = _BATCH if "requests" in body else _ONE
-        entries = if_objects(body["requests"]) if "requests" in body else [dict(body)]
+        if "requests" in body:
+            entries = if_objects(body["requests"])
+        else:
+            entries = [dict(body)]
         texts = [_text(entry.get("content")) for entry in entries]
         if entries and all("role" in if_object(entry.get("content")) for entry in entries):
-            form["role"] = "user"  # as Google's clients for JavaScript and Go write it
+            # As Google's clients for JavaScript and Go write it.
+            form["role"] = "user"
         form["config"] = all(_CONFIG in entry for entry in entries)
         fields = [
             {**read_extra_fields(entry, "content", _CONFIG), **if_object(entry.get(_CONFIG))}
@@ -99,26 +103,30 @@ def load_request(body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
     purpose = _PURPOSES.get(str(options.get(task)))
     if purpose is not None:
         del options[task]
-    dimensions = options.pop(size) if type(options.get(size)) is int else None
+    if type(options.get(size)) is int:
+        dimensions = options.pop(size)
+    else:
+        dimensions = None
     return EmbeddingsRequest(model, tuple(texts), purpose, dimensions, options, OWN.note(form=form))
 
 
 def dump_request(request: EmbeddingsRequest, *, quirks: Quirks | None = None) -> Json:
-    """The neutral request → a body. A purpose is a task type."""
-    return _dumped(request, quirks)[1]
+    """Converts the neutral request to a body. A purpose is a task type."""
+    return _dump(request, quirks)[1]
 
 
 def dump_http(request: EmbeddingsRequest, *, quirks: Quirks | None = None) -> HttpRequest:
-    """The neutral request → path, headers and body."""
-    method, body = _dumped(request, quirks)
-    model = (
-        request.model if "/" in request.model else f"{(quirks or Quirks()).models}/{request.model}"
-    )
+    """Converts the neutral request to path, headers and body."""
+    method, body = _dump(request, quirks)
+    if "/" in request.model:
+        model = request.model
+    else:
+        model = f"{(quirks or Quirks()).models}/{request.model}"
     return HttpRequest(f"/{model}:{method}", {}, body)
 
 
 def load_response(body: bytes | JsonMap) -> BatchEmbeddingsResult:
-    """A response of any of the four shapes → its vectors. AI Studio counts nothing.
+    """Converts a response of any of the four shapes to its vectors. AI Studio counts nothing.
 
     Raises:
         ProviderError: an error stands in the place of the vectors; which subclass tells why.
@@ -126,24 +134,24 @@ def load_response(body: bytes | JsonMap) -> BatchEmbeddingsResult:
     """
     answer = load_answer_object(body)
     if "predictions" in answer:
-        found = [
+        vectors = [
             if_object(entry).get("embeddings")
             for entry in as_list(answer["predictions"], "predictions")
         ]
     elif "embedding" in answer:
-        found = [answer["embedding"]]
+        vectors = [answer["embedding"]]
     elif "embeddings" in answer:
-        found = as_list(answer["embeddings"], "vectors")
+        vectors = as_list(answer["embeddings"], "vectors")
     else:
         raise error_of(answer)
-    entries = [as_object(entry, "vector") for entry in found]
+    entries = [as_object(entry, "vector") for entry in vectors]
     counts = if_object(answer.get("usageMetadata"))
     metadata = read_extra_fields(answer, "embedding", "embeddings", "predictions", "usageMetadata")
     if other := other_usage(counts):
         metadata["usage"] = other
     if any(if_object(entry.get("statistics")).get("truncated") for entry in entries):
         metadata["truncated"] = True
-    usage = load_usage(counts) or _counted(entries)
+    usage = load_usage(counts) or _count_tokens(entries)
     return BatchEmbeddingsResult(
         [load_vector(entry.get("values")) for entry in entries],
         count_input_tokens(usage),
@@ -154,7 +162,7 @@ def load_response(body: bytes | JsonMap) -> BatchEmbeddingsResult:
 def dump_response(
     result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
 ) -> Json:
-    """Vectors → a response, in the shape that belongs to the request's."""
+    """Converts vectors to a response, in the shape that belongs to the request's."""
     vectors = [{"values": dump_vector(vector)} for vector in result.embeddings]
     match OWN.form(request.native).get("shape") if request else None:
         case "embedContent" if vectors:
@@ -165,8 +173,8 @@ def dump_response(
             return {"embeddings": vectors}
 
 
-def _dumped(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, Json]:
-    """The method and the body: as it was read, or as an endpoint wants it."""
+def _dump(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, Json]:
+    """Returns the method and the body: as it was read, or as an endpoint wants it."""
     form = OWN.form(request.native) if quirks is None else {}
     vertex = quirks is not None and quirks.vertex_embeddings
     gemini = any(part in request.model for part in ("gemini", "maas"))
@@ -185,13 +193,21 @@ def _dumped(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, Jso
     }
     settings |= request.options
     if shape == _PREDICT:
-        own = {key: value for key, value in settings.items() if key in _INSTANCE}
+        instance_settings = {key: value for key, value in settings.items() if key in _INSTANCE}
         parameters = read_extra_fields(settings, *_INSTANCE)
-        instances = [{"content": text, **own} for text in request.texts]
+        instances = [{"content": text, **instance_settings} for text in request.texts]
         return shape, {"instances": instances, **({"parameters": parameters} if parameters else {})}
-    prefix = None if vertex else "" if "/" in request.model else "models/"
+    if vertex:
+        prefix = None
+    elif "/" in request.model:
+        prefix = ""
+    else:
+        prefix = "models/"
     before = form.get("model") if form else prefix
-    named = {} if before is None else {"model": before + request.model}
+    if before is None:
+        named = {}
+    else:
+        named = {"model": before + request.model}
     if form.get("config", vertex):
         settings = {_CONFIG: settings} if settings else {}
     role = {"role": "user"} if "role" in form else {}
@@ -203,17 +219,22 @@ def _dumped(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, Jso
 
 
 def _text(content: Any) -> str:
-    """The text of a content that is one text of a user's and nothing else, else nothing. The API
-    takes a single object in place of the list."""
+    """Returns the text of a content that is one text of a user's and nothing else, else nothing.
+    The API takes a single object in place of the list."""
     content = if_object(content)
-    given = content.get("parts")
-    parts: list[Any] = [given] if isinstance(given, dict) else if_list(given)
+    listed_parts = content.get("parts")
+    if isinstance(listed_parts, dict):
+        parts: list[Any] = [listed_parts]
+    else:
+        parts = if_list(listed_parts)
     alone = len(parts) == 1 and read_extra_fields(content, "parts") in ({}, {"role": "user"})
-    return if_text(if_object(parts[0]).get("text")) if alone else ""
+    if alone:
+        return if_text(if_object(parts[0]).get("text"))
+    return ""
 
 
-def _counted(entries: list[Json]) -> Usage | None:
-    """The tokens that Vertex AI counts for each text."""
+def _count_tokens(entries: list[Json]) -> Usage | None:
+    """Returns the tokens that Vertex AI counts for each text."""
     counts = [if_object(entry.get("statistics")).get("token_count") for entry in entries]
     tokens = [
         int(count)

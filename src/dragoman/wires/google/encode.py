@@ -55,7 +55,7 @@ _NOTHING = OpenText()
 
 
 def _dump(message: Message, envelope: JsonMap) -> Json:
-    """A whole response."""
+    """Returns a whole response."""
     content: Json = {"role": "model"}
     if parts := [part for piece in message.content for part in _parts(piece)]:
         content["parts"] = parts
@@ -71,8 +71,8 @@ def _dump(message: Message, envelope: JsonMap) -> Json:
 
 
 def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002, ARG001 the protocol's
-    """What `encoder` and `dump_response` take of a request: `array` where its client asks for a
-    stream without `alt=sse`. No response has a time."""
+    """Returns what `encoder` and `dump_response` take of a request: `array` if its client asks for
+    a stream without `alt=sse`. No response has a time."""
     if request is None:
         return {"id": id}
     return {
@@ -89,7 +89,8 @@ class _Part:
         self.began = part
         self.waiting: list[str | bytes] = []
         self.finished: Content | None = None
-        self.begun = False  # some of its text is written
+        # Some of its text is written.
+        self.begun = False
 
 
 class _Open:
@@ -101,7 +102,7 @@ class _Open:
         """A heap of their indexes."""
 
     def add(self, index: int, part: Content) -> None:
-        """A part begins."""
+        """Returns a part begins."""
         if index not in self.parts:
             heappush(self.order, index)
         self.parts[index] = _Part(part)
@@ -116,15 +117,16 @@ class Encoder(ResponseEncoder):
     """
 
     def __init__(self, envelope: JsonMap) -> None:
-        """`envelope`: `id` and `model` of the response, where the events' own are not to be
-        told."""
+        """Starts a response. `envelope`: its `id` and `model`, where they replace those of the
+        events."""
         super().__init__(OWN, envelope)
         self._identity: Json = {}
-        self._parts: dict[str, _Open] = {}  # message → what is not written of it yet
-        self._malformed = False  # a call was left out that no arguments can be read of
-        self._text: type[Content] | None = (
-            None  # what the last chunk's text would be taken to go on with
-        )
+        # Message → what is not written of it yet.
+        self._parts: dict[str, _Open] = {}
+        # A call was left out that no arguments can be read of.
+        self._malformed = False
+        # What the last chunk's text would be taken to go on with.
+        self._text: type[Content] | None = None
 
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:  # noqa: ARG002 the first opens nothing
         self._parts[event.message_id] = _Open()
@@ -156,7 +158,9 @@ class Encoder(ResponseEncoder):
         """See `ResponseEncoder`. What is written already, no client of this format can take back: a
         text is ended by a line's end."""
         self._parts[event.message_id] = _Open()
-        return [self._content([{"text": "\n"}])] if self._text is OpenText else NO_OBJECTS
+        if self._text is OpenText:
+            return [self._content([{"text": "\n"}])]
+        return NO_OBJECTS
 
     def error(self, error: DragomanError) -> Objects:
         return [dump_error(error).body]
@@ -170,7 +174,7 @@ class Encoder(ResponseEncoder):
         return [*unfinished, self._chunk(end)]
 
     def _write(self, open_parts: _Open) -> Objects:
-        """All that may be written now."""
+        """Returns all chunks that may be written now."""
         out: list[Json] = []
         while open_parts.order:
             index = open_parts.order[0]
@@ -190,7 +194,7 @@ class Encoder(ResponseEncoder):
         return out
 
     def _flush(self, message_id: str) -> Objects:
-        """The rest of a message, whose parts nobody finished."""
+        """Returns the rest of a message, whose parts nobody finished."""
         open_parts = self._parts[message_id]
         for part in open_parts.parts.values():
             part.finished = (
@@ -199,24 +203,24 @@ class Encoder(ResponseEncoder):
         return self._write(open_parts)
 
     def _more(self, part: _Part, text: str) -> Json:
-        """More text of a part. What goes on with another part's text stands behind an empty one."""
-        piece = (
-            {"text": text, "thought": True}
-            if isinstance(part.began, ThinkingPart)
-            else {"text": text}
-        )
+        """Returns more text of a part. Text that continues another part's is behind an empty
+        one."""
+        if isinstance(part.began, ThinkingPart):
+            piece = {"text": text, "thought": True}
+        else:
+            piece = {"text": text}
         apart = not part.begun and self._text is type(part.began)
         self._text, part.begun = type(part.began), True
         return self._content([{"text": ""}, piece] if apart else [piece])
 
     def _finish(self, part: _Part, finished: Content) -> list[Json]:
-        """The end of a part: what its text did not say."""
-        ours = OWN.is_ours(finished.native)
-        if part.begun and not ours:
+        """Returns the end of a part: what its text did not say."""
+        is_ours = OWN.is_ours(finished.native)
+        if part.begun and not is_ours:
             return []
         if (
             not part.begun
-            and not ours
+            and not is_ours
             and isinstance(finished, (TextPart, ThinkingPart))
             and finished.text
         ):
@@ -229,7 +233,10 @@ class Encoder(ResponseEncoder):
         self._text = None
         if part.begun:
             signature = OWN.fields(finished.native).get(SIGNATURE)
-            parts = [{"text": "", SIGNATURE: signature}] if signature else []
+            if signature:
+                parts = [{"text": "", SIGNATURE: signature}]
+            else:
+                parts = []
         else:
             self._malformed = self._malformed or _is_malformed(finished)
             parts = _parts(finished)
@@ -262,7 +269,7 @@ class ArrayEncoder(Encoder):
         return before + json_bytes.encode(data)
 
     def close(self) -> bytes:
-        """The end of the array, also behind an error."""
+        """Returns the end of the array, also behind an error."""
         if self._is_closed:
             return b""
         self._is_closed = True
@@ -278,9 +285,9 @@ encoder, dump_response = _RESPONSES.encoder, _RESPONSES.dump_response
 
 
 def _parts(piece: Content) -> list[Json]:
-    """A piece as clients are shown it: also the thinking of other providers, without what they
-    signed. A call that is not whole is none: its arguments are an object here, and a client would
-    run it with an empty one."""
+    """Returns a piece as clients are shown it: also the thinking of other providers, without what
+    they signed. A call that is not whole is none: its arguments are an object here, and a client
+    would run it with an empty one."""
     if isinstance(piece, ToolCallPart) and piece.state != "complete":
         return []
     if isinstance(piece, ThinkingPart) and piece.text and not OWN.is_ours(piece.native):
@@ -316,7 +323,7 @@ def _end(
     *,
     malformed: bool = False,
 ) -> Json:
-    """The fields of a response, or of the last chunk of one."""
+    """Returns the fields of a response, or of the last chunk of one."""
     outside = {key: envelope[key] for key in _OUTSIDE if key in envelope}
     if (blocked := envelope.get(BLOCKED)) is not None:
         outside["promptFeedback"] = {
@@ -330,7 +337,8 @@ def _end(
         finish = "MALFORMED_FUNCTION_CALL"
     fields = read_extra_fields(envelope, *_OUTSIDE, BLOCKED, "usageMetadata", "finishReason")
     empty = "blockReason" in if_object(outside.get("promptFeedback")) and "parts" not in content
-    candidates = (
-        [] if empty else [{"content": content, "finishReason": finish, "index": 0, **fields}]
-    )
+    if empty:
+        candidates = []
+    else:
+        candidates = [{"content": content, "finishReason": finish, "index": 0, **fields}]
     return {"candidates": candidates, **({"usageMetadata": counts} if counts else {}), **outside}

@@ -23,7 +23,8 @@ _STATUSES: Mapping[str, int] = {
     "OUT_OF_RANGE": 400,
     "UNAUTHENTICATED": 401,
     "PERMISSION_DENIED": 403,
-    "FAILED_PRECONDITION": 403,  # billing, region
+    # Billing, region.
+    "FAILED_PRECONDITION": 403,
     "NOT_FOUND": 404,
     "RESOURCE_EXHAUSTED": 429,
     "INTERNAL": 500,
@@ -42,11 +43,12 @@ _TYPE = "type.googleapis.com/google.rpc."
 
 
 def dump_error(error: DragomanError) -> ErrorResponse:
-    """An exception → status, headers and body."""
-    status, words = error_status(error), look_up_class(_WORDS, error, "")
-    message = (
-        error.message if words.lower() in error.message.lower() else f"{words}: {error.message}"
-    )
+    """Converts an exception to status, headers and body."""
+    status, class_word = error_status(error), look_up_class(_WORDS, error, "")
+    if class_word.lower() in error.message.lower():
+        message = error.message
+    else:
+        message = f"{class_word}: {error.message}"
     details: list[Json] = []
     if (
         isinstance(error, errors.RateLimitError | errors.OverloadedError)
@@ -68,14 +70,18 @@ def dump_error(error: DragomanError) -> ErrorResponse:
     )
 
 
-def _detail(details: list[Json], kind: str, key: str) -> str | None:
-    """A text in the detail of that type."""
-    found = (detail.get(key) for detail in details if str(detail.get("@type")).endswith(f".{kind}"))
-    return next((value for value in found if isinstance(value, str)), None)
+def _detail(details: list[Json], detail_type: str, key: str) -> str | None:
+    """Returns a text in the detail of that type."""
+    values = (
+        detail.get(key)
+        for detail in details
+        if str(detail.get("@type")).endswith(f".{detail_type}")
+    )
+    return next((value for value in values if isinstance(value, str)), None)
 
 
 def _info(payload: Any) -> ErrorInfo:
-    """A stream that is no event stream sends it in an array."""
+    """Returns a stream that is no event stream sends it in an array."""
     payload = next(iter(if_list(payload)), payload)
     inner = if_object(if_object(payload).get("error"))
     details = if_objects(inner.get("details"))

@@ -16,14 +16,14 @@ from dragoman.json_bytes import Json, JsonMap
 
 __all__ = [
     "camel",
-    "camelled",
+    "to_camel_case",
     "given",
     "merged",
     "not_usual",
     "snake_form",
     "snake_paths",
-    "snaked",
-    "snaked_part",
+    "to_snake_case",
+    "part_to_snake_case",
     "snakes",
 ]
 
@@ -42,13 +42,12 @@ _CAMEL = {snake: key for key, snake in _SNAKE.items()}
 
 
 def camel(key: str) -> str:
-    """A key of the API in camelCase, also one that this wire does not read."""
+    """Returns a key of the API in camelCase, also one that this wire does not read."""
     return re.sub(r"_([a-z0-9])", lambda letter: letter[1].upper(), key)
 
 
-def camelled(block: JsonMap, snake: set[str]) -> Json:
-    """The same object, the keys that this wire reads in camelCase. Adds to `snake` those that were
-    not."""
+def to_camel_case(block: JsonMap, snake: set[str]) -> Json:
+    """Returns a key or keys in camelCase."""
     out: Json = {}
     for key, value in block.items():
         camel = _CAMEL.get(key)
@@ -61,17 +60,17 @@ def camelled(block: JsonMap, snake: set[str]) -> Json:
 
 
 def snake_form(snake: Collection[str], key: str = "snake") -> Json:
-    """What the wire form notes of keys that came in snake_case."""
+    """Returns the wire form for keys that came in snake_case."""
     return {key: sorted(snake)} if snake else {}
 
 
 def snakes(form: JsonMap, key: str = "snake") -> list[Any]:
-    """The inverse: the keys that were noted under `key`."""
+    """Returns the keys that came in snake_case: the keys that were noted under `key`."""
     return if_list(form.get(key))
 
 
-def snaked(block: JsonMap, snake: Collection[str]) -> Json:
-    """The inverse of `camelled`."""
+def to_snake_case(block: JsonMap, snake: Collection[str]) -> Json:
+    """Reverses `to_camel_case`."""
     return {
         name if (name := _SNAKE.get(key, key)) in snake else key: value
         for key, value in block.items()
@@ -79,8 +78,8 @@ def snaked(block: JsonMap, snake: Collection[str]) -> Json:
 
 
 def snake_paths(path: str) -> list[str]:
-    """A path of keys, such as `generationConfig.topK`, in each of the spellings that the API
-    takes."""
+    """Returns a path of keys, such as `generationConfig.topK`, in each of the spellings that the
+    API takes."""
     spellings = [
         [key, _SNAKE[key]] if _SNAKE.get(key, key) != key else [key] for key in path.split(".")
     ]
@@ -88,34 +87,37 @@ def snake_paths(path: str) -> list[str]:
 
 
 def not_usual(block: JsonMap, key: str) -> Any:
-    """The note of a field that is not as usual: its value (in a list, unless it is empty, as it
-    could look like a note), or that it was absent."""
+    """Returns the note of a field that is not as usual: its value (in a list, unless it is empty,
+    as it could look like a note), or that it was absent."""
     value = block.get(key, "absent")
-    return [value] if key in block and value else value
+    if key in block and value:
+        return [value]
+    return value
 
 
 def given(noted: Any, key: str) -> Json:
-    """The inverse: the field, or none. Older notes hold a bare text."""
+    """Returns the field that `not_usual` noted, or none. Older notes hold a bare text."""
     if noted == "absent":
         return {}
     return {key: noted[0] if isinstance(noted, list) and noted else noted}
 
 
-def merged(own: JsonMap, fields: JsonMap) -> Json:
-    """Own fields and the neutral ones; objects that stand in both are merged too."""
-    out = {**own, **fields}
-    for key in own.keys() & fields.keys():
-        if isinstance(own[key], Mapping) and isinstance(fields[key], Mapping):
-            out[key] = {**own[key], **fields[key]}
+def merged(camel_fields: JsonMap, fields: JsonMap) -> Json:
+    """Returns the wire's own fields and the neutral ones. Objects that are in both are merged
+    too."""
+    out = {**camel_fields, **fields}
+    for key in camel_fields.keys() & fields.keys():
+        if isinstance(camel_fields[key], Mapping) and isinstance(fields[key], Mapping):
+            out[key] = {**camel_fields[key], **fields[key]}
     return out
 
 
-def snaked_part(part: Json, form: JsonMap) -> Json:
-    """A part with the keys in snake_case that came so, also those one level deeper."""
+def part_to_snake_case(part: Json, form: JsonMap) -> Json:
+    """Returns a part with the keys in snake_case that came so, also those one level deeper."""
     if not (snake := snakes(form)):
         return part
     deeper = {
-        key: snaked(if_object(value), snake) if isinstance(value, dict) else value
+        key: to_snake_case(if_object(value), snake) if isinstance(value, dict) else value
         for key, value in part.items()
     }
-    return snaked(deeper, snake)
+    return to_snake_case(deeper, snake)

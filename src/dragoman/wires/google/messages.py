@@ -26,7 +26,7 @@ from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Origin, Role, TextPart, ToolCallPart, ToolResultPart
 from dragoman.request import ToolSpec
 from dragoman.wires.google.content import dump_content, is_known, load_content
-from dragoman.wires.google.keys import camelled, given, not_usual
+from dragoman.wires.google.keys import given, not_usual, to_camel_case
 from dragoman.wires.google.quirks import OWN, Quirks
 from dragoman.wires.google.tools import OutgoingContents, Pairing, is_unnamed
 
@@ -50,12 +50,12 @@ _Content = Json
 def load_conversation(
     payload: Any, origin: Origin | None, problems: list[Problem] | None
 ) -> list[Message]:
-    """`{"systemInstruction": …, "contents": […]}` → messages."""
+    """Returns the messages of `{"systemInstruction": …, "contents": […]}`."""
     if not isinstance(payload, Mapping):
         raise HistoryError(
             'the payload must be {"systemInstruction": …, "contents": […]}, of a generateContent request'
         )
-    payload = camelled(cast("JsonMap", payload), set())
+    payload = to_camel_case(cast("JsonMap", payload), set())
     contents: Any = payload.get("contents") or []
     if not isinstance(contents, list | dict):
         raise HistoryError('"contents" must be a list').at(field="contents")
@@ -84,11 +84,11 @@ def load_conversation(
 
 
 def votes(message: Any) -> int:
-    """How surely a JSON message is a content of this format: 0 (it cannot be) to 3 (it is hardly
-    anything else)."""
+    """Returns how surely a JSON message is a content of this format: 0 (it cannot be) to 3 (it is
+    hardly anything else)."""
     fields = if_object(message)
     parts = if_objects(fields.get("parts"))
-    of_others = "content" in fields or any("type" in each for each in (fields, *parts))
+    of_others = "content" in fields or any("type" in entry for entry in (fields, *parts))
     if of_others or not (isinstance(fields.get("role"), str) or parts) or _role(fields) is None:
         return 0
     if not parts and ("parts" not in fields or fields["parts"] not in (None, [])):
@@ -107,22 +107,27 @@ def prepare_conversation(
     *,
     model: str | None = None,
 ) -> OutgoingContents:
-    """A conversation made ready for its dump. `tools`: of the request; those and the functions that
-    are called in the history get names that the API takes; `model`: its model, else the target's. A
-    name that breaks the rules and was recorded so goes back as it is where there is no target."""
-    messages, places = strip_all_marks(messages)
+    """Returns a conversation made ready for its dump. `tools`: of the request; those and the
+    functions that are called in the history get names that the API takes; `model`: its model, else
+    the target's. A name that breaks the rules and was recorded so goes back as it is where there is
+    no target."""
+    messages, part_indexes = strip_all_marks(messages)
     quirks = quirks or Quirks()
     calls = _calls(messages)
     named = [*tools, *calls]
     recorded = named if target is None else ()
-    as_is = [each.name for each in recorded if OWN.form(each.native).get("name") == "as is"]
+    as_is = [
+        recorded_call.name
+        for recorded_call in recorded
+        if OWN.form(recorded_call.native).get("name") == "as is"
+    ]
     return prepare_outgoing(
         OutgoingContents,
         messages,
         target,
         quirks,
         losses,
-        places=places,
+        part_indexes=part_indexes,
         ids=map_call_ids(messages, quirks.ids, as_is=None if target else _as_it_is),
         names=fit_names([each.name for each in named], quirks.names, as_is=as_is),
         model=((target and target.model) or "") if model is None else model,
@@ -132,17 +137,23 @@ def prepare_conversation(
 
 
 def dump_conversation(out: OutgoingContents) -> Json:
-    """A conversation → `{"systemInstruction": …, "contents": […]}`."""
+    """Converts a conversation to `{"systemInstruction": …, "contents": […]}`."""
     messages = out.messages
-    order = {call.id: number for number, call in enumerate(_calls(messages))} if out.unnamed else {}
+    if out.unnamed:
+        order = {call.id: number for number, call in enumerate(_calls(messages))}
+    else:
+        order = {}
     head = next(
-        (place for place, message in enumerate(messages) if message.role is not Role.SYSTEM),
+        (number for number, message in enumerate(messages) if message.role is not Role.SYSTEM),
         len(messages),
     )
     payload: Json = {}
-    if head:  # D-120, as decision 20b reads it
+    # D-120, as decision 20b reads it.
+    if head:
         parts = list(
-            chain.from_iterable(dump_content(messages[at].content, out, at) for at in range(head))
+            chain.from_iterable(
+                dump_content(messages[number].content, out, number) for number in range(head)
+            )
         )
         if parts or "parts" in OWN.form(messages[0].native):
             payload["systemInstruction"] = _content(messages[0], parts, "")
@@ -177,10 +188,11 @@ def dump_conversation(out: OutgoingContents) -> Json:
             and "turn" not in OWN.form(message.native)
         ):
             before = if_list(contents[-1].get("parts"))
+            # D-121.
             contents[-1] = {
                 **contents[-1],
                 "parts": [*before, *if_list(content.get("parts"))],
-            }  # D-121
+            }
         else:
             contents.append(content)
         joined = message
@@ -192,7 +204,7 @@ load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump
 
 
 def _role(content: JsonMap) -> Role | None:
-    """`None`: it has a role that is none."""
+    """Returns the role of a content, or None if it is no known one."""
     name = content.get("role") or "user"
     return _ROLES.get(name) if isinstance(name, str) else None
 
@@ -205,7 +217,7 @@ def _load_entry(
     origin: Origin | None,
     problems: list[Problem] | None,
 ) -> Message:
-    """A content → the message. `before`: the one that came last."""
+    """Converts a content to the message. `before`: the one that came last."""
     if (plain := _load_plain(content, origin)) is not None:
         if plain.role is Role.MODEL and (before is None or before.role is not Role.MODEL):
             pairing.round()
@@ -229,8 +241,8 @@ def _load_entry(
 
 
 def _load_plain(content: Any, origin: Origin | None) -> Message | None:
-    """A content of the usual role and one text with nothing beside it, as nearly all are; `None`:
-    any other."""
+    """Returns a content of the usual role and one text with nothing beside it, as nearly all are;
+    `None`: any other."""
     if type(content) is not dict or len(fields := cast("Json", content)) != 2:
         return None
     name, parts = fields.get("role"), fields.get("parts")
@@ -245,31 +257,31 @@ def _load_plain(content: Any, origin: Origin | None) -> Message | None:
         return None
     if name == "user":
         return Message(Role.USER, (TextPart(text),))
-    return Message(Role.MODEL, (TextPart(text),), origin=origin) if name == "model" else None
+    if name == "model":
+        return Message(Role.MODEL, (TextPart(text),), origin=origin)
+    return None
 
 
 def _field(content: Any) -> str | None:
-    """Which field of a content is at fault, where it cannot be read and one is known."""
+    """Returns the field of a content that is at fault, if one is known."""
     fields = if_object(content)
     if _role(fields) is None:
         return "role"
-    return (
-        "parts"
-        if any(not isinstance(part, dict) for part in if_list(fields.get("parts")))
-        else None
-    )
+    if any(not isinstance(part, dict) for part in if_list(fields.get("parts"))):
+        return "parts"
+    return None
 
 
 def _load(role: Role, content: _Content, pairing: Pairing, usual: str) -> Message:
-    """`usual`: the role's usual name; empty where it has none."""
+    """Returns the message of a content. `usual`: the role's usual name; empty if it has none."""
     form: Json = {}
     if usual and content.get("role") != usual:
         form["role"] = content.get("role", "absent")
-    own = read_extra_fields(content, "parts", *(["role"] if usual else []))
+    wire_fields = read_extra_fields(content, "parts", *(["role"] if usual else []))
     if not (parts := if_list(content.get("parts"))):
         form["parts"] = not_usual(content, "parts")
     pieces = load_content([_object(part, "a part") for part in parts], pairing)
-    return Message(role, pieces, native=OWN.note(own, form=form))
+    return Message(role, pieces, native=OWN.note(wire_fields, form=form))
 
 
 def _content(message: Message, parts: list[Json], usual: str) -> _Content:
@@ -283,7 +295,7 @@ def _content(message: Message, parts: list[Json], usual: str) -> _Content:
 
 
 def _entry(message: Message, out: OutgoingContents, position: int) -> _Content | None:
-    """A content; `None` where nothing of it can be sent."""
+    """Returns a content; `None` where nothing of it can be sent."""
     parts = dump_content(message.content, out, position)
     if not parts and "parts" not in OWN.form(message.native):
         why = "nothing of it can be sent, and the API takes no empty content"
@@ -297,7 +309,7 @@ def _entry(message: Message, out: OutgoingContents, position: int) -> _Content |
 
 
 def _calls(messages: Sequence[Message]) -> list[ToolCallPart]:
-    """All calls of functions."""
+    """Returns all function calls of a conversation."""
     if ToolCallPart not in collect_part_types(messages):
         return []
     content = chain.from_iterable(message.content for message in messages)
@@ -307,32 +319,35 @@ def _calls(messages: Sequence[Message]) -> list[ToolCallPart]:
 
 
 def _in_order(message: Message, unnamed: Collection[str], order: Mapping[str, int]) -> Message:
-    """The message with results that have no id to send in the order of their calls, name by
+    """Returns the message with results that have no id to send in the order of their calls, name by
     name."""
     content = list(message.content)
-    places: dict[str, list[int]] = {}
-    for place, piece in enumerate(content):
+    indexes: dict[str, list[int]] = {}
+    for index, piece in enumerate(content):
         if isinstance(piece, ToolResultPart) and piece.id in unnamed:
-            places.setdefault(piece.name, []).append(place)
-    for group in places.values():
-        for place, source in zip(
+            indexes.setdefault(piece.name, []).append(index)
+    for group in indexes.values():
+        for index, source in zip(
             group,
             sorted(group, key=lambda p: order[cast("Any", message.content[p]).id]),
             strict=True,
         ):
-            content[place] = message.content[source]
-    return message.replace(content=tuple(content)) if len(places) else message
+            content[index] = message.content[source]
+    if len(indexes):
+        return message.replace(content=tuple(content))
+    return message
 
 
 def _joins(message: Message, before: Message) -> bool:
-    """Whether both hold results of one round, which the API wants in one content."""
+    """Returns True if both hold results of one round, which the API wants in one content."""
     return message.role is before.role is Role.USER and all(
-        any(isinstance(piece, ToolResultPart) for piece in one.content) for one in (message, before)
+        any(isinstance(piece, ToolResultPart) for piece in neighbour.content)
+        for neighbour in (message, before)
     )
 
 
 def _as_it_is(_: ToolCallPart | ToolResultPart) -> bool:
-    """Ids stay as they are where nothing is sent anywhere."""
+    """Returns an id unchanged: without a target nothing is sent."""
     return True
 
 

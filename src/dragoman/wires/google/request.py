@@ -15,7 +15,7 @@ from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, Settings, ToolSpec
-from dragoman.wires.google.keys import camelled, merged, snake_form, snaked, snakes
+from dragoman.wires.google.keys import merged, snake_form, snakes, to_camel_case, to_snake_case
 from dragoman.wires.google.messages import (
     dump_conversation,
     load_conversation,
@@ -68,76 +68,84 @@ _JOINED = ("generationConfig", "toolConfig")
 """Options that are joined, where they are objects, with what the settings say there."""
 
 
-def _load(body: JsonMap, given: RequestEnvelope) -> ModelRequest:
-    """A body → the neutral request. A body for counting tokens, which may hold a whole request, is
-    read too."""
+def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
+    """Converts a body to the neutral request. A body for counting tokens, which may hold a whole
+    request, is read too."""
     snake: set[str] = set()
-    fields = camelled(if_object(body), snake)
+    fields = to_camel_case(if_object(body), snake)
     form: Json = {}
     if len(fields) == 1 and (inner := if_object(fields.get("generateContentRequest"))):
         form["within"] = True
-        fields = camelled(inner, snake)
+        fields = to_camel_case(inner, snake)
     if not isinstance(fields.get("contents"), list | dict):
         raise HistoryError('the body must be an object with a list "contents"').at(field="contents")
     if nulls := [key for key in _OBJECTS if key in fields and fields[key] is None]:
         form["null"] = nulls
-    left = read_extra_fields(fields, *nulls, *_CONVERSATION)
+    options = read_extra_fields(fields, *nulls, *_CONVERSATION)
     if isinstance(fields["contents"], dict):
         form["contents"] = "object"
     payload = {key: fields[key] for key in _CONVERSATION if key in fields}
-    messages = load_conversation(payload, given.origin, given.problems)
-    tools, tools_form = _take_tools(left)
-    settings, choice_form = _take_choice(left)
+    messages = load_conversation(payload, received.origin, received.problems)
+    tools, tools_form = _take_tools(options)
+    settings, choice_form = _take_choice(options)
     schema = None
-    if isinstance(config := left.get("generationConfig"), dict):
-        del left["generationConfig"]
+    if isinstance(config := options.get("generationConfig"), dict):
+        del options["generationConfig"]
         further, schema, unread, config_form = load_settings(if_object(config))
         settings |= further
         if config_form or not config:
             form["config"] = config_form or "empty"
         if unread:
-            left["generationConfig"] = unread
+            options["generationConfig"] = unread
     form |= {**tools_form, **choice_form}
-    model, stream = model_of_path(given.path)
-    if stream and _SSE.search(given.path) is None:
+    model, stream = model_of_path(received.path)
+    if stream and _SSE.search(received.path) is None:
         form["stream"] = "array"
-    if isinstance(named := left.get("model"), str) and named.endswith(model or named):
+    if isinstance(named := options.get("model"), str) and named.endswith(model or named):
         model = model or named.removeprefix("models/")
-        form["model"] = left.pop("model").removesuffix(model)
+        form["model"] = options.pop("model").removesuffix(model)
     if tools and schema is not None:
         form["tools_with_schema"] = True
-    if _mixed(tools) and _INCLUDE not in if_object(left.get("toolConfig")):
+    if _has_both_types(tools) and _INCLUDE not in if_object(options.get("toolConfig")):
         form["include"] = "absent"
     form |= snake_form(snake)
-    native, wire = OWN.note(form=form), NAME if left else None
+    native, wire = OWN.note(form=form), NAME if options else None
     return ModelRequest(
-        model, tuple(messages), tools, Settings(**settings), schema, stream, left, native, wire=wire
+        model,
+        tuple(messages),
+        tools,
+        Settings(**settings),
+        schema,
+        stream,
+        options,
+        native,
+        wire=wire,
     )
 
 
 def model_of_path(path: str) -> tuple[str, bool]:
-    """A path → the model, and whether the answer is streamed."""
-    found = _PATH.search(path)
-    if found is None:
+    """Converts a path to the model, and whether the answer is streamed."""
+    match = _PATH.search(path)
+    if match is None:
         return "", False
     model = re.sub(
         r"^(projects/[^/]+/locations/[^/]+/)?(publishers/google/)?models/|^projects/[^/]+/locations/[^/]+/",
         "",
-        found[1],
+        match[1],
     )
-    return model, found[2].startswith("stream")
+    return model, match[2].startswith("stream")
 
 
 def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
-    """The neutral request → path, headers and body. A model's name that has a `/` stays as it
-    is."""
+    """Converts the neutral request to path, headers and body. A model's name that has a `/` stays
+    as it is."""
     request = sending.request
     form = OWN.form(request.native)
-    made = partial(prepare_conversation, model=request.model)
-    out, payload, _, _ = sending.conversation(made, dump_conversation, "contents")
+    prepare = partial(prepare_conversation, model=request.model)
+    out, payload, _, _ = sending.conversation(prepare, dump_conversation, "contents")
     if request.settings.parallel_tool_calls is not None:
         out.lose(None, None, Lost.setting, "the API has no such setting", "parallel_tool_calls")
-    tools = _sent_tools(request, out, form)
+    tools = _select_tools(request, out, form)
     body: Json = {
         **dict.fromkeys(form.get("null", ())),
         **{
@@ -173,23 +181,29 @@ def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
         body["model"] = form["model"] + request.model
     snake = snakes(form)
     if "within" in form:
-        body = {"generateContentRequest": snaked(body, snake)}
+        body = {"generateContentRequest": to_snake_case(body, snake)}
     return HttpRequest(
-        _path(request, out.quirks), {}, snaked(body, snake), names=invert_names(out.names)
+        _path(request, out.quirks), {}, to_snake_case(body, snake), names=invert_names(out.names)
     )
 
 
 def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> HttpRequest:
-    """A client's body as it is. Its name of the model stands in the path, and may stand in the body
-    too."""
+    """Returns a client's body as it is. Its name of the model stands in the path, and may stand in
+    the body too."""
     if "model" in body:
         body = {**body, "model": OWN.form(request.native).get("model", "") + request.model}
     return HttpRequest(_path(request, quirks or Quirks()), body=body)
 
 
 def _path(request: ModelRequest, quirks: Quirks) -> str:
-    model = request.model if "/" in request.model else f"{quirks.models}/{request.model}"
-    method = "streamGenerateContent?alt=sse" if request.stream else "generateContent"
+    if "/" in request.model:
+        model = request.model
+    else:
+        model = f"{quirks.models}/{request.model}"
+    if request.stream:
+        method = "streamGenerateContent?alt=sse"
+    else:
+        method = "generateContent"
     return f"/{model}:{method}"
 
 
@@ -209,14 +223,14 @@ load_request, dump_request, dump_http = (
 )
 
 
-def _take_tools(left: Json) -> tuple[tuple[ToolSpec | ServerTool, ...], Json]:
-    """Takes the tools out of a body → the tools, and their wire form. The API takes a single object
-    in place of the list."""
-    entries = left.pop("tools", None)
+def _take_tools(options: Json) -> tuple[tuple[ToolSpec | ServerTool, ...], Json]:
+    """Takes the tools out of a body and returns them with their wire form. The API takes a single
+    object for a list."""
+    entries = options.pop("tools", None)
     if entries is None:
         return (), {}
-    if found := if_list(entries):
-        return tuple(load_tools(found)), {}
+    if tool_entries := if_list(entries):
+        return tuple(load_tools(tool_entries)), {}
     form = {
         "tools": "object"
         if isinstance(entries, dict) and entries
@@ -227,19 +241,19 @@ def _take_tools(left: Json) -> tuple[tuple[ToolSpec | ServerTool, ...], Json]:
     return tuple(load_tools([entries] if entries else [])), form
 
 
-def _take_choice(left: Json) -> tuple[Json, Json]:
+def _take_choice(options: Json) -> tuple[Json, Json]:
     """Takes out of a body what `Settings.tool_choice` says → the setting, and the wire form; the
     rest of `toolConfig` stays an option."""
-    if not isinstance(left.get("toolConfig"), dict):
+    if not isinstance(options.get("toolConfig"), dict):
         return {}, {}
     snake: set[str] = set()
-    config = camelled(left.pop("toolConfig"), snake)
+    config = to_camel_case(options.pop("toolConfig"), snake)
     form = {**({} if config else {"toolConfig": "empty"}), **snake_form(snake, "toolConfig_snake")}
     chosen = load_tool_choice(config.get(_CHOICE))
     if chosen is not None:
         del config[_CHOICE]
     if config:
-        left["toolConfig"] = config
+        options["toolConfig"] = config
     if chosen is None:
         return {}, form
     choice, choice_form = chosen
@@ -255,18 +269,19 @@ def _tool_config(
     config: Json = {}
     if (choice := request.settings.tool_choice) is not None:
         config[_CHOICE] = dump_tool_choice(choice, out, if_object(form.get("choice")))
-    if _mixed(tools) and "include" not in form and out.quirks.allows("server_and_tools"):
+    if _has_both_types(tools) and "include" not in form and out.quirks.allows("server_and_tools"):
         config[_INCLUDE] = True
-    return snaked(
+    return to_snake_case(
         merged(config, if_object(request.options.get("toolConfig"))),
         snakes(form, "toolConfig_snake"),
     )
 
 
-def _sent_tools(
+def _select_tools(
     request: ModelRequest, out: OutgoingContents, form: JsonMap
 ) -> tuple[ToolSpec | ServerTool, ...]:
-    """The tools, without functions where the model does not take them beside an output schema."""
+    """Returns the tools, without functions where the model does not take them beside an output
+    schema."""
     if (
         request.output_schema is None
         or "tools_with_schema" in form
@@ -279,5 +294,5 @@ def _sent_tools(
     return tuple(tool for tool in request.tools if isinstance(tool, ServerTool))
 
 
-def _mixed(tools: tuple[ToolSpec | ServerTool, ...]) -> bool:
+def _has_both_types(tools: tuple[ToolSpec | ServerTool, ...]) -> bool:
     return len({type(tool) for tool in tools}) > 1

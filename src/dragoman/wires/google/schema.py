@@ -42,14 +42,14 @@ Schema = JsonMap
 
 
 def lift(schema: Schema) -> Json:
-    """The subset of OpenAPI → JSON Schema."""
-    out = _each(schema, _lifted)
+    """Converts the subset of OpenAPI to JSON Schema."""
+    out = _each(schema, _lift_inner)
     nullable = out.pop("nullable", False)
-    kind = out.get("type")
-    if isinstance(kind, (str, int)) and kind in _LIFTED and kind is not True:
-        out["type"] = kind = _LIFTED[kind]
-    if nullable is True and isinstance(kind, str):
-        out["type"] = [kind, "null"]
+    type_name = out.get("type")
+    if isinstance(type_name, (str, int)) and type_name in _LIFTED and type_name is not True:
+        out["type"] = type_name = _LIFTED[type_name]
+    if nullable is True and isinstance(type_name, str):
+        out["type"] = [type_name, "null"]
         if isinstance(out.get("enum"), list):
             out["enum"] = [*out["enum"], None]
     elif nullable is True and isinstance(out.get("anyOf"), list):
@@ -60,19 +60,19 @@ def lift(schema: Schema) -> Json:
 
 
 def lower(schema: Schema, *, types: str = "upper") -> Json:
-    """JSON Schema → the subset of OpenAPI. `types`: how types are written, `upper`, `lower` or
-    `number`."""
+    """Converts a JSON Schema to the subset of OpenAPI. `types`: how types are written, `upper`,
+    `lower` or `number`."""
     definitions = {
-        f"#/{key}/{name}": each
+        f"#/{key}/{name}": definition
         for key in ("$defs", "definitions")
-        for name, each in if_object(schema.get(key)).items()
+        for name, definition in if_object(schema.get(key)).items()
     }
     return _Lowering({"#": schema, **definitions}, _TYPES[types]).schema(schema, ())
 
 
 def load_older(schema: Schema) -> tuple[Json, str]:
-    """A schema of the older subset → JSON Schema, and its form: how types were written, or that it
-    is kept as it is."""
+    """Converts a schema of the older subset to JSON Schema, and its form: how types were written,
+    or that it is kept as it is."""
     lifted = lift(schema)
     for types in _TYPES:
         if lower(lifted, types=types) == schema:
@@ -81,12 +81,14 @@ def load_older(schema: Schema) -> tuple[Json, str]:
 
 
 def dump_older(schema: Schema, form: str) -> Schema:
-    """The inverse."""
+    """Returns a lifted schema in the form that it had. Reverses `load_older`."""
     return lower(schema, types=form) if form in _TYPES else schema
 
 
-def _lifted(schema: Any) -> Any:
-    return lift(cast("Schema", schema)) if isinstance(schema, Mapping) else schema
+def _lift_inner(schema: Any) -> Any:
+    if isinstance(schema, Mapping):
+        return lift(cast("Schema", schema))
+    return schema
 
 
 class _Lowering:
@@ -98,12 +100,13 @@ class _Lowering:
         self._left = _MOST_REFERENCES
 
     def schema(self, schema: Any, within: tuple[str, ...]) -> Json:
-        """A schema that stands within the definitions of these names."""
+        """Returns a schema that stands within the definitions of these names."""
 
-        def deeper(one: Any) -> Json:
-            return self.schema(one, within)
+        def deeper(inner: Any) -> Json:
+            return self.schema(inner, within)
 
-        if not isinstance(schema, Mapping):  # `true`: anything
+        # `true`: anything.
+        if not isinstance(schema, Mapping):
             return {}
         schema = cast("Schema", schema)
         if isinstance(name := schema.get("$ref"), str):
@@ -120,14 +123,17 @@ class _Lowering:
             schema = _all_of(schema, self._definitions)
         out = _each(schema, deeper, _KEPT)
         types, nullable = _types(schema)
-        choices = [if_object(one) for key in ("anyOf", "oneOf") for one in if_list(schema.get(key))]
-        choices += [{"type": each} for each in types] if len(types) > 1 else []
-        if kept := [one for one in choices if one.get("type") != "null"]:
-            nullable = nullable or len(kept) < len(choices)
-            if len(kept) == 1 and nullable:
-                out = {**deeper(kept[0]), **out}
+        choices = [
+            if_object(choice) for key in ("anyOf", "oneOf") for choice in if_list(schema.get(key))
+        ]
+        if len(types) > 1:
+            choices += [{"type": type_name} for type_name in types]
+        if non_null := [one for one in choices if one.get("type") != "null"]:
+            nullable = nullable or len(non_null) < len(choices)
+            if len(non_null) == 1 and nullable:
+                out = {**deeper(non_null[0]), **out}
             else:
-                out["anyOf"] = [deeper(one) for one in kept]
+                out["anyOf"] = [deeper(one) for one in non_null]
         if types == ["string"] and out.get("format") not in _STRING_FORMATS:
             out.pop("format", None)
         if len(types) == 1:
@@ -146,8 +152,8 @@ class _Lowering:
 
 
 def _all_of(schema: Schema, definitions: JsonMap) -> Json:
-    """A schema with its `allOf` put in: objects' properties and lists of what is required are
-    joined."""
+    """Returns a schema with its `allOf` put in: objects' properties and lists of what is required
+    are joined."""
     out = {key: value for key, value in schema.items() if key != "allOf"}
     for part in map(if_object, if_list(schema["allOf"])):
         for key, value in if_object(definitions.get(str(part.get("$ref")), part)).items():
@@ -162,21 +168,24 @@ def _all_of(schema: Schema, definitions: JsonMap) -> Json:
 
 
 def _name_values(out: Json, text: str | int) -> None:
-    """The subset has enums of strings only: other values stand in the description."""
+    """Moves an enum that holds other values than strings to the description: the subset has none."""
     if not all(isinstance(value, str) for value in out["enum"]):
         values = f"One of: {', '.join(map(str, out.pop('enum')))}"
-        out["description"] = f"{out['description']} {values}" if out.get("description") else values
+        if out.get("description"):
+            out["description"] = f"{out['description']} {values}"
+        else:
+            out["description"] = values
     elif "type" not in out:
         out["type"] = text
 
 
 def _types(schema: Schema) -> tuple[list[str], bool]:
-    """The types that are allowed, and whether null is."""
-    kind = schema.get("type")
+    """Returns the types that are allowed, and whether null is."""
+    type_value = schema.get("type")
     kinds = [
-        each
-        for each in ([kind] if isinstance(kind, str) else if_list(kind))
-        if isinstance(each, str)
+        type_name
+        for type_name in ([type_value] if isinstance(type_value, str) else if_list(type_value))
+        if isinstance(type_name, str)
     ]
     some = [each for each in kinds if each != "null"]
     if not some and "properties" in schema:
@@ -185,12 +194,12 @@ def _types(schema: Schema) -> tuple[list[str], bool]:
 
 
 def _each(schema: Schema, deeper: Any, keys: Collection[str] | None = None) -> Json:
-    """The schema with `deeper` done to those inside it; of its other keys only `keys`, where those
-    are given."""
+    """Returns the schema with `deeper` done to those inside it; of its other keys only `keys`,
+    where those are given."""
     out: Json = {}
     for key, value in schema.items():
         if key in _MAPS and isinstance(value, Mapping):
-            out[key] = {name: deeper(one) for name, one in cast("Schema", value).items()}
+            out[key] = {name: deeper(inner) for name, inner in cast("Schema", value).items()}
         elif key in _SINGLE and isinstance(value, Mapping):
             out[key] = deeper(value)
         elif key in _LISTS and keys is None and isinstance(value, list):

@@ -97,40 +97,38 @@ _METHODS = {
 
 
 def dump_model(model: ModelInfo, *, now: datetime) -> Json:  # noqa: ARG001 the protocol's
-    """A model as a list has it."""
+    """Returns a model as a list has it."""
     return {
         "name": f"models/{model.name}",
         "version": "001",
         "displayName": model.display_name or model.name,
         "supportedGenerationMethods": [
-            method for kind in model.kinds for method in _METHODS.get(kind, ())
+            method for model_kind in model.kinds for method in _METHODS.get(model_kind, ())
         ],
     }
 
 
 def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> Json:
-    """The answer to a request for all models."""
+    """Returns the answer to a request for all models."""
     return {"models": [dump_model(model, now=now) for model in models]}
 
 
 def dump_token_count(count: int) -> Json:
-    """The answer to a request to count tokens."""
+    """Returns the answer to a request to count tokens."""
     return {"totalTokens": count}
 
 
 def dump_seal(token: str) -> ThinkingPart:
-    """The piece in which a client keeps a server's token: the signature of an empty text, as
-    answers end with one."""
+    """Returns the piece in which a client keeps a server's token: the signature of an empty text,
+    as answers end with one."""
     return ThinkingPart(native=OWN.note({SIGNATURE: token}, {"thought": "absent"}))
 
 
 def load_seal(piece: Content) -> str | None:
-    """The token that such a piece may hold."""
-    return (
-        if_text(OWN.fields(piece.native).get(SIGNATURE)) or None
-        if isinstance(piece, ThinkingPart)
-        else None
-    )
+    """Returns the token that such a piece may hold."""
+    if isinstance(piece, ThinkingPart):
+        return if_text(OWN.fields(piece.native).get(SIGNATURE)) or None
+    return None
 
 
 seal = SealForm(dump_seal, load_seal)

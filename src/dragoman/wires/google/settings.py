@@ -11,13 +11,13 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.request import Effort, ModelRequest
 from dragoman.wires.google.keys import (
-    camelled,
     given,
     merged,
     not_usual,
     snake_form,
-    snaked,
     snakes,
+    to_camel_case,
+    to_snake_case,
 )
 from dragoman.wires.google.quirks import Quirks
 from dragoman.wires.google.schema import dump_older, load_older
@@ -38,7 +38,7 @@ _SIMPLE: Fields = {
 _JSON = "application/json"
 _AS_IS = "as is"
 _DIALECT = JsonDialect(
-    kept=frozenset(
+    keywords=frozenset(
         [
             "$id",
             "$anchor",
@@ -68,7 +68,7 @@ def load_settings(
     """`generationConfig` → the settings, the output schema, the fields that no setting says, and
     the wire form."""
     snake: set[str] = set()
-    config = camelled(fields, snake)
+    config = to_camel_case(fields, snake)
     form: Json = {}
     if nulls := [key for key in _NEUTRAL if key in config and config[key] is None]:
         form["null"] = nulls
@@ -105,8 +105,8 @@ def dump_settings(request: ModelRequest, form: JsonMap, out: OutgoingContents) -
     nulls = {key: None for key in form.get("null", ()) if key not in config}
     snake = snakes(form)
     if "thinkingConfig" in config:
-        config["thinkingConfig"] = snaked(config["thinkingConfig"], snake)
-    return snaked(
+        config["thinkingConfig"] = to_snake_case(config["thinkingConfig"], snake)
+    return to_snake_case(
         merged(if_object(request.options.get("generationConfig")), {**nulls, **config}), snake
     )
 
@@ -177,7 +177,7 @@ def _load_thinking(fields: JsonMap, snake: set[str]) -> tuple[Any, Json, Json]:
     """`thinkingConfig` → the setting (`None`: no setting says it), the fields beside it, and the
     wire form."""
     inner: set[str] = set()
-    config = camelled(fields, inner)
+    config = to_camel_case(fields, inner)
     both = config.keys() >= {"thinkingBudget", "thinkingLevel"}
     budget, level = config.pop("thinkingBudget", None), config.pop("thinkingLevel", None)
     form: Json = {}

@@ -22,7 +22,14 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.message import Content, Native, ProviderPart, ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, ToolSpec
-from dragoman.wires.google.keys import camelled, merged, not_usual, snake_form, snaked, snakes
+from dragoman.wires.google.keys import (
+    merged,
+    not_usual,
+    snake_form,
+    snakes,
+    to_camel_case,
+    to_snake_case,
+)
 from dragoman.wires.google.quirks import OWN, Quirks
 from dragoman.wires.google.schema import dump_older, load_older
 
@@ -33,7 +40,7 @@ __all__ = [
     "dump_call",
     "dump_tool_choice",
     "dump_tools",
-    "given_id",
+    "dump_id",
     "is_unnamed",
     "load_call",
     "load_id",
@@ -63,32 +70,36 @@ class OutgoingContents(outgoing.Outgoing[Quirks], frozen=True, kw_only=True, gc=
     functions: Mapping[str, str] = {}
     """Id of a call → its function, for results that do not name it."""
 
-    def own(self, piece: Content, position: int, place: int) -> Json:
-        """A piece's own fields, without a signature that the target does not read."""
-        own = _own_fields(piece)
-        if (why := self.unreadable[position]) is not None and own.pop(SIGNATURE, None) is not None:
-            self.lose(position, place, Lost.signature, why)
-        return own
+    def own(self, piece: Content, position: int, index: int) -> Json:
+        """Returns a piece's own fields, without a signature that the target does not read."""
+        wire_fields = _own_fields(piece)
+        if (why := self.unreadable[position]) is not None and wire_fields.pop(
+            SIGNATURE, None
+        ) is not None:
+            self.lose(position, index, Lost.signature, why)
+        return wire_fields
 
     def signed(
-        self, piece: Content, fields: _Fields, position: int, place: int, which: str
+        self, piece: Content, fields: _Fields, position: int, index: int, which: str
     ) -> Json | None:
-        """The part with these fields and the piece's own, which goes back to its own origin and to
-        nobody else: else it is lost, and the loss names it by `which`."""
+        """Returns the part with these fields and the piece's own, which goes back to its own origin
+        and to nobody else: else it is lost, and the loss names it by `which`."""
         why = self.unreadable[position] or (
             None if OWN.is_ours(piece.native) else "it is another provider's"
         )
         if why is not None:
-            self.lose(position, place, name_part_type(piece), why, which)
+            self.lose(position, index, name_part_type(piece), why, which)
             return None
         return merged(_own_fields(piece), fields)
 
-    def id_field(self, piece: ToolCallPart | ToolResultPart, position: int, place: int) -> Json:
-        """The field `id` of a function's call or result; none where it is not sent."""
-        found = given_id(piece.native, piece.id)
-        if found.get("id") != piece.id:
-            return found
-        return {} if piece.id in self.unnamed else {"id": self.id(position, place, piece)}
+    def id_field(self, piece: ToolCallPart | ToolResultPart, position: int, index: int) -> Json:
+        """Returns the field `id` of a function's call or result; none where it is not sent."""
+        recorded_id = dump_id(piece.native, piece.id)
+        if recorded_id.get("id") != piece.id:
+            return recorded_id
+        if piece.id in self.unnamed:
+            return {}
+        return {"id": self.id(position, index, piece)}
 
 
 class Pairing:
@@ -98,44 +109,46 @@ class Pairing:
         self._new_id = new_id
         self._taken: set[str] = set()
         self._count = 0
-        self._by_id: dict[str, deque[_Call]] = {}  # calls of this round, in order
+        # Calls of this round, in order.
+        self._by_id: dict[str, deque[_Call]] = {}
         self._by_name: dict[str, deque[_Call]] = {}
         self._ran = ""
 
     def round(self) -> None:
-        """A new round of calls begins: results no longer answer the calls before it."""
+        """Returns a new round of calls begins: results no longer answer the calls before it."""
         self._by_id.clear()
         self._by_name.clear()
 
-    def call(self, given: str | None, name: str) -> str:
-        """A call of a function → its id."""
-        id_ = self._take(given)
+    def call(self, sent_id: str | None, name: str) -> str:
+        """Converts a call of a function to its id."""
+        id_ = self._take(sent_id)
         call = _Call(id_)
         self._by_id.setdefault(id_, deque()).append(call)
         self._by_name.setdefault(name, deque()).append(call)
         return id_
 
-    def result(self, given: str | None, name: str) -> str:
-        """A function's response → the id of its call: the first one of that name that has none."""
-        calls = (self._by_id.get(given) if given else self._by_name.get(name)) or deque[_Call]()
+    def result(self, sent_id: str | None, name: str) -> str:
+        """Converts a function's response to the id of its call: the first one of that name that has
+        none."""
+        calls = (self._by_id.get(sent_id) if sent_id else self._by_name.get(name)) or deque[_Call]()
         while calls:
             call = calls.popleft()
             if not call.answered:
                 call.answered = True
                 return call.id
-        return given or self.call(None, "")
+        return sent_id or self.call(None, "")
 
-    def run(self, given: str | None) -> str:
-        """A call that the provider ran → its id."""
-        self._ran = self._take(given)
+    def run(self, sent_id: str | None) -> str:
+        """Converts a call that the provider ran to its id."""
+        self._ran = self._take(sent_id)
         return self._ran
 
-    def ran(self, given: str | None) -> str:
-        """What the provider's call gave → the id of that call."""
-        return given or self._ran or self.run(None)
+    def ran(self, sent_id: str | None) -> str:
+        """Converts what the provider's call gave to the id of that call."""
+        return sent_id or self._ran or self.run(None)
 
-    def _take(self, given: str | None) -> str:
-        id_ = given or self._mint()
+    def _take(self, sent_id: str | None) -> str:
+        id_ = sent_id or self._mint()
         self._taken.add(id_)
         self._count += 1
         return id_
@@ -159,14 +172,14 @@ class _Call:
 
 
 def is_unnamed(native: Native) -> bool:
-    """Whether a call or a result came without an id: it is marked so among its fields, where the
-    API has no null."""
+    """Returns True if a call or a result came without an id: it is marked so among its fields,
+    where the API has no null."""
     return OWN.fields(native).get("id", "") is None
 
 
-def given_id(native: Native, id_: str) -> Json:
-    """The field `id` of a call or result as it is sent: an id that was not given is not sent
-    back."""
+def dump_id(native: Native, id_: str) -> Json:
+    """Returns the field `id` of a call or result as it is sent: an id that was not given is not
+    sent back."""
     if not is_unnamed(native):
         return {"id": id_}
     form = OWN.form(native)
@@ -174,7 +187,7 @@ def given_id(native: Native, id_: str) -> Json:
 
 
 def load_id(inner: _Fields, form: Json) -> tuple[str | None, dict[str, None]]:
-    """The id of a call or result that was given, and the mark where none was."""
+    """Returns the id of a call or result that was given, and the mark where none was."""
     if id_ := if_text(inner.get("id")):
         return id_, {}
     if "id" in inner:
@@ -182,9 +195,11 @@ def load_id(inner: _Fields, form: Json) -> tuple[str | None, dict[str, None]]:
     return None, {"id": None}
 
 
-def load_call(inner: _Fields, own: _Fields, form: Json, pairing: Pairing) -> ToolCallPart | None:
-    """A `functionCall` → the call; `None` where it is of another shape. `own`: the part's other
-    fields."""
+def load_call(
+    inner: _Fields, block_fields: _Fields, form: Json, pairing: Pairing
+) -> ToolCallPart | None:
+    """Converts a `functionCall` to the call; `None` where it is of another shape. `own`: the part's
+    other fields."""
     name, arguments = if_text(inner.get("name")), inner.get("args")
     if not name:
         return None
@@ -198,29 +213,29 @@ def load_call(inner: _Fields, own: _Fields, form: Json, pairing: Pairing) -> Too
     elif not isinstance(arguments, dict):
         return None
     native = OWN.note(
-        {**own, **unnamed, **({"functionCall": further} if further else {})}, form=form
+        {**block_fields, **unnamed, **({"functionCall": further} if further else {})}, form=form
     )
     return replace(call, arguments=if_object(arguments), native=native)
 
 
-def dump_call(call: ToolCallPart, out: OutgoingContents, position: int, place: int) -> Json:
-    """The inverse."""
+def dump_call(call: ToolCallPart, out: OutgoingContents, position: int, index: int) -> Json:
+    """Returns the part of a call. Reverses `load_call`."""
     inner = {
         "name": out.name(call.name),
         "args": call.arguments,
-        **out.id_field(call, position, place),
+        **out.id_field(call, position, index),
     }
     form = OWN.form(call.native)
     if "args" in form and not call.arguments:
         inner["args"] = None
         if form["args"] == "absent":
             del inner["args"]
-    out.lose_unfinished(position, place, call, inner.get("args"))
-    return merged(out.own(call, position, place), {"functionCall": inner})
+    out.lose_unfinished(position, index, call, inner.get("args"))
+    return merged(out.own(call, position, index), {"functionCall": inner})
 
 
 def load_tools(entries: Sequence[Any]) -> list[_Tool]:
-    """`tools`, each of which holds functions, tools of the provider's, or both → one list.
+    """Returns one list of the `tools`, each of which holds functions, server tools, or both.
 
     Raises:
         HistoryError: there is something else in it.
@@ -232,39 +247,38 @@ def load_tools(entries: Sequence[Any]) -> list[_Tool]:
                 field="tools"
             )
         snake: set[str] = set()
-        block = camelled(if_object(entry), snake)
+        block = to_camel_case(if_object(entry), snake)
         functions = if_list(block.get(_FUNCTIONS))
         objects = {key: if_object(value) for key, value in block.items() if isinstance(value, dict)}
-        own = read_extra_fields(block, *objects, *([_FUNCTIONS] if functions else []))
-        found: list[_Tool] = [
-            *(_load_function(each) for each in functions),
+        block_fields = read_extra_fields(block, *objects, *([_FUNCTIONS] if functions else []))
+        loaded: list[_Tool] = [
+            *(_load_function(function) for function in functions),
             *(ServerTool(key, value) for key, value in objects.items()),
         ]
-        if not found:
-            found.append(ServerTool("", {}, OWN.note(own)))
-            own = {}
+        if not loaded:
+            loaded.append(ServerTool("", {}, OWN.note(block_fields)))
+            block_fields = {}
         again = any(isinstance(tool, ToolSpec) for tool in tools)
-        forms = _entry_forms(found, again, own, snake)
+        forms = _entry_forms(loaded, again, block_fields, snake)
         tools += [
             replace(tool, native=OWN.with_form(tool.native, **form)) if form else tool
-            for tool, form in zip(found, forms, strict=True)
+            for tool, form in zip(loaded, forms, strict=True)
         ]
     return tools
 
 
 def dump_tools(tools: Sequence[_Tool], out: OutgoingContents) -> list[Json]:
-    """The inverse of `load_tools`: all functions in one entry, each tool of the provider's in its
-    own."""
+    """Reverses `load_tools`: all functions in one entry, each tool of the provider's in its own."""
     entries: list[Json] = []
     snake: list[Sequence[str]] = []
     functions: list[Json] | None = None
     for tool in tools:
         form = OWN.form(tool.native)
-        place = form.get("place")
+        declarations_index = form.get("place")
         if not entries or (
-            place != "together"
+            declarations_index != "together"
             if isinstance(tool, ServerTool)
-            else place == "apart" or functions is None
+            else declarations_index == "apart" or functions is None
         ):
             entries.append(dict(if_object(form.get("entry"))))
             snake.append(snakes(form, "snake_entry"))
@@ -277,16 +291,16 @@ def dump_tools(tools: Sequence[_Tool], out: OutgoingContents) -> list[Json]:
             entry |= OWN.fields(tool.native)
         else:
             entry[_server_name(tool.name, out.quirks)] = dict(tool.options)
-    return [snaked(entry, keys) for entry, keys in zip(entries, snake, strict=True)]
+    return [to_snake_case(entry, keys) for entry, keys in zip(entries, snake, strict=True)]
 
 
 def load_tool_choice(config: Any) -> tuple[str, Json] | None:
-    """`functionCallingConfig` → the choice, and its wire form; `None` where no setting says it (it
-    stays an option)."""
+    """Returns the tool choice of a `functionCallingConfig`, and its wire form; None if no setting
+    expresses it, so that it stays an option."""
     if not isinstance(config, dict):
         return None
     snake: set[str] = set()
-    config = camelled(if_object(config), snake)
+    config = to_camel_case(if_object(config), snake)
     stated, allowed = config.get("mode"), config.get("allowedFunctionNames")
     mode = _mode(stated)
     choice = _CHOICES.get(mode or "")
@@ -303,39 +317,39 @@ def load_tool_choice(config: Any) -> tuple[str, Json] | None:
 
 
 def dump_tool_choice(choice: str, out: OutgoingContents, form: _Fields) -> Json:
-    """The choice → `functionCallingConfig`."""
+    """Converts the choice to `functionCallingConfig`."""
     mode = _SENT_CHOICES.get(choice, "ANY")
     if _mode(form.get("mode")) == mode:
         mode = form["mode"]
     if choice in _SENT_CHOICES:
         return {"mode": mode}
-    return snaked({"mode": mode, "allowedFunctionNames": [out.name(choice)]}, snakes(form))
+    return to_snake_case({"mode": mode, "allowedFunctionNames": [out.name(choice)]}, snakes(form))
 
 
 def _own_fields(piece: Content) -> Json:
-    """A piece's own fields, without the mark of an id that was not given; a part of the provider's
-    has none."""
-    own = OWN.fields(piece.native)
-    unnamed = not isinstance(piece, ProviderPart) and own.get("id", "") is None
-    return read_extra_fields(own, "id") if unnamed else own
+    """Returns a piece's own fields, without the mark of an id that was not given; a part of the
+    provider's has none."""
+    wire_fields = OWN.fields(piece.native)
+    unnamed = not isinstance(piece, ProviderPart) and wire_fields.get("id", "") is None
+    if unnamed:
+        return read_extra_fields(wire_fields, "id")
+    return wire_fields
 
 
 def _mode(mode: Any) -> str | None:
-    """A mode by its name or its number → its name."""
-    return (
-        mode.upper()
-        if isinstance(mode, str)
-        else _NUMBERED.get(mode)
-        if type(mode) is int
-        else None
-    )
+    """Converts a mode by its name or its number to its name."""
+    if isinstance(mode, str):
+        return mode.upper()
+    if type(mode) is int:
+        return _NUMBERED.get(mode)
+    return None
 
 
 def _load_function(block: Any) -> ToolSpec:
     if not isinstance(block, dict):
         raise HistoryError(f"a function must be an object, not {block!r:.200}").at(field="tools")
     snake: set[str] = set()
-    block = camelled(if_object(block), snake)
+    block = to_camel_case(if_object(block), snake)
     name, description = block.get("name"), if_text(block.get("description"))
     if not isinstance(name, str):
         raise HistoryError("a function must have a name").at(field="tools")
@@ -361,20 +375,25 @@ def _dump_function(tool: ToolSpec, out: OutgoingContents) -> Json:
         block["parametersJsonSchema"] = tool.input_schema
     elif tool.input_schema:
         block["parameters"] = dump_older(tool.input_schema, types)
-    return snaked(block, snakes(form))
+    return to_snake_case(block, snakes(form))
 
 
-def _entry_forms(found: Sequence[_Tool], again: bool, own: JsonMap, snake: set[str]) -> list[Json]:
-    """For each tool of an entry what is unusual about its place."""
+def _entry_forms(
+    tools: Sequence[_Tool], again: bool, block_fields: JsonMap, snake: set[str]
+) -> list[Json]:
+    """Returns for each tool of an entry what is unusual about its position."""
     together: list[Json] = [
-        {"place": "together"} if isinstance(tool, ServerTool) else {} for tool in found[1:]
+        {"place": "together"} if isinstance(tool, ServerTool) else {} for tool in tools[1:]
     ]
-    first = {**({"entry": dict(own)} if own else {}), **snake_form(snake, "snake_entry")}
-    if again and isinstance(found[0], ToolSpec):
+    first = {
+        **({"entry": dict(block_fields)} if block_fields else {}),
+        **snake_form(snake, "snake_entry"),
+    }
+    if again and isinstance(tools[0], ToolSpec):
         first["place"] = "apart"
     return [first, *together]
 
 
 def _server_name(name: str, quirks: Quirks) -> str:
-    known = quirks.server_tools.get(name, name)
-    return re.sub("_([a-z])", lambda letter: letter[1].upper(), known)
+    neutral_name = quirks.server_tools.get(name, name)
+    return re.sub("_([a-z])", lambda letter: letter[1].upper(), neutral_name)

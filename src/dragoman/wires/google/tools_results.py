@@ -27,9 +27,9 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.wires.google.content_media import dump_media
-from dragoman.wires.google.keys import merged, snaked_part
+from dragoman.wires.google.keys import merged, part_to_snake_case
 from dragoman.wires.google.quirks import OWN
-from dragoman.wires.google.tools import OutgoingContents, Pairing, given_id, load_id
+from dragoman.wires.google.tools import OutgoingContents, Pairing, dump_id, load_id
 
 __all__ = [
     "dump_result",
@@ -52,13 +52,13 @@ _Fields = JsonMap
 
 def load_result(
     inner: _Fields,
-    own: _Fields,
+    block_fields: _Fields,
     form: Json,
     pairing: Pairing,
     load_block: Callable[[_Fields], Content],
 ) -> ToolResultPart:
-    """A `functionResponse` → the result. `own`: the part's other fields; `load_block` reads the
-    media in it."""
+    """Converts a `functionResponse` to the result. `own`: the part's other fields; `load_block`
+    reads the media in it."""
     name = if_text(inner.get("name"))
     id_, unnamed = load_id(inner, form)
     if inner.get("name") != name:
@@ -77,19 +77,19 @@ def load_result(
         form["response"] = "as is"
     further = read_extra_fields(inner, *read)
     native = OWN.note(
-        {**own, **unnamed, **({"functionResponse": further} if further else {})}, form=form
+        {**block_fields, **unnamed, **({"functionResponse": further} if further else {})}, form=form
     )
     return ToolResultPart(pairing.result(id_, name), name, result, is_error, native=native)
 
 
 def dump_result(
-    result: ToolResultPart, out: OutgoingContents, position: int, place: int
+    result: ToolResultPart, out: OutgoingContents, position: int, index: int
 ) -> tuple[Json, list[Json]]:
-    """The inverse, and the parts that follow the message's own: media that a function's response
-    cannot hold."""
-    own, form = out.own(result, position, place), OWN.form(result.native)
+    """Returns the inverse, and the parts that follow the message's own: media that a function's
+    response cannot hold."""
+    wire_fields, form = out.own(result, position, index), OWN.form(result.native)
     name = result.name or out.functions.get(result.id, "")
-    inner: Json = {"name": out.name(name), **out.id_field(result, position, place)}
+    inner: Json = {"name": out.name(name), **out.id_field(result, position, index)}
     if not result.name and "name" in form:
         inner["name"] = form["name"]
         if form["name"] == "absent":
@@ -100,17 +100,18 @@ def dump_result(
             _text(result.result),
             [piece for piece in result.result if isinstance(piece, _MEDIA)],
         )
-        inner["response"] = (
-            _dump_response(text, is_error=result.is_error) if text or result.is_error else {}
-        )
+        if text or result.is_error:
+            inner["response"] = _dump_response(text, is_error=result.is_error)
+        else:
+            inner["response"] = {}
         if media and tuple(result.result[-len(media) :]) != tuple(media):
             out.lose(
-                position, place, Lost.order, "a function's response has its text before its media"
+                position, index, Lost.order, "a function's response has its text before its media"
             )
-        parts = [dump_media(piece, out, position, place) for piece in media]
+        parts = [dump_media(piece, out, position, index) for piece in media]
         if form.get("parts") == "inside" or out.quirks.allows("result_media"):
             parts = [
-                snaked_part(part, OWN.form(piece.native))
+                part_to_snake_case(part, OWN.form(piece.native))
                 for part, piece in zip(parts, media, strict=True)
             ]
             inner["parts"] = [part for part in parts if "text" not in part]
@@ -118,25 +119,27 @@ def dump_result(
         elif media:
             later = [{"text": f"[result of {name or result.id}]"}, *parts]
             why = "the model takes none inside a function's response; they follow it"
-            out.lose(position, place, Lost.media, why)
+            out.lose(position, index, Lost.media, why)
     elif form.get("response") != "as is" or result.result is not None:
         inner["response"] = _dump_response(result.result, is_error=result.is_error)
-    return merged(own, {"functionResponse": inner}), later
+    return merged(wire_fields, {"functionResponse": inner}), later
 
 
-def load_code(inner: _Fields, own: _Fields, form: Json, pairing: Pairing) -> ToolCallPart:
-    """An `executableCode` → the call of the tool that ran it."""
+def load_code(inner: _Fields, block_fields: _Fields, form: Json, pairing: Pairing) -> ToolCallPart:
+    """Converts an `executableCode` to the call of the tool that ran it."""
     id_, unnamed = load_id(inner, form)
-    native = _native(own, unnamed, form)
+    native = _native(block_fields, unnamed, form)
     return ToolCallPart(
         pairing.run(id_), _CODE, read_extra_fields(inner, "id"), run_by="provider", native=native
     )
 
 
-def load_code_result(inner: _Fields, own: _Fields, form: Json, pairing: Pairing) -> ToolResultPart:
-    """A `codeExecutionResult` → the result."""
+def load_code_result(
+    inner: _Fields, block_fields: _Fields, form: Json, pairing: Pairing
+) -> ToolResultPart:
+    """Converts a `codeExecutionResult` to the result."""
     id_, unnamed = load_id(inner, form)
-    native = _native(own, unnamed, form)
+    native = _native(block_fields, unnamed, form)
     failed = inner.get("outcome") not in _OK
     return ToolResultPart(
         pairing.ran(id_), _CODE, read_extra_fields(inner, "id"), failed, "provider", native
@@ -144,9 +147,9 @@ def load_code_result(inner: _Fields, own: _Fields, form: Json, pairing: Pairing)
 
 
 def load_server_call(
-    inner: _Fields, own: _Fields, form: Json, pairing: Pairing
+    inner: _Fields, block_fields: _Fields, form: Json, pairing: Pairing
 ) -> ToolCallPart | None:
-    """A `toolCall` → the call; `None` where it is of another shape."""
+    """Converts a `toolCall` to the call; `None` where it is of another shape."""
     name, arguments = inner.get("toolType"), inner.get("args", {})
     if not isinstance(name, str) or not isinstance(arguments, dict):
         return None
@@ -154,16 +157,16 @@ def load_server_call(
         form["args"] = "absent"
     id_, unnamed = load_id(inner, form)
     further = read_extra_fields(inner, "id", "toolType", "args")
-    native = _native({**own, **({"toolCall": further} if further else {})}, unnamed, form)
+    native = _native({**block_fields, **({"toolCall": further} if further else {})}, unnamed, form)
     return ToolCallPart(
         pairing.run(id_), name, if_object(arguments), run_by="provider", native=native
     )
 
 
 def load_server_result(
-    inner: _Fields, own: _Fields, form: Json, pairing: Pairing
+    inner: _Fields, block_fields: _Fields, form: Json, pairing: Pairing
 ) -> ToolResultPart | None:
-    """A `toolResponse` → the result; `None` where it is of another shape."""
+    """Converts a `toolResponse` to the result; `None` where it is of another shape."""
     name = inner.get("toolType")
     if not isinstance(name, str):
         return None
@@ -171,19 +174,21 @@ def load_server_result(
         form["response"] = "absent"
     id_, unnamed = load_id(inner, form)
     further = read_extra_fields(inner, "id", "toolType", "response")
-    native = _native({**own, **({"toolResponse": further} if further else {})}, unnamed, form)
+    native = _native(
+        {**block_fields, **({"toolResponse": further} if further else {})}, unnamed, form
+    )
     return ToolResultPart(
         pairing.ran(id_), name, inner.get("response"), run_by="provider", native=native
     )
 
 
 def dump_run(
-    piece: ToolCallPart | ToolResultPart, out: OutgoingContents, position: int, place: int
+    piece: ToolCallPart | ToolResultPart, out: OutgoingContents, position: int, index: int
 ) -> Json | None:
-    """A call or result of a tool that the provider ran → the part as it came; `None` where it may
-    not go back."""
+    """Converts a call or result of a tool that the provider ran to the part as it came; `None`
+    where it may not go back."""
     calls = isinstance(piece, ToolCallPart)
-    id_, value = given_id(piece.native, piece.id), piece.arguments if calls else piece.result
+    id_, value = dump_id(piece.native, piece.id), piece.arguments if calls else piece.result
     if piece.name == _CODE:
         key, inner = (
             "executableCode" if calls else "codeExecutionResult",
@@ -194,11 +199,11 @@ def dump_run(
         absent = OWN.form(piece.native).get(field) == "absent"
         inner = {"toolType": piece.name, **id_, **({} if absent else {field: value})}
     which = f"a {'call' if calls else 'result'} of {piece.name}, which the provider ran"
-    return out.signed(piece, {key: inner}, position, place, which)
+    return out.signed(piece, {key: inner}, position, index, which)
 
 
 def _load_response(response: _Fields) -> tuple[Any, bool]:
-    """A `response` → the result, and whether it tells of an error."""
+    """Converts a `response` to the result, and whether it tells of an error."""
     if set(response) == {"result"}:
         value = response["result"]
         if not isinstance(value, dict) and _dump_response(value) == response:
@@ -207,7 +212,7 @@ def _load_response(response: _Fields) -> tuple[Any, bool]:
 
 
 def _dump_response(result: Any, *, is_error: bool = False) -> Json:
-    """A result that is no media → a `response`."""
+    """Converts a result that is no media to a `response`."""
     if isinstance(result, str):
         read = _object(result)
         result = result if read is None else read
@@ -220,8 +225,8 @@ def _dump_response(result: Any, *, is_error: bool = False) -> Json:
 def _with_media(
     response: _Fields, parts: Any, load_block: Callable[[_Fields], Content]
 ) -> tuple[TextPart | Media, ...] | None:
-    """A `response` and its media → the result's parts, the text first; `None` where parts cannot
-    say it all."""
+    """Converts a `response` and its media to the result's parts, the text first; `None` where parts
+    cannot say it all."""
     if not isinstance(parts, list) or not parts:
         return None
     loaded = [
@@ -236,7 +241,9 @@ def _with_media(
     text = text_or_json(value) if value else ""
     if not text:
         return None if response else tuple(media)
-    return (TextPart(text), *media) if _dump_response(text) == response else None
+    if _dump_response(text) == response:
+        return (TextPart(text), *media)
+    return None
 
 
 def _text(parts: Sequence[Content]) -> str:
@@ -244,7 +251,7 @@ def _text(parts: Sequence[Content]) -> str:
 
 
 def _object(text: str) -> Json | None:
-    """The JSON object that a text is; `None`: it is none."""
+    """Returns the JSON object that a text is; `None`: it is none."""
     if not text.lstrip().startswith("{"):
         return None
     try:
@@ -253,5 +260,5 @@ def _object(text: str) -> Json | None:
         return None
 
 
-def _native(own: _Fields, unnamed: _Fields, form: _Fields) -> Native:
-    return OWN.note({**own, **unnamed}, mark=True, form=form)
+def _native(block_fields: _Fields, unnamed: _Fields, form: _Fields) -> Native:
+    return OWN.note({**block_fields, **unnamed}, mark=True, form=form)

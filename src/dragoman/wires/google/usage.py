@@ -16,7 +16,8 @@ __all__ = [
     "other_usage",
 ]
 
-_REASONS = {  # D-126, and what the API has added since
+# D-126, and what the API has added since.
+_REASONS = {
     "STOP": FinishReason.stop,
     "MAX_TOKENS": FinishReason.length,
     "SAFETY": FinishReason.content_filter,
@@ -58,29 +59,40 @@ _READ = (*_INPUT, *_OUTPUT, "cachedContentTokenCount", "totalTokenCount")
 
 
 def load_finish(reason: str | int | None) -> FinishReason:
-    """A finish reason, by its name or its number → the neutral one; `unspecified` for one that is
-    not known."""
-    name = _NUMBERED.get(reason) if isinstance(reason, int) else reason
+    """Converts a finish reason, by its name or its number to the neutral one; `unspecified` for one
+    that is not known."""
+    if isinstance(reason, int):
+        name = _NUMBERED.get(reason)
+    else:
+        name = reason
     return _REASONS.get(name or "", FinishReason.unspecified)
 
 
 def dump_finish(reason: FinishReason | None, original: str | int | None = None) -> str | int:
-    """The neutral finish reason → the API's; `original` where the provider said more than the
-    neutral one does."""
+    """Converts the neutral finish reason to the API's; `original` where the provider said more than
+    the neutral one does."""
     if original is not None:
         return original
     return _SENT.get(reason or FinishReason.unspecified, "OTHER")
 
 
 def load_usage(raw: JsonMap) -> Usage | None:
-    """Usage. The API counts the prompt without what tools of its own added to it, and the answer
+    """Returns the usage. The API counts the prompt without what its own tools added, and the answer
     without thoughts."""
     count = {key: value for key in _READ if type(value := raw.get(key)) is int}
     if not count:
         return None
-    sent, made = ([count[key] for key in keys if key in count] for keys in (_INPUT, _OUTPUT))
-    input_tokens, output_tokens = sum(sent) if sent else None, sum(made) if made else None
-    total = None if input_tokens is None or output_tokens is None else input_tokens + output_tokens
+    input_counts, output_counts = (
+        [count[key] for key in keys if key in count] for keys in (_INPUT, _OUTPUT)
+    )
+    input_tokens, output_tokens = (
+        sum(input_counts) if input_counts else None,
+        sum(output_counts) if output_counts else None,
+    )
+    if input_tokens is None or output_tokens is None:
+        total = None
+    else:
+        total = input_tokens + output_tokens
     return Usage(
         input_tokens=input_tokens,
         output_tokens=output_tokens,
@@ -91,7 +103,7 @@ def load_usage(raw: JsonMap) -> Usage | None:
 
 
 def other_usage(raw: JsonMap) -> Json:
-    """What the provider's usage has beyond the neutral counts."""
+    """Returns the provider's usage beyond the neutral counts."""
     return {
         key: value
         for key, value in raw.items()
@@ -100,9 +112,9 @@ def other_usage(raw: JsonMap) -> Json:
 
 
 def dump_usage(usage: Usage | None, other: JsonMap) -> Json:
-    """Usage → the API's counts; what is not known is left out."""
+    """Converts usage to the API's counts; what is not known is left out."""
     usage = usage or Usage()
-    made, thought, by_tools = (
+    answer_tokens, thought, by_tools = (
         usage.output_tokens,
         usage.reasoning_tokens,
         other.get("toolUsePromptTokenCount"),
@@ -111,7 +123,9 @@ def dump_usage(usage: Usage | None, other: JsonMap) -> Json:
         "promptTokenCount": None
         if usage.input_tokens is None
         else usage.input_tokens - (by_tools if type(by_tools) is int else 0),
-        "candidatesTokenCount": None if made is None or made == thought else made - (thought or 0),
+        "candidatesTokenCount": None
+        if answer_tokens is None or answer_tokens == thought
+        else answer_tokens - (thought or 0),
         "thoughtsTokenCount": thought,
         "cachedContentTokenCount": usage.cache_read_tokens,
         "totalTokenCount": usage.total_tokens,
@@ -131,7 +145,7 @@ def add_fields(fields: Json, further: JsonMap) -> None:
 
 
 def _grown(before: JsonMap, more: JsonMap) -> Json:
-    """The lists of two pieces joined."""
+    """Returns the lists of two pieces joined."""
     return {
         key: [*if_list(before.get(key)), *if_list(value)] if isinstance(value, list) else value
         for key, value in more.items()

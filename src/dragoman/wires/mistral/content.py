@@ -52,7 +52,9 @@ def choose_block_type(
     if isinstance(part, ThinkingPart):
         return "thinking"
     if isinstance(part, FilePart):
-        return "text" if OWN.is_foreign(part.native) else "file"
+        if OWN.is_foreign(part.native):
+            return "text"
+        return "file"
     if isinstance(part, LinkPart):
         mime_type = part.mime_type or guess_media_type(part.url) or "image/*"
         return content.lookup_mime_type(_CHUNK_TYPES, mime_type) or "text"
@@ -170,7 +172,9 @@ def _dump_items(text: str, items: Any) -> str | list[Any]:
         return text
     # Lengths that do not add up to the text are those of another one: it was edited.
     if items is None or sum(item for item in if_list(items) if isinstance(item, int)) != len(text):
-        return [{"type": "text", "text": text}] if text else []
+        if text:
+            return [{"type": "text", "text": text}]
+        return []
     return _divide(text, if_list(items))
 
 

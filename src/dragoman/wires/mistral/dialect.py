@@ -74,7 +74,7 @@ WORDS = {
 # from the gateway.
 
 RULES = ErrorRules(
-    words=compile_patterns((errors.RateLimitError, r"tier.?capacity|capacity.?exceeded"))
+    patterns=compile_patterns((errors.RateLimitError, r"tier.?capacity|capacity.?exceeded"))
 )
 """A lack of capacity is the server's fault, but the tier's limit is the caller's."""
 ERRORS: tuple[ErrorLine, ...] = (
@@ -100,7 +100,9 @@ def error_of(chat: DialectRecord, chunk: JsonMap) -> DragomanError | None:
     is_error = chunk.get("object") == "error" or chunk.get("error")
     if "choices" not in chunk:
         is_error = is_error or chunk.get("detail") or chunk.get("message")
-    return make_error(chat, chunk) if is_error else None
+    if is_error:
+        return make_error(chat, chunk)
+    return None
 
 
 def error_body(message: str, error_type: str, code: str | None, status: int) -> Json:

@@ -84,7 +84,9 @@ class Parts(ChatParts):
     def end_thinking(self, opened: SentPart, part: ThinkingPart) -> list[Delta]:  # noqa: ARG002
         further = OWN.fields(part.native)
         self._thinks = self._thinks and not further
-        return [_thinking([], further)] if further else []
+        if further:
+            return [_thinking([], further)]
+        return []
 
     def begin_call(self, opened: SentPart, part: ToolCallPart) -> list[Delta]:  # noqa: ARG002
         return []
@@ -99,7 +101,9 @@ class Parts(ChatParts):
     def dump_whole_part(self, part: Content) -> list[Delta]:
         block = _block(self.chat, part)
         self._thinks = self._thinks and block is None
-        return [] if block is None else [{"content": [block]}]
+        if block is None:
+            return []
+        return [{"content": [block]}]
 
 
 class Encoder(ChatEncoder):

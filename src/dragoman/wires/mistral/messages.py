@@ -44,7 +44,7 @@ __all__ = [
 
 LAYOUT = Layout(
     fields=("messages",),
-    own=frozenset(["random_seed", "safe_prompt", "prompt_mode"]),
+    distinctive=frozenset(["random_seed", "safe_prompt", "prompt_mode"]),
     of_tools=frozenset(["function"]),
 )
 """Where the messages stand in the body of a request."""
@@ -56,7 +56,9 @@ EVIDENCE = {"document_url": 3, "prefix": 3, "image_url": 2, "input_audio": 3}
 
 def call_votes(call_id: str) -> int:
     """Returns how surely an id of a call belongs to this format."""
-    return 3 if _RULES.ids.fits(call_id) else 1
+    if _RULES.ids.fits(call_id):
+        return 3
+    return 1
 
 
 def note_loaded(conversation: list[Message]) -> list[Message]:
@@ -135,6 +137,7 @@ def fit(
         return target is None and note in OWN.form(piece.native)
 
     named_pieces = find_named_pieces(conversation, tools)
+    # Without a target a loaded conversation keeps its ids and names, even unfit ones.
     as_is = [piece.name for piece in named_pieces if is_as_loaded(piece, "name_as_is")]
     ids: dict[tuple[int, int], str] = {}
     if len(named_pieces) > len(tools):

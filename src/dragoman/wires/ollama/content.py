@@ -111,9 +111,13 @@ def dump_block(piece: Content) -> tuple[str, Any] | None:
     if isinstance(piece, TextPart):
         return "content", piece.text
     if isinstance(piece, ThinkingPart):
-        return ("thinking", piece.text) if piece.text else None
+        if piece.text:
+            return ("thinking", piece.text)
+        return None
     image = dump_image(piece)
-    return None if image is None else ("images", image)
+    if image is None:
+        return None
+    return ("images", image)
 
 
 def dump_image(piece: Content) -> str | None:

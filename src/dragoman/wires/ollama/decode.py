@@ -147,7 +147,9 @@ class Decoder(MessageDecoder):
 
     def _fresh_id(self) -> str:
         """Returns an id for a call that came without one."""
-        return self._out.new_id() if self._out.new_id else f"call-{next(self._numbers)}"
+        if self._out.new_id:
+            return self._out.new_id()
+        return f"call-{next(self._numbers)}"
 
     def _finish(self) -> None:
         """Finishes the message with the counts and the reason of all lines."""

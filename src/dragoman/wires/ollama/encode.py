@@ -150,7 +150,9 @@ class Encoder(ResponseEncoder):
         dropped = {key for key in self._sent if key[0] == event.message_id}
         self._sent -= dropped
         fields = sorted({self._fields[key] for key in dropped})
-        return [self._dump_line(dict.fromkeys(fields, "\n"))] if fields else NO_OBJECTS
+        if fields:
+            return [self._dump_line(dict.fromkeys(fields, "\n"))]
+        return NO_OBJECTS
 
     def error(self, error: DragomanError) -> Objects:
         return [dump_error(error).body]

@@ -13,7 +13,7 @@ from dragoman.errors import DragomanError
 __all__ = ["dump_error", "error_of", "load_error"]
 
 _RULES = ErrorRules(
-    words=compile_patterns((errors.InvalidRequestError, r"page not found")),
+    patterns=compile_patterns((errors.InvalidRequestError, r"page not found")),
     advice={
         errors.ModelNotFoundError: "Check the model's name, or pull it: ollama pull NAME.",
         errors.ContextLengthError: "Shorten the conversation, or raise num_ctx.",

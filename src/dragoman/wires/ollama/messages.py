@@ -62,7 +62,7 @@ __all__ = [
 
 layout = Layout(
     fields=("messages",),
-    own=frozenset(["options", "keep_alive", "think"]),
+    distinctive=frozenset(["options", "keep_alive", "think"]),
     of_tools=frozenset(["function"]),
 )
 """Where the messages stand in the body of a request."""
@@ -115,7 +115,9 @@ def votes(message: Any) -> int:
         return 0
     if calls or load_images(fields) or any(if_text(fields.get(name)) for name in _OWN):
         return 3
-    return 2 if fields["role"] == "tool" and "tool_call_id" not in fields else 1
+    if fields["role"] == "tool" and "tool_call_id" not in fields:
+        return 2
+    return 1
 
 
 def _is_possible(fields: JsonMap) -> bool:
@@ -155,7 +157,7 @@ def prepare_conversation(
         target,
         quirks or Quirks(),
         losses,
-        places=places,
+        part_indexes=places,
         ids=ids,
         names={},
     )
@@ -174,6 +176,7 @@ def dump_conversation(out: Outgoing[Quirks]) -> list[Json]:
             for index, piece in enumerate(message.content)
             if _is_result(piece, message)
         ]
+        # Results have to know whether their call had an id.
         calls.update({call.id: call for call in message.tool_calls})
         dumped += results
         if len(results) < len(message.content) or not results:
@@ -248,4 +251,6 @@ def _explain_unsendable(
         return why
     if isinstance(piece, ToolResultPart) or piece.run_by == "provider":
         return "this format has no tools that the provider runs"
-    return None if by_model else "calls stand in the model's messages"
+    if by_model:
+        return None
+    return "calls stand in the model's messages"

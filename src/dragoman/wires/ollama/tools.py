@@ -234,7 +234,9 @@ def _dump_content(part: ToolResultPart, out: Outgoing[Quirks], position: int, in
     JSON."""
     empty = OWN.form(part.native).get("content", "")
     if part.result is None and empty != "":
-        return {} if empty == "absent" else {"content": None}
+        if empty == "absent":
+            return {}
+        return {"content": None}
     if not part.is_content:
         return {"content": text_or_json(part.result)}
     fields = Fields(out, position, joined=True)

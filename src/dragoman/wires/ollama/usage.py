@@ -31,7 +31,9 @@ def load_finish(name: str | None, calls: bool) -> FinishReason:
     """Returns the neutral finish reason. `load`, `unload` and unknown reasons are `unspecified`."""
     reason = _REASONS.get(name or "", FinishReason.unspecified)
     asks = calls and (name is None or reason is FinishReason.stop)
-    return FinishReason.tool_calls if asks else reason
+    if asks:
+        return FinishReason.tool_calls
+    return reason
 
 
 def dump_finish(reason: FinishReason | None, original: Any = None) -> str | None:

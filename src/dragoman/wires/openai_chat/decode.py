@@ -89,6 +89,7 @@ class _Choice(msgspec.Struct, gc=False):
     """Azure sends it in every chunk."""
 
 
+# A chunk in which a field of type None says something does not fit, and is read as a whole.
 class _Ordinary(msgspec.Struct, gc=False):
     """An ordinary chunk."""
 

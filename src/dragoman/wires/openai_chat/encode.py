@@ -33,7 +33,9 @@ class Parts(ChatParts):
         self._executed: dict[str, tuple[int, ToolCallPart]] = {}
 
     def choose_text_field(self, part: TextPart) -> str:
-        return "refusal" if OWN.form(part.native).get("field") == "refusal" else "content"
+        if OWN.form(part.native).get("field") == "refusal":
+            return "refusal"
+        return "content"
 
     def begin_call(self, opened: SentPart, part: ToolCallPart) -> list[Delta]:
         """See the family's. A custom call is sent whole."""
@@ -41,12 +43,16 @@ class Parts(ChatParts):
             return [{"function_call": {"name": part.name, "arguments": ""}}]
         # Called for a custom call too, since it takes the next index.
         deltas = super().begin_call(opened, part)
-        return [] if _is_custom(part) else deltas
+        if _is_custom(part):
+            return []
+        return deltas
 
     def add_call_arguments(self, opened: SentPart, part: ToolCallPart, delta: str) -> list[Delta]:
         if _is_function_call(part):
             return [{"function_call": {"arguments": delta}}]
-        return [] if _is_custom(part) else super().add_call_arguments(opened, part, delta)
+        if _is_custom(part):
+            return []
+        return super().add_call_arguments(opened, part, delta)
 
     def end_call(self, opened: SentPart, part: ToolCallPart) -> list[Delta]:
         if _is_custom(part):
@@ -57,7 +63,9 @@ class Parts(ChatParts):
         if not _is_function_call(part):
             return super().end_call(opened, part)
         has_new_name = isinstance(opened.part, ToolCallPart) and opened.part.name != part.name
-        return [{"function_call": {"name": part.name}}] if has_new_name else []
+        if has_new_name:
+            return [{"function_call": {"name": part.name}}]
+        return []
 
     def dump_whole_part(self, part: Content) -> list[Delta]:
         """Returns the deltas for a tool that the provider ran (its call, later its result), an image or

@@ -57,7 +57,7 @@ __all__ = [
 
 LAYOUT = Layout(
     fields=("messages", "conversations"),
-    own=frozenset(
+    distinctive=frozenset(
         [
             "stream_options",
             "max_completion_tokens",
@@ -127,7 +127,9 @@ EVIDENCE = {
 
 def call_votes(call_id: str) -> int:
     """Returns how surely an id of a call belongs to this format."""
-    return 3 if call_id.startswith("call_") else 2
+    if call_id.startswith("call_"):
+        return 3
+    return 2
 
 
 def dump_piece(out: OutgoingChat, position: int, index: int, piece: Content) -> tuple[str, Any]:
@@ -238,6 +240,7 @@ def fit(
         "refuses": quirks.refuses,
         "ways": {
             "max_tokens": quirks.max_tokens,
+            # An empty way writes nothing: the vendor has no such setting.
             "reasoning": quirks.reasoning or "",
             "cache": quirks.cache or "",
         },

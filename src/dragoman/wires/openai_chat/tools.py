@@ -65,16 +65,22 @@ def load_function_choice(value: Any) -> str | None:
     """Reads the older `function_call` of a request as the choice of a tool, or returns None if it is
     no plain one."""
     if isinstance(value, str):
-        return value if value in _CHOICES else None
+        if value in _CHOICES:
+            return value
+        return None
     name = if_text(if_object(value).get("name"))
     if not name or name in _CHOICES:
         return None
-    return name if value == {"name": name} else None
+    if value == {"name": name}:
+        return name
+    return None
 
 
 def dump_function_choice(choice: str, name: Callable[[str], str]) -> str | Json:
     """Writes the choice of a tool as the older `function_call`."""
-    return choice if choice in _CHOICES else {"name": name(choice)}
+    if choice in _CHOICES:
+        return choice
+    return {"name": name(choice)}
 
 
 def load_function_call(

@@ -1,5 +1,5 @@
-"""Approvals as the Responses API has them: the item `mcp_approval_request`, and the client's
-`mcp_approval_response`."""
+"""Reads and writes approvals as the Responses API has them: the item `mcp_approval_request`, and
+the client's `mcp_approval_response`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ __all__ = ["dump_interrupt", "load_interrupt", "load_resume"]
 _REQUEST, _RESPONSE = "mcp_approval_request", "mcp_approval_response"
 _PREFIX, _SEALED = "mcpr_", "~"
 _SERVER = "dragoman"
-"""The name under which the agent's tools are a server's."""
+"""Name of the server under which clients see the agent's tools."""
 
 
 def dump_interrupt(interrupt: Interrupt) -> Content | None:
-    """What waits for an approval → its item, with the signature in the id; `None`: the API has no
-    item for it."""
+    """Returns the item that asks for an approval, with the signature in its id. None for any other
+    interrupt: the API has no item for it."""
     call = interrupt.call
     if interrupt.reason != "approval" or call is None:
         return None
@@ -35,8 +35,7 @@ def dump_interrupt(interrupt: Interrupt) -> Content | None:
 
 
 def load_interrupt(piece: Content) -> Interrupt | None:
-    """An item of a conversation that a client sends → what it asks for; `None`: it asks for no
-    approval."""
+    """Returns the approval that an item of a client's conversation asks for, or None."""
     item = _item(piece, _REQUEST)
     if item is None or if_text(item.get("server_label")) != _SERVER:
         return None
@@ -50,23 +49,29 @@ def load_interrupt(piece: Content) -> Interrupt | None:
 
 
 def load_resume(piece: Content) -> Resume | None:
-    """An item that a client sends → its answer; `None`: it is none."""
+    """Returns the answer in an item that a client sends, or None if it is no approval."""
     item = _item(piece, _RESPONSE)
-    approved = None if item is None else item.get("approve")
-    if item is None or not isinstance(approved, bool):
+    if item is None:
+        return None
+    approved = item.get("approve")
+    if not isinstance(approved, bool):
         return None
     interrupt_id, signature = _split(if_text(item.get("approval_request_id")))
+    payload: Json = {"approved": approved}
     reason = if_text(item.get("reason"))
-    payload = {"approved": approved, **({"reason": reason} if reason and not approved else {})}
+    if reason and not approved:
+        payload["reason"] = reason
     return Resume(interrupt_id, payload=payload, signature=signature)
 
 
-def _item(piece: Content, kind: str) -> Json | None:
-    if not isinstance(piece, ProviderPart) or piece.kind != kind:
+def _item(piece: Content, item_type: str) -> Json | None:
+    """Returns the item of a piece if it is of that type, else None."""
+    if not isinstance(piece, ProviderPart) or piece.kind != item_type:
         return None
     return if_object(OWN.fields(piece.native))
 
 
 def _split(text: str) -> tuple[str, str | None]:
+    """Splits an item's id into the interrupt's id and the signature."""
     interrupt_id, _, signature = text.removeprefix(_PREFIX).partition(_SEALED)
     return interrupt_id, signature or None

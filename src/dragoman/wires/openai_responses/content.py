@@ -1,10 +1,11 @@
-"""Content blocks and reasoning items ↔ parts: text and refusals, images, audio and files by data,
-by URL, by id; thinking.
+"""Reads and writes content blocks and reasoning items: text and refusals, images, audio and files
+by data, by URL or by id, and thinking.
 
-A block without a neutral shape, and one that its neutral part would not give back exactly, is a
-`ProviderPart` that holds the block. A reasoning item is one `ThinkingPart`, whose native fields are
-the item's id and its encrypted content. An item holds its thinking in pieces, as `summary` or as
-`content`; a part's text joins them with blank lines, and its form holds their lengths.
+A block without a neutral shape, and one that its neutral part would not give back exactly, becomes
+a `ProviderPart` that holds the block. A reasoning item is one `ThinkingPart`, whose native fields
+are the item's id and its encrypted content. An item holds its thinking in pieces, as `summary` or
+as `content`. The part's text joins them with blank lines, and its wire form holds their lengths, so
+that `split_joined` can cut them again.
 """
 
 from __future__ import annotations
@@ -64,9 +65,9 @@ Block = TextPart | Media | ProviderPart
 _UNSENT = {"reasoning": ("status",), "custom_tool_call": ("status",), "output_text": ("logprobs",)}
 """Type of an item or block → its fields that a response has and a request may not have."""
 _NEVER_SENT = ("created_by", "async", "item_id", "output_index", "obfuscation")
-"""The same, of any type."""
+"""Fields of any item or block that a response has and a request may not have."""
 BETWEEN = "\n\n"
-"""Stands between two pieces of thinking."""
+"""Stands between two pieces of thinking in a part's text."""
 REASONING = {"summary": "summary_text", "content": "reasoning_text"}
 """Field of a reasoning item → the type of its pieces."""
 _AUDIO = {"wav": "audio/wav", "mp3": "audio/mpeg"}
@@ -76,70 +77,76 @@ _PDF = "application/pdf"
 
 
 def load_block(block: JsonMap, usual: str = "input_text") -> Block:
-    """A content block → the part that it is. `usual`: the type of text blocks where it stands."""
-    kind = str(block.get("type"))
-    part = _LOADERS[kind](block) if kind in _LOADERS else None
+    """Reads one content block. `usual`: the type of text blocks in this item."""
+    block_type = str(block.get("type"))
+    loader = _LOADERS.get(block_type)
+    part = loader(block) if loader else None
     if part is None:
-        return ProviderPart(kind, OWN.note(block, form={"block": True}))
-    if _kind(part, usual) == kind:
+        return ProviderPart(block_type, OWN.note(block, form={"block": True}))
+    if _choose_block_type(part, usual) == block_type:
         return part
-    return msgspec.structs.replace(part, native=OWN.with_form(part.native, type=kind))
+    return msgspec.structs.replace(part, native=OWN.with_form(part.native, type=block_type))
 
 
 def dump_block(part: Block, usual: str = "input_text") -> Json:
-    """A part → its content block. What has no block of its own becomes a text."""
+    """Writes the content block of a part. A part without a block of its own becomes a text."""
     fields = OWN.fields(part.native)
     if isinstance(part, ProviderPart):
         return fields
-    kind = _kind(part, usual)
+    block_type = _choose_block_type(part, usual)
     if isinstance(part, TextPart):
-        return {"type": kind, _TEXT_FIELDS[kind]: part.text, **fields}
-    if kind in _DUMPERS:
-        return {"type": kind, **_DUMPERS[kind](part, fields)}
+        return {"type": block_type, _TEXT_FIELDS[block_type]: part.text, **fields}
+    if block_type in _DUMPERS:
+        return {"type": block_type, **_DUMPERS[block_type](part, fields)}
     if isinstance(part, LinkPart) and not part.url.startswith("data:"):
-        return {"type": kind, "text": part.url}
-    return {"type": kind, "text": describe_as_text(part)}
+        return {"type": block_type, "text": part.url}
+    return {"type": block_type, "text": describe_as_text(part)}
 
 
-def _kind(part: TextPart | Media, usual: str) -> str:
-    """The type of the block that says a part; `usual`: it becomes a text."""
-    kind = if_text(OWN.form(part.native).get("type"))
-    if kind in (_TEXT_FIELDS if isinstance(part, TextPart) else _MEDIA):
-        return kind
+def _choose_block_type(part: TextPart | Media, usual: str) -> str:
+    """Returns the type of block for a part. `usual`: the type of a text."""
+    noted_type = if_text(OWN.form(part.native).get("type"))
     if isinstance(part, TextPart):
+        if noted_type in _TEXT_FIELDS:
+            return noted_type
         return usual
-    mime_type = (
-        part.mime_type or (guess_media_type(part.url) if isinstance(part, LinkPart) else None) or ""
-    )
+    if noted_type in _MEDIA:
+        return noted_type
     if isinstance(part, FilePart) and is_elsewhere(part):
         return usual
-    if mime_type in IMAGES or (mime_type.startswith("image/") and not isinstance(part, DataPart)):
+    mime_type = part.mime_type
+    if not mime_type and isinstance(part, LinkPart):
+        mime_type = guess_media_type(part.url)
+    mime_type = mime_type or ""
+    # By its URL or id any image may be sent, by its data only the known types.
+    may_be_any = not isinstance(part, DataPart)
+    if mime_type in IMAGES or (may_be_any and mime_type.startswith("image/")):
         return "input_image"
-    return "input_file" if mime_type == _PDF or isinstance(part, FilePart) else usual
+    if mime_type == _PDF or isinstance(part, FilePart):
+        return "input_file"
+    return usual
 
 
 def is_elsewhere(part: FilePart) -> bool:
-    """Whether another provider holds the file. OpenAI's are the same for both of its APIs."""
+    """True if another provider holds the file. OpenAI's files are the same for both of its APIs."""
     return OWN.is_foreign(part.native) and "openai_chat" not in (part.native or ())
 
 
 def is_block(piece: Content) -> bool:
-    """Whether a piece is a content block that only the provider understands."""
+    """True if a piece is a content block that only the provider understands."""
     return isinstance(piece, ProviderPart) and bool(OWN.form(piece.native).get("block"))
 
 
 def find_loss(part: Block, block: JsonMap) -> tuple[Lost, str, str] | None:
-    """What of a file its block does not hold, why, and which file."""
+    """Returns what the block of a file leaves out, why, and of which file. None: nothing."""
     if not isinstance(part, (DataPart, LinkPart, FilePart)):
         return None
     if "text" in block:
         if read_media_text(part) is not None:
             return None
-        why = (
-            ELSEWHERE
-            if isinstance(part, FilePart)
-            else "the API has no block for it; a text tells of it"
-        )
+        why = "the API has no block for it; a text tells of it"
+        if isinstance(part, FilePart):
+            why = ELSEWHERE
         return name_part_type(part), why, media_label(part)
     if part.name and block.get("filename") != part.name:
         return Lost.file_name, f"the API knows no name of such a file, {part.name}", ""
@@ -157,33 +164,31 @@ def _dump_file(part: Media, fields: Json) -> Json:
     if isinstance(part, FilePart):
         return {"file_id": part.id, **fields}
     if isinstance(part, LinkPart):
-        return {"file_url": part.url, **({"filename": part.name} if part.name else {}), **fields}
-    name = part.name or f"file.{part.mime_type.rpartition('/')[2]}"
-    return {
-        **({} if "filename" in OWN.form(part.native) else {"filename": name}),
-        "file_data": dump_data_url(part),
-        **fields,
-    }
+        name = {"filename": part.name} if part.name else {}
+        return {"file_url": part.url, **name, **fields}
+    location = {"file_data": dump_data_url(part)}
+    # Data gets a made-up name, unless it was loaded without one.
+    if "filename" not in OWN.form(part.native):
+        name = part.name or f"file.{part.mime_type.rpartition('/')[2]}"
+        location = {"filename": name, **location}
+    return {**location, **fields}
 
 
 def _dump_audio(part: Media, fields: Json) -> Json:
     mime_type = str(part.mime_type)
-    format_ = next(
-        (form for form, mime in _AUDIO.items() if mime == mime_type), mime_type[len("audio/") :]
-    )
+    audio_format = mime_type.removeprefix("audio/")
+    for known_format, known_type in _AUDIO.items():
+        if known_type == mime_type:
+            audio_format = known_format
     data = b64encode(part.data).decode() if isinstance(part, DataPart) else ""
-    return {
-        "input_audio": {
-            "data": data,
-            "format": format_,
-            **if_object(fields.pop("input_audio", None)),
-        },
-        **fields,
-    }
+    own_audio = if_object(fields.pop("input_audio", None))
+    return {"input_audio": {"data": data, "format": audio_format, **own_audio}, **fields}
 
 
 def _url(part: DataPart | LinkPart) -> str:
-    return part.url if isinstance(part, LinkPart) else dump_data_url(part)
+    if isinstance(part, LinkPart):
+        return part.url
+    return dump_data_url(part)
 
 
 _DUMPERS: Mapping[str, Callable[[Media, Json], Json]] = {
@@ -195,84 +200,70 @@ _DUMPERS: Mapping[str, Callable[[Media, Json], Json]] = {
 
 def _load_text(block: JsonMap) -> TextPart | None:
     field = _TEXT_FIELDS[block["type"]]
-    text = block.get(field)
-    return (
-        TextPart(text, OWN.note(read_extra_fields(block, "type", field)))
-        if isinstance(text, str) and text
-        else None
-    )
+    text = if_text(block.get(field))
+    if not text:
+        return None
+    return TextPart(text, OWN.note(read_extra_fields(block, "type", field)))
 
 
 def _load_image(block: JsonMap) -> Media | None:
-    unread = read_extra_fields(block, "type")
-    if unread.get("detail") == "auto":
-        del unread["detail"]
+    fields = read_extra_fields(block, "type")
+    # `auto` is what is written where nothing else is known.
+    if fields.get("detail") == "auto":
+        del fields["detail"]
     form = {} if "detail" in block else {"detail": "absent"}
     match block:
         case {"image_url": str(url)}:
-            return _from_url(url, None, OWN.note(read_extra_fields(unread, "image_url"), form=form))
+            return _from_url(url, None, OWN.note(read_extra_fields(fields, "image_url"), form=form))
         case {"file_id": str(file_id)}:
-            return FilePart(
-                file_id,
-                "image/*",
-                None,
-                OWN.note(read_extra_fields(unread, "file_id"), mark=True, form=form),
-            )
+            native = OWN.note(read_extra_fields(fields, "file_id"), mark=True, form=form)
+            return FilePart(file_id, "image/*", None, native)
         case _:
             return None
 
 
 def _load_file(block: JsonMap) -> Media | None:
-    name = block.get("filename")
-    name = name if isinstance(name, str) and name else None
-    unread = read_extra_fields(block, "type", *(("filename",) if name else ()))
+    name = if_text(block.get("filename")) or None
+    fields = read_extra_fields(block, "type", *(("filename",) if name else ()))
     match block:
         case {"file_data": str(url)}:
-            part = _from_url(
-                url,
-                name,
-                OWN.note(
-                    read_extra_fields(unread, "file_data"),
-                    form={} if name else {"filename": "absent"},
-                ),
-            )
-            return part if isinstance(part, DataPart) else None
+            form = {} if name else {"filename": "absent"}
+            native = OWN.note(read_extra_fields(fields, "file_data"), form=form)
+            part = _from_url(url, name, native)
+            if isinstance(part, DataPart):
+                return part
+            return None
         case {"file_url": str(url)}:
-            return LinkPart(url, None, name, OWN.note(read_extra_fields(unread, "file_url")))
+            return LinkPart(url, None, name, OWN.note(read_extra_fields(fields, "file_url")))
         case {"file_id": str(file_id)} if name is None:
-            return FilePart(
-                file_id, native=OWN.note(read_extra_fields(unread, "file_id"), mark=True)
-            )
+            native = OWN.note(read_extra_fields(fields, "file_id"), mark=True)
+            return FilePart(file_id, native=native)
         case _:
             return None
 
 
 def _load_audio(block: JsonMap) -> Media | None:
-    match block.get("input_audio"):
-        case {"data": str(text), "format": str(format_)} if (
-            data := decode_base64(text)
-        ) is not None:
-            inner = read_extra_fields(cast("Json", block["input_audio"]), "data", "format")
-            unread = {
-                **read_extra_fields(block, "type", "input_audio"),
-                **({"input_audio": inner} if inner else {}),
-            }
-            return DataPart(data, _AUDIO.get(format_, f"audio/{format_}"), None, OWN.note(unread))
-        case _:
-            return None
+    audio = if_object(block.get("input_audio"))
+    text, audio_format = audio.get("data"), audio.get("format")
+    if not isinstance(text, str) or not isinstance(audio_format, str):
+        return None
+    data = decode_base64(text)
+    if data is None:
+        return None
+    fields = read_extra_fields(block, "type", "input_audio")
+    if inner := read_extra_fields(audio, "data", "format"):
+        fields["input_audio"] = inner
+    mime_type = _AUDIO.get(audio_format, f"audio/{audio_format}")
+    return DataPart(data, mime_type, None, OWN.note(fields))
 
 
 def _from_url(url: str, name: str | None, native: Any) -> DataPart | LinkPart:
-    """A URL → the data in it, or a link where it holds none (or in a way that could not be given
-    back)."""
+    """Reads a URL: the data in it, or a link if it holds none or could not be given back exactly."""
     head, comma, text = url.partition(";base64,")
-    if (
-        comma
-        and head.startswith("data:")
-        and head != "data:"
-        and (data := decode_base64(text)) is not None
-    ):
-        return DataPart(data, head[5:], name, native)
+    if comma and head.startswith("data:") and head != "data:":
+        data = decode_base64(text)
+        if data is not None:
+            return DataPart(data, head.removeprefix("data:"), name, native)
     return LinkPart(url, None, name, native)
 
 
@@ -287,10 +278,10 @@ _LOADERS: Mapping[str, Callable[[JsonMap], TextPart | Media | None]] = {
 def load_content(
     content: Any, usual: str, *, full: bool = False, from_response: bool = False
 ) -> tuple[list[Content], Json]:
-    """The content of a message item → its pieces, and its form. `usual`: the type of its text
-    blocks.
+    """Reads the content of a message item into its pieces, and its form.
 
-    `full`: the item is one of a response's, and so has `annotations` with each text.
+    `usual`: the type of text blocks in this item. `full`: the item is one of a response's, so each
+    text has `annotations`.
     """
     if isinstance(content, str) and content:
         return [TextPart(content)], {"content": "string"} if full else {}
@@ -301,19 +292,23 @@ def load_content(
     blocks = cast("list[Json]", content)
     if not blocks:
         return [], {"content": []}
-    pieces = [_block(block, usual, full=full, from_response=from_response) for block in blocks]
+    pieces = [
+        _load_noted_block(block, usual, full=full, from_response=from_response) for block in blocks
+    ]
     return pieces, {"content": "list"} if not full and is_plain(blocks) else {}
 
 
-def dump_content(blocks: list[Json], how: str | None, *, full: bool) -> str | list[Json]:
-    """Blocks → the content of a message item: one plain text is a string, unless `how` it was
-    written says otherwise or the item is `full`, one of a response's."""
-    as_list = not is_plain(blocks) or how == "list" or (full and how != "string")
-    return blocks if as_list else blocks[0]["text"]
+def dump_content(blocks: list[Json], form: str | None, *, full: bool) -> str | list[Json]:
+    """Writes the content of a message item. One plain text becomes a string, unless `form` says
+    otherwise or the item is `full`, one of a response's."""
+    as_list = form == "list" or (full and form != "string")
+    if as_list or not is_plain(blocks):
+        return blocks
+    return blocks[0]["text"]
 
 
 def is_plain(blocks: list[Json]) -> bool:
-    """Whether blocks are a single text that says nothing but itself."""
+    """True if blocks are a single text without anything beside it."""
     return (
         len(blocks) == 1
         and set(blocks[0]) == {"type", "text"}
@@ -321,7 +316,8 @@ def is_plain(blocks: list[Json]) -> bool:
     )
 
 
-def _block(block: JsonMap, usual: str, *, full: bool, from_response: bool) -> Content:
+def _load_noted_block(block: JsonMap, usual: str, *, full: bool, from_response: bool) -> Content:
+    """Reads a content block. Notes the fields that a request may not have."""
     sent, unsent = split_sendable(block) if from_response else (dict(block), {})
     form: Json = {}
     if full and block.get("type") == "output_text":
@@ -338,8 +334,8 @@ def _block(block: JsonMap, usual: str, *, full: bool, from_response: bool) -> Co
 
 
 def split_sendable(block: JsonMap) -> tuple[Json, Json]:
-    """The fields of a response's item or block that a request may have, and those of the others
-    that are not empty."""
+    """Splits an item or block of a response: the fields that a request may have, and those of the
+    others that are not empty."""
     unsent = (*_NEVER_SENT, *_UNSENT.get(str(block.get("type")), ()))
     return read_extra_fields(block, *unsent), {
         key: block[key] for key in unsent if block.get(key) not in ([], None)
@@ -347,57 +343,57 @@ def split_sendable(block: JsonMap) -> tuple[Json, Json]:
 
 
 def load_reasoning(item: JsonMap, unsent: JsonMap = {}) -> ThinkingPart:
-    """A reasoning item → the part. `unsent`: fields that a response has and no request may have."""
-    texts = {
-        field: found
-        for field, kind in REASONING.items()
-        if (found := _texts(item.get(field), kind)) is not None
-    }
-    text = BETWEEN.join([each for found in texts.values() for each in found])
-    pieces = {field: [len(each) for each in found] for field, found in texts.items()}
-    usual = pieces == ({"summary": [len(text)]} if text else {"summary": []})
-    return ThinkingPart(
-        text,
-        OWN.note(
-            read_extra_fields(item, "type", *texts),
-            form={} if usual else {"pieces": pieces},
-            response=unsent,
-        ),
-    )
+    """Reads a reasoning item. `unsent`: fields that a response has and no request may have."""
+    texts_by_field: dict[str, list[str]] = {}
+    for field, piece_type in REASONING.items():
+        texts = _texts(item.get(field), piece_type)
+        if texts is not None:
+            texts_by_field[field] = texts
+    text = BETWEEN.join([text for texts in texts_by_field.values() for text in texts])
+    lengths = {field: [len(text) for text in texts] for field, texts in texts_by_field.items()}
+    usual = {"summary": [len(text)] if text else []}
+    form = {} if lengths == usual else {"pieces": lengths}
+    fields = read_extra_fields(item, "type", *texts_by_field)
+    return ThinkingPart(text, OWN.note(fields, form=form, response=unsent))
 
 
 def dump_reasoning(part: ThinkingPart) -> Json:
-    """The part → its reasoning item."""
+    """Writes the reasoning item of a part."""
     own_fields = OWN.fields(part.native)
-    pieces: Mapping[str, list[int]] = {
-        field: [length if type(length) is int else 0 for length in if_list(lengths)]
-        for field, lengths in if_object(OWN.form(part.native).get("pieces")).items()
-        if field in REASONING
-    }
-    if not pieces and "summary" not in own_fields:
-        pieces = {"summary": [len(part.text)] if part.text else []}
-    lengths = [length for of_field in pieces.values() for length in of_field]
-    texts = iter(split_joined(part.text, lengths) or [part.text, *("" for _ in lengths)])
+    lengths_by_field: dict[str, list[int]] = {}
+    for field, noted_lengths in if_object(OWN.form(part.native).get("pieces")).items():
+        if field in REASONING:
+            # The note may come from a client, so anything may stand in it.
+            lengths = [length if type(length) is int else 0 for length in if_list(noted_lengths)]
+            lengths_by_field[field] = lengths
+    if not lengths_by_field and "summary" not in own_fields:
+        lengths_by_field = {"summary": [len(part.text)] if part.text else []}
+    all_lengths = [length for lengths in lengths_by_field.values() for length in lengths]
+    # A text that was edited goes into the first piece.
+    texts = split_joined(part.text, all_lengths) or [part.text, *("" for _ in all_lengths)]
+    next_texts = iter(texts)
     fields = {
-        field: [{"type": REASONING[field], "text": next(texts)} for _ in of_field]
-        for field, of_field in pieces.items()
+        field: [{"type": REASONING[field], "text": next(next_texts)} for _ in lengths]
+        for field, lengths in lengths_by_field.items()
     }
     return {"type": "reasoning", **own_fields, **fields}
 
 
 def is_self_contained(part: ThinkingPart) -> bool:
-    """Whether the item can be understood without the provider having stored it."""
+    """True if the item can be understood although the provider has not stored it."""
     return bool(OWN.fields(part.native).get("encrypted_content"))
 
 
-def _texts(pieces: Any, kind: str) -> list[str] | None:
-    """The texts of such pieces; `None` where they are of another shape, and kept as they are."""
+def _texts(pieces: Any, piece_type: str) -> list[str] | None:
+    """Returns the texts of pieces of this type, or None if a piece has another shape."""
     if not isinstance(pieces, list):
         return None
     texts: list[str] = []
     for piece in cast("list[Any]", pieces):
         match piece:
-            case {"type": str(type_), "text": str(text), **others} if type_ == kind and not others:
+            case {"type": str(found_type), "text": str(text), **others} if (
+                found_type == piece_type and not others
+            ):
                 texts.append(text)
             case _:
                 return None
@@ -405,11 +401,12 @@ def _texts(pieces: Any, kind: str) -> list[str] | None:
 
 
 def split_joined(text: str, lengths: Sequence[int]) -> list[str] | None:
-    """The text cut into the pieces that it was joined from; `None` where it is not the same text
-    any more."""
-    out: list[str] = []
+    """Cuts a text into the pieces that it was joined from. None if it is not that text any more."""
+    pieces: list[str] = []
     position = 0
     for length in lengths:
-        out.append(text[position : position + length])
+        pieces.append(text[position : position + length])
         position += length + len(BETWEEN)
-    return out if BETWEEN.join(out) == text else None
+    if BETWEEN.join(pieces) == text:
+        return pieces
+    return None

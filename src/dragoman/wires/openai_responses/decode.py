@@ -1,8 +1,9 @@
-"""A response → events: one state machine for streamed and whole ones.
+"""Reads a response. One state machine reads streams and whole responses.
 
-A whole response is a stream of which only the terminal event came. That one is the authority: what
-did not come before it is taken from it, and what it corrects (encrypted reasoning differs from that
-of the item's own event) is amended.
+A whole response is a stream of which only the terminal event came. That event has the last word:
+what did not come before is taken from it, and what it corrects is amended. Encrypted reasoning, for
+instance, differs from that in the item's own event. Nearly all events are deltas. `read_fast` reads
+those by struct types that decode nothing else.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import msgspec
 
 from dragoman.codec.decoder import MessageDecoder
 from dragoman.codec.emitter import OpenPart
-from dragoman.codec.json_values import need_object, read_extra_fields
+from dragoman.codec.json_values import if_text, need_object, read_extra_fields
 from dragoman.errors import DecodeError
 from dragoman.event import Custom, OpenText
 from dragoman.json_bytes import Json, JsonMap
@@ -27,8 +28,8 @@ from dragoman.wires.openai_responses.usage import load_echo, load_envelope, load
 __all__ = ["PARTIAL_IMAGE", "Decoder", "decoder", "load_response"]
 
 PARTIAL_IMAGE = "image_generation.partial_image"
-"""Name of the event that shows an image which is not finished yet; its value holds the fields of
-the API's own event."""
+"""Name of the event for an image that is not finished yet. Its value holds the fields of the API's
+own event."""
 _BEGINNINGS = ("response.created", "response.queued", "response.in_progress")
 _ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 
@@ -75,12 +76,12 @@ _DELTAS: Mapping[type, str] = {
     _Thinking: "content",
     _Arguments: "call",
 }
-"""Type of a delta → what it is more of."""
+"""Type of a delta → the kind of part that it adds to."""
 _decode_delta = msgspec.json.Decoder(_Delta).decode
 
 
 class Decoder(MessageDecoder):
-    """A streamed response, or a whole one → events."""
+    """Reads a streamed response, or a whole one."""
 
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
@@ -89,26 +90,22 @@ class Decoder(MessageDecoder):
         super().__init__(origin, new_id)
         self._out.origin = self._origin
         self._items = OpenItems(self._out)
-        self._part = OpenPart(
-            -1, None, OpenText()
-        )  # which deltas are coming for, and its names in them
-        self._kind: type[_Delta] | None = None
+        # The part that the last delta was for, and how deltas name it.
+        self._part = OpenPart(-1, None, OpenText())
+        self._delta_type: type[_Delta] | None = None
         self._index = self._place = -1
 
     def read_fast(self, payload: bytes) -> bool:
-        """A delta of the usual kinds."""
+        """Reads a delta of the usual kinds. False if the event is another one."""
         try:
             delta = _decode_delta(payload)
-        except (
-            msgspec.DecodeError,
-            UnicodeDecodeError,
-            RecursionError,
-        ):  # fields that it passes over may nest
+        # A field that the decoder skips may nest too deep.
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return False
         if (
             delta.output_index != self._index
             or delta.place != self._place
-            or type(delta) is not self._kind
+            or type(delta) is not self._delta_type
         ):
             try:
                 part = self._items.part(_DELTAS[type(delta)], delta.output_index, delta.place)
@@ -118,27 +115,31 @@ class Decoder(MessageDecoder):
             if part is None:
                 return True
             self._part = part
-            self._kind, self._index, self._place = type(delta), delta.output_index, delta.place
+            self._delta_type, self._index, self._place = (
+                type(delta),
+                delta.output_index,
+                delta.place,
+            )
         self._out.add(self._part, delta.delta)
         return True
 
     def read_event(self, event: Json) -> None:
-        """Any event but a delta of the usual kinds."""
-        self._kind = None
-        kind = event.get("type")
-        if kind in _BEGINNINGS:
+        """Reads any event but a delta of the usual kinds."""
+        self._delta_type = None
+        event_type = event.get("type")
+        if event_type in _BEGINNINGS:
             self._start(need_object(event.get("response"), "response"))
-        elif kind == "response.output_item.added":
+        elif event_type == "response.output_item.added":
             self._items.add(_index(event), need_object(event.get("item"), "item"))
-        elif kind == "response.output_item.done":
+        elif event_type == "response.output_item.done":
             self._items.finish(_index(event), need_object(event.get("item"), "item"))
-        elif kind in _ENDS:
+        elif event_type in _ENDS:
             self._finish(need_object(event.get("response"), "response"))
-        elif kind is None and str(event.get("object")).startswith("response"):
+        elif event_type is None and str(event.get("object")).startswith("response"):
             self._finish(event)
-        elif kind == "error" or (kind is None and event.get("error")):
+        elif event_type == "error" or (event_type is None and event.get("error")):
             raise error_of(event)
-        elif kind == "response.image_generation_call.partial_image":
+        elif event_type == "response.image_generation_call.partial_image":
             self._out.start()
             self._events.append(
                 Custom(
@@ -146,42 +147,49 @@ class Decoder(MessageDecoder):
                     read_extra_fields(event, "type", "sequence_number", "output_index"),
                 )
             )
-        elif isinstance(kind, str):
-            if kind.endswith(".delta") and isinstance(delta := event.get("delta"), str):
-                self._items.delta(kind, event, delta)
+        elif isinstance(event_type, str):
+            if event_type.endswith(".delta") and isinstance(delta := event.get("delta"), str):
+                self._items.delta(event_type, event, delta)
         else:
             raise DecodeError("the provider sent what is neither an event nor a response")
 
     def _start(self, response: JsonMap) -> None:
-        given = {"served_model": response.get("model"), "response_id": response.get("id")}
-        known = {name: value for name, value in given.items() if isinstance(value, str) and value}
-        self._out.origin = msgspec.structs.replace(self._out.origin or Origin(""), **known)
+        """Begins the message, or adds what is known of its origin."""
+        fields: dict[str, str] = {}
+        if model := if_text(response.get("model")):
+            fields["served_model"] = model
+        if response_id := if_text(response.get("id")):
+            fields["response_id"] = response_id
+        self._out.origin = msgspec.structs.replace(self._out.origin or Origin(""), **fields)
         self._out.start(native=OWN.note(echo=load_echo(response)))
 
     def _finish(self, response: Json) -> None:
-        """The terminal event, or the whole response."""
-        began = self._out.origin if self._out.started else None
+        """Reads the terminal event, or a whole response."""
+        first_origin = self._out.origin if self._out.started else None
         self._start(response)
+        # Items that had no events of their own, as in a whole response, are added here.
         self._items.settle(response.get("output"))
         self._over = True
         if response.get("status") == "failed":
             self._out.finish(FinishReason.error, load_usage(response.get("usage")), cut=True)
             raise error_of(response).at(partial=self._out.build_partial_message())
-        reason = load_finish(response, calls=False, refused=self._items.refused)
+        refused = self._items.refused
+        reason = load_finish(response, calls=False, refused=refused)
         self._out.close_all(cut=reason.value == "length")
         message = self._out.build_partial_message()
-        usage = (
-            response if response.get("object") == "response.input_tokens" else response.get("usage")
+        # An answer to a request to count tokens holds the counts itself.
+        counts_tokens = response.get("object") == "response.input_tokens"
+        usage = response if counts_tokens else response.get("usage")
+        native = OWN.note(
+            echo=load_echo(response),
+            response=load_envelope(response),
+            digest=content_digest(message),
         )
         self._out.finish(
-            load_finish(response, calls=bool(message.tool_calls), refused=self._items.refused),
+            load_finish(response, calls=bool(message.tool_calls), refused=refused),
             load_usage(usage),
-            origin=self._out.origin if self._out.origin != began else None,
-            native=OWN.note(
-                echo=load_echo(response),
-                response=load_envelope(response),
-                digest=content_digest(message),
-            ),
+            origin=self._out.origin if self._out.origin != first_origin else None,
+            native=native,
         )
 
 
@@ -189,5 +197,8 @@ decoder, load_response = Decoder.create, Decoder.load_response
 
 
 def _index(event: JsonMap) -> int | None:
+    """Returns the index of the item that an event is about, or None."""
     index = event.get("output_index")
-    return index if isinstance(index, int) else None
+    if isinstance(index, int):
+        return index
+    return None

@@ -1,4 +1,10 @@
-"""The items of a response while they come: what is open of each, and how it ends."""
+"""Reads the items of a response while they come: which parts of each are open, and how it ends.
+
+An item begins with its first event and is whole with `finish`. Deltas between the two go to its
+open parts. At the end of a response `settle` compares all items with the terminal event: it adds
+what is missing and amends thinking that has changed. Items are known by their index, or by their id
+where a server gives no index.
+"""
 
 from __future__ import annotations
 
@@ -31,16 +37,15 @@ _SLOW = {
     "response.custom_tool_call_input.delta": ("input", ""),
     "response.code_interpreter_call_code.delta": ("code", ""),
 }
-"""Type of a delta → what it is more of, and the field that says of which piece."""
+"""Type of a delta → the kind of part that it adds to, and the field with the index of the piece."""
 _WHOLE = -1
-"""Place of the one part of an item that is a call or thinking; texts have the place of their
+"""Key of the one part of an item that is a call or thinking. Texts have the index of their
 block."""
 _encode = json_bytes.encode
 
 
 class _OpenItem:
-    """One item: the parts that are open of it, in order, and the name of the last piece of
-    thinking."""
+    """An item: its open parts in order, and the last piece of thinking that deltas named."""
 
     __slots__ = ("fields", "number", "parts", "piece", "pieces", "type")
 
@@ -50,33 +55,34 @@ class _OpenItem:
         self.fields = item
         self.parts: dict[Any, OpenPart] = {}
         self.piece: tuple[str, int] | None = None
-        self.pieces: list[Content] | None = None  # once it is whole
+        # None until the item is whole.
+        self.pieces: list[Content] | None = None
 
 
 class OpenItems:
-    """Reads items into an emitter. They are known by their index, where a server gives it, else by
-    their id."""
+    """Reads items into an emitter."""
 
     def __init__(self, out: Emitter) -> None:
         self.refused = False
-        """Whether the model declined."""
+        """True if the model refused to answer."""
         self._out = out
         self._items: list[_OpenItem] = []
-        self._at: dict[int, _OpenItem] = {}
-        self._ids: dict[str, int] = {}  # id of an item → its index
-        self._last = 0  # the largest index
+        self._by_index: dict[int, _OpenItem] = {}
+        # Id of an item → its index.
+        self._ids: dict[str, int] = {}
+        self._last_index = 0
         self._calls: Calls = {}
         self._images = 0
 
     def add(self, index: int | None, item: Json) -> None:
-        """An item begins."""
+        """Begins an item."""
         entry = _OpenItem(len(self._items), item)
         self._items.append(entry)
         index = entry.number if index is None else index
-        self._at[index] = entry
+        self._by_index[index] = entry
         if id_ := if_text(item.get("id")):
             self._ids[id_] = index
-        self._last = max(self._last, index)
+        self._last_index = max(self._last_index, index)
         sent, unsent = split_sendable(item)
         opened: Content | None = None
         if entry.type == "reasoning":
@@ -97,56 +103,58 @@ class OpenItems:
         if opened is not None:
             entry.parts[_WHOLE] = self._out.ensure_part((entry.number, _WHOLE), opened)
 
-    def part(self, what: str, index: int, piece_index: int) -> OpenPart | None:
-        """The open part that a delta is more of; `None`: its item is whole already.
+    def part(self, part_kind: str, index: int, piece_index: int) -> OpenPart | None:
+        """Returns the open part that a delta adds to. None if its item is whole already.
 
         Raises:
-            DecodeError: it names none.
+            DecodeError: it names no item, or one of another type.
         """
-        if index not in self._at and what != "call":
-            kind = "reasoning" if what in REASONING else "message"
-            self.add(index, {"type": kind})  # a server that does not say when an item begins
-        entry = self._at.get(index)
+        if index not in self._by_index and part_kind != "call":
+            # Some servers do not say when an item begins.
+            self.add(index, {"type": "reasoning" if part_kind in REASONING else "message"})
+        entry = self._by_index.get(index)
         if entry is None:
             raise DecodeError(f"a delta names item {index}, which has not begun")
         if entry.pieces is not None:
             return None
-        if what in ("text", "refusal"):
-            return self._text(entry, what, piece_index)
+        if part_kind in ("text", "refusal"):
+            return self._text(entry, part_kind, piece_index)
         part = entry.parts.get(_WHOLE)
         if part is None:
             raise DecodeError(
-                f"a delta of {what} does not fit item {index}, which is a {entry.type}"
+                f"a delta of {part_kind} does not fit item {index}, which is a {entry.type}"
             )
-        if what != "call":
-            if entry.piece is not None and entry.piece != (what, piece_index):
+        if part_kind != "call":
+            if entry.piece is not None and entry.piece != (part_kind, piece_index):
                 self._out.add(part, BETWEEN)
-            entry.piece = (what, piece_index)
+            entry.piece = (part_kind, piece_index)
         return part
 
     def delta(self, kind: str, event: JsonMap, delta: str) -> None:
-        """A delta of an unusual kind or shape. Those that are not known are passed over: the whole
-        item has all."""
+        """Adds a delta of an unusual kind or shape. Unknown ones are skipped, since the whole item has
+        everything."""
         if kind not in _SLOW:
             return
-        what, field = _SLOW[kind]
+        part_kind, field = _SLOW[kind]
         index, piece_index = event.get("output_index"), event.get(field, 0)
         if not isinstance(index, int):
             index = self._named(event.get("item_id"))
-        if what not in ("input", "code"):
-            if (
-                part := self.part(what, index, piece_index if isinstance(piece_index, int) else 0)
-            ) is not None:
+        if not isinstance(piece_index, int):
+            piece_index = 0
+        if part_kind not in ("input", "code"):
+            part = self.part(part_kind, index, piece_index)
+            if part is not None:
                 self._out.add(part, delta)
-        elif (
-            part := self.part("call", index, 0)
-        ) is not None:  # it becomes the text that its arguments' JSON will be
+            return
+        part = self.part("call", index, 0)
+        if part is not None:
+            # The text becomes the JSON that the call's arguments will be.
             escaped = _encode(delta).decode()[1:-1]
-            self._out.add(part, escaped if part.deltas else f'{{"{what}":"{escaped}')
+            self._out.add(part, escaped if part.deltas else f'{{"{part_kind}":"{escaped}')
 
     def finish(self, index: int | None, item: Json) -> None:
-        """An item is whole."""
-        entry = self._at.get(self._named(item.get("id")) if index is None else index)
+        """Ends an item with all that it holds."""
+        entry = self._by_index.get(self._named(item.get("id")) if index is None else index)
         if entry is None or (entry.pieces is not None and entry.fields.get("id") != item.get("id")):
             self.add(index, item)
             entry = self._items[-1]
@@ -154,68 +162,72 @@ class OpenItems:
             self._end(entry, item)
 
     def settle(self, output: Any) -> None:
-        """The terminal word on all items: adds what is missing, and amends thinking that is another
-        now."""
-        unread: dict[str, dict[int, _OpenItem]] = {}
-        named: dict[tuple[str, str], list[_OpenItem]] = {}  # the first of them last
+        """Compares all items with the terminal event: adds what is missing, and amends thinking that has
+        changed."""
+        left: dict[str, dict[int, _OpenItem]] = {}
         for entry in self._items:
-            unread.setdefault(entry.type, {})[entry.number] = entry
+            left.setdefault(entry.type, {})[entry.number] = entry
+        # Reversed, so that the first item of an id is the last of its list, which `pop` takes.
+        by_id: dict[tuple[str, str], list[_OpenItem]] = {}
         for entry in reversed(self._items):
-            named.setdefault((entry.type, if_text(entry.fields.get("id"))), []).append(entry)
+            by_id.setdefault((entry.type, if_text(entry.fields.get("id"))), []).append(entry)
         for item in cast("list[Any]", output) if isinstance(output, list) else ():
             if not isinstance(item, dict):
                 raise DecodeError("an item of the output is no JSON object")
             item = cast("Json", item)
-            type_ = str(item.get("type", "message"))
-            alike = unread.get(type_)
-            if not alike:
+            item_type = str(item.get("type", "message"))
+            same_type = left.get(item_type)
+            if not same_type:
                 self.add(None, item)
                 self._end(self._items[-1], item)
                 continue
-            same = named.get((type_, if_text(item.get("id"))), [])
-            while same and same[-1].number not in alike:
-                same.pop()
-            # some servers give an item another id in each event
-            entry = same.pop() if same else next(iter(alike.values()))
-            del alike[entry.number]
+            same_id = by_id.get((item_type, if_text(item.get("id"))), [])
+            while same_id and same_id[-1].number not in same_type:
+                same_id.pop()
+            # Some servers give an item another id in each event. Then the order decides.
+            entry = same_id.pop() if same_id else next(iter(same_type.values()))
+            del same_type[entry.number]
             if entry.pieces is None:
                 self._end(entry, item)
-            elif (
-                type_ == "reasoning"
-                and (part := entry.parts.get(_WHOLE))
-                and isinstance(part.part, ThinkingPart)
-            ):
-                sent, unsent = split_sendable(item)
-                amended = load_item(sent, {}, unsent)
-                if amended != entry.pieces:
-                    self._out.amend(part, amended[0])
+            elif item_type == "reasoning":
+                self._amend_thinking(entry, item)
+
+    def _amend_thinking(self, entry: _OpenItem, item: Json) -> None:
+        """Replaces the thinking of an item if the terminal event has another one."""
+        part = entry.parts.get(_WHOLE)
+        if part is None or not isinstance(part.part, ThinkingPart):
+            return
+        sent, unsent = split_sendable(item)
+        pieces = load_item(sent, {}, unsent)
+        if pieces != entry.pieces:
+            self._out.amend(part, pieces[0])
 
     def _end(self, entry: _OpenItem, item: Json) -> None:
         """Closes the parts of an item with what it really is, and adds what is missing."""
-        entry.type = str(item.get("type", "message"))  # some servers only now say what it is
+        # Some servers say only now of what type an item is.
+        entry.type = str(item.get("type", "message"))
         sent, unsent = split_sendable(item)
         pieces = entry.pieces = load_item(sent, self._calls, unsent, images=self._images)
         self._images += sum(isinstance(piece, DataPart) for piece in pieces)
-        self.refused = self.refused or any(
-            OWN.form(piece.native).get("type") == "refusal" for piece in pieces
-        )
+        for piece in pieces:
+            if OWN.form(piece.native).get("type") == "refusal":
+                self.refused = True
         parts = [entry.parts[index] for index in sorted(entry.parts)]
         for piece in pieces:
-            text = isinstance(piece, (TextPart, ThinkingPart, ToolCallPart))
-            if (
-                text
-                and (part := next((part for part in parts if _may_be(part, piece)), None))
-                is not None
-            ):
-                parts.remove(part)
-                self._close(part, piece)
-            else:
+            part = None
+            if isinstance(piece, (TextPart, ThinkingPart, ToolCallPart)):
+                part = next((part for part in parts if _may_be(part, piece)), None)
+                if part is not None:
+                    parts.remove(part)
+                    self._close(part, piece)
+            if part is None:
                 self._out.add_whole_part(piece)
         for part in parts:
             self._out.close(part)
 
-    def _text(self, entry: _OpenItem, what: str, index: int) -> OpenPart:
-        self.refused = self.refused or what == "refusal"
+    def _text(self, entry: _OpenItem, part_kind: str, index: int) -> OpenPart:
+        """Returns the open text of a block. It begins with its first delta."""
+        self.refused = self.refused or part_kind == "refusal"
         part = entry.parts.get(index)
         if part is None:
             item = (
@@ -223,36 +235,42 @@ class OpenItems:
                 if entry.parts
                 else read_extra_fields(entry.fields, "role", "content", "status")
             )
-            native = OWN.note(item=item, form={"type": what} if what == "refusal" else {})
+            native = OWN.note(item=item, form={"type": part_kind} if part_kind == "refusal" else {})
             part = entry.parts[index] = self._out.ensure_part(
                 (entry.number, index), OpenText(native=native)
             )
         return part
 
     def _close(self, part: OpenPart, piece: TextPart | ThinkingPart | ToolCallPart) -> None:
+        """Closes a part with its piece, after the rest of its text."""
         text = _text_of(piece)
         streamed = "".join(map(str, part.deltas))
         if text.startswith(streamed):
             self._out.add(part, text[len(streamed) :])
         part.part, part.deltas = piece, []
         if not (isinstance(piece, ToolCallPart) and piece.state == "invalid"):
-            self._out.close(part)  # else it is known at the end of the response whether it was cut
+            # Of an invalid call the end of the response says whether it was cut.
+            self._out.close(part)
 
     def _named(self, id_: Any) -> int:
-        """The index of the item of that id, else of the latest."""
-        index = self._ids.get(if_text(id_), self._last)
-        return index if index in self._at else self._last
+        """Returns the index of the item of that id, or of the latest item."""
+        index = self._ids.get(if_text(id_), self._last_index)
+        if index in self._by_index:
+            return index
+        return self._last_index
 
 
 def _may_be(part: OpenPart, piece: Content) -> bool:
-    """Whether a part, as it began, is of the kind of that piece."""
+    """True if a part, as it began, may end as that piece."""
     return isinstance(piece, TextPart if isinstance(part.part, OpenText) else type(part.part))
 
 
 def _text_of(piece: TextPart | ThinkingPart | ToolCallPart) -> str:
-    """What the deltas of a part would have been."""
+    """Returns the text that the deltas of a part add up to."""
     if not isinstance(piece, ToolCallPart):
         return piece.text
     if piece.raw is not None:
         return piece.raw
-    return arguments_text(piece) if piece.arguments or choose_item_type(piece) == FUNCTION else ""
+    if piece.arguments or choose_item_type(piece) == FUNCTION:
+        return arguments_text(piece)
+    return ""

@@ -1,11 +1,15 @@
-"""Events → a response. A whole one is what the terminal event of its stream holds."""
+"""Writes events as a response. A whole response is what the terminal event of its stream holds.
+
+The API writes one item at a time, while events of several parts may mix. The part whose first delta
+came first has its turn (`_turn`). Deltas of others wait in `_waiting` until that part ends.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
 from itertools import takewhile
-from typing import Any
+from typing import Any, cast
 
 from dragoman.codec.encoder import NO_OBJECTS, Objects, ResponseEncoder, frame_typed_event
 from dragoman.codec.json_values import if_object, read_extra_fields
@@ -45,24 +49,23 @@ __all__ = ["Encoder", "dump_response", "encoder", "envelope", "ping", "stream_ty
 stream_type = "text/event-stream"
 """Media type of a streamed response."""
 ping = SSE_PING
-"""Keeps a stream open and says nothing."""
+"""Bytes that keep a stream open."""
 
 _CODES = ("server_error", "rate_limit_exceeded", "invalid_prompt")
-"""Codes of errors that a response may hold, as the API has them; another stands before the error's
-words."""
+"""Codes of errors that a response may hold. Any other code stands before the error's words."""
 
 
 def encoder(**envelope: Any) -> Encoder:
-    """An encoder of one response. `envelope`: fields of the response (`id`, `model`, `created_at`,
-    `tools` …), which replace those of the events."""
+    """Returns an encoder for one response. `envelope`: fields of the response (`id`, `model`,
+    `created_at`, `tools` …), which replace those of the events."""
     return Encoder(envelope)
 
 
 def dump_response(
     events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any
 ) -> Json:
-    """Events → a whole response; an error's body where they tell of an error. `envelope`: as for
-    `encoder`."""
+    """Writes a whole response. If one of the events is an error, returns the error's body.
+    `envelope`: as for `encoder`."""
     writer = Encoder(envelope)
     for event in drop_retracted(events, losses):
         if isinstance(event, RunError):
@@ -73,37 +76,32 @@ def dump_response(
 
 
 def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002
-    """What a response holds that no event tells: its id, when it was made, and what it repeats of
-    the request."""
-    fields: Json = {
-        "id": f"resp_{id.removeprefix('resp_')}",
-        "created_at": int(now.timestamp()),
-    }
+    """Returns the fields of a response that no event holds: its id, when it was made, and what it
+    repeats of the request."""
+    response_id = f"resp_{id.removeprefix('resp_')}"
+    fields: Json = {"id": response_id, "created_at": int(now.timestamp())}
     if request is None:
         return fields
-    head = takewhile(
-        lambda message: message.role is Role.SYSTEM, request.messages
-    )  # of which the instructions are made
+    # The instructions are made of the first system messages. No other message is repeated.
+    head = takewhile(lambda message: message.role is Role.SYSTEM, request.messages)
     body = dump_request(request.replace(messages=head))
     for field in ("model", *REPEATED):
-        if (value := body.get(field)) is not None:
-            fields[field] = (
-                {**if_object(USUAL.get(field)), **value} if isinstance(value, dict) else value
-            )
+        value = body.get(field)
+        if isinstance(value, dict):
+            value = {**if_object(USUAL.get(field)), **cast("Json", value)}
+        if value is not None:
+            fields[field] = value
     return fields
 
 
 def _envelope(native: Native) -> Json:
-    """A response's own fields, and those that it repeats of its request."""
+    """Returns a response's own fields, and those that it repeats of its request."""
     return {**if_object(OWN.notes(native).get("echo")), **OWN.response(native)}
 
 
 class Encoder(ResponseEncoder):
-    """Events of the model's messages → Server-Sent Events. Several messages become the items of one
-    response.
-
-    One part is written at a time: what comes of others meanwhile waits for its turn.
-    """
+    """Writes the events of the model's messages as Server-Sent Events. Several messages become the
+    items of one response."""
 
     EMPTY = True
 
@@ -116,15 +114,17 @@ class Encoder(ResponseEncoder):
         self._objects: list[JsonMap] = []
         self._sequence = 0
         self._writer = ItemWriter(self._add)
-        self._parts: dict[tuple[str, int], Content] = {}  # parts that are open, as they began
-        self._items: dict[tuple[str, int], Json] = {}  # of each part that is written, its item
+        # Open parts as they began, and the items of the parts that are written.
+        self._parts: dict[tuple[str, int], Content] = {}
+        self._items: dict[tuple[str, int], Json] = {}
         self._turn: tuple[str, int] | None = None
-        self._deltas: list[str | bytes] = []  # of the part that has its turn
+        # Deltas of the part that has its turn.
+        self._deltas: list[str | bytes] = []
         self._waiting: dict[tuple[str, int], list[PartDelta | PartFinished]] = {}
 
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:  # noqa: ARG002
         self._begin()
-        return self._taken()
+        return self._take_objects()
 
     def part_started(self, event: PartStarted) -> Objects:
         """See `ResponseEncoder`. An item begins with the first delta."""
@@ -138,7 +138,7 @@ class Encoder(ResponseEncoder):
         return self._part(event)
 
     def message_dropped(self, event: MessageDropped) -> Objects:
-        """See `ResponseEncoder`. Nothing more of it is written."""
+        """See `ResponseEncoder`. Nothing more of the message is written."""
         dropped = event.message_id
         self._waiting = {key: events for key, events in self._waiting.items() if key[0] != dropped}
         if self._turn is not None and self._turn[0] == dropped:
@@ -146,13 +146,14 @@ class Encoder(ResponseEncoder):
         self._items = {key: item for key, item in self._items.items() if key[0] != dropped}
         self._parts = {key: part for key, part in self._parts.items() if key[0] != dropped}
         self._go_on()
-        return self._taken()
+        return self._take_objects()
 
     def error(self, error: DragomanError) -> Objects:
         code, message = code_of(error), error.message
+        # An error before the response has begun is an event of its own.
         if not self.response:
             self._add("error", code=code, message=message, param=None)
-            return self._taken()
+            return self._take_objects()
         if code not in _CODES:
             code, message = "server_error", f"{code}: {message}"
         fields = {
@@ -162,7 +163,7 @@ class Encoder(ResponseEncoder):
         }
         self.response |= fields
         self._add("failed", response=self.response)
-        return self._taken()
+        return self._take_objects()
 
     def end(self) -> Objects:
         self._begin()
@@ -170,31 +171,30 @@ class Encoder(ResponseEncoder):
             self._end_turn()
             self._go_on()
         self._writer.end_item()
-        reason, fields, counted = self._state.reason, self._state.envelope, self._state.usage
+        reason, fields, usage = self._state.reason, self._state.envelope, self._state.usage
         status = dump_finish(reason)
+        # A status that fits the reason, and what a vendor said beside it, stay as they came.
         if reason in (None, FinishReason.unspecified) or fields.get("status") == status["status"]:
             status = {key: fields.get(key, value) for key, value in status.items()}
-        usage = (
-            None
-            if counted is None
-            else dump_usage(counted, if_object(fields.get("usage")), complete=not fields)
-        )
+        usage_fields = None
+        if usage is not None:
+            usage_fields = dump_usage(usage, if_object(fields.get("usage")), complete=not fields)
         self.response |= {
             **read_extra_fields(fields, "usage", *status),
             **status,
             "output": self._writer.output,
-            "usage": usage,
+            "usage": usage_fields,
         }
         self.response |= read_extra_fields(self._envelope, "output", "usage")
         ending = "incomplete" if self.response["status"] == "incomplete" else "completed"
         self._add(ending, response=self.response)
-        return self._taken()
+        return self._take_objects()
 
     def frame(self, data: JsonMap) -> bytes:
         return frame_typed_event(data)
 
     def _begin(self) -> None:
-        """The response begins, if it has not begun."""
+        """Begins the response, if it has not begun."""
         if self.response:
             return
         state, origin = self._state, self._state.origin
@@ -218,18 +218,17 @@ class Encoder(ResponseEncoder):
         self._add("in_progress", response=begun)
 
     def _part(self, event: PartDelta | PartFinished) -> Objects:
-        """A delta or the end of a part, and what waited for that."""
+        """Writes a delta or the end of a part, and what waited for it."""
         self._write(event)
         self._go_on()
-        return self._taken()
+        return self._take_objects()
 
     def _write(self, event: PartDelta | PartFinished) -> None:
-        """A delta or the end of a part: written now, where no other part has its turn."""
+        """Writes a delta or the end of a part, or lets it wait if another part has its turn."""
         key = (event.message_id, event.index)
         if key in self._items:
-            if isinstance(event, PartFinished) and isinstance(
-                event.part, ThinkingPart
-            ):  # a last word on it
+            # A signature may come after the item was written.
+            if isinstance(event, PartFinished) and isinstance(event.part, ThinkingPart):
                 self._items[key].update(dump_reasoning(event.part))
         elif self._turn is not None and self._turn != key:
             self._waiting.setdefault(key, []).append(event)
@@ -248,8 +247,8 @@ class Encoder(ResponseEncoder):
                 self._write(event)
 
     def _end_turn(self, part: Content | None = None) -> None:
-        """The end of the part that has its turn. `part`: the whole; else it ends as far as it was
-        written."""
+        """Ends the part that has its turn. `part`: the whole part; without it the part ends as far
+        as it was written."""
         if self._turn is None:
             return
         began = self._parts.get(self._turn, OpenText())
@@ -258,11 +257,12 @@ class Encoder(ResponseEncoder):
         self._turn = None
         self._deltas.clear()
 
-    def _add(self, kind: str, /, **fields: Any) -> None:
-        type_ = kind if kind == "error" else f"response.{kind}"
-        self._objects.append({"type": type_, "sequence_number": self._sequence, **fields})
+    def _add(self, event_name: str, /, **fields: Any) -> None:
+        # The event of an error is the only one without the prefix.
+        event_type = "error" if event_name == "error" else f"response.{event_name}"
+        self._objects.append({"type": event_type, "sequence_number": self._sequence, **fields})
         self._sequence += 1
 
-    def _taken(self) -> Objects:
+    def _take_objects(self) -> Objects:
         objects, self._objects = self._objects, []
         return objects

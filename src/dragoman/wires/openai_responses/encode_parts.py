@@ -1,4 +1,9 @@
-"""Parts → the items of a response, and their events, one part after the other."""
+"""Writes parts as the items of a response, with their events, one part after the other.
+
+A part begins with its first delta (`more`) and ends with `end`, which writes all events of a part
+that had no deltas. Several texts may share a message item, and what the provider ran goes into the
+item of its call. So an item stays open until a part comes that does not belong to it (`end_item`).
+"""
 
 from __future__ import annotations
 
@@ -41,7 +46,7 @@ _PREFIXES = {
     "custom_tool_call": "ctc",
     "mcp_call": "mcp",
 }
-"""Type of an item → how ids of such items begin."""
+"""Type of an item → prefix of the ids of such items."""
 _STAGES = {
     "web_search_call": ("in_progress", "searching", "completed"),
     "file_search_call": ("in_progress", "searching", "completed"),
@@ -50,8 +55,8 @@ _STAGES = {
     "mcp_call": ("in_progress", "completed"),
     "mcp_list_tools": ("in_progress", "completed"),
 }
-"""Type of an item that the provider works on → the events that say how far it is, the last of them
-at its end."""
+"""Type of an item that the provider works on → the events that say how far it is. The last of them
+comes at its end."""
 
 
 _Streamed = TextPart | ThinkingPart | ToolCallPart
@@ -61,7 +66,7 @@ class Add(Protocol):
     """Adds one event to the stream."""
 
     def __call__(self, kind: str, /, **fields: Any) -> None:
-        """`kind`: its type without `response.`."""
+        """`kind`: the event's type without `response.`."""
         ...
 
 
@@ -69,19 +74,20 @@ class ItemWriter:
     """Writes parts as items. One is written at a time: `more` any number of times, then `end`."""
 
     def __init__(self, add: Add) -> None:
-        """`add` is given objects that stay as they are."""
+        """`add` gets objects that stay as they are."""
         self.output: list[Json] = []
         """The items so far, the last of which may be open."""
         self.response_id = ""
         self._add = add
         self._item: Json | None = None
-        self._piece = False  # the item's latest piece is open
+        # True while the item's latest piece is open.
+        self._piece = False
         self._begun: _Streamed | None = None
         """The part that the open piece was begun for, and its deltas."""
         self._deltas: list[str] = []
 
     def more(self, part: Content, delta: str) -> None:
-        """More of a part, as it began."""
+        """Writes a delta of a part. `part`: the part as it began."""
         if isinstance(part, (TextPart, ThinkingPart)) or (
             isinstance(part, ToolCallPart) and _streams(part)
         ):
@@ -90,7 +96,7 @@ class ItemWriter:
             self._add(f"{_name(part)}.delta", **self._at(part), delta=delta, **_logprobs(part))
 
     def end(self, part: Content) -> Json | None:
-        """A part that is whole → the item that it stands in."""
+        """Writes the end of a part. Returns the item that holds it, or None if none does."""
         if self._piece and not _goes_on(self._begun, part):
             self._end_begun()
         if isinstance(part, (TextPart, ThinkingPart)):
@@ -102,30 +108,35 @@ class ItemWriter:
         if isinstance(part, MarkPart):
             return None
         if isinstance(part, ProviderPart):
-            if not OWN.is_ours(part.native):
-                return None
-            if is_block(part):
-                return self._end_block(part, OWN.fields(part.native))
-            return self._whole(
-                {"type": part.kind, **OWN.fields(part.native), **OWN.response(part.native)}
-            )
-        item = self._item
-        if (
-            isinstance(part, DataPart)
-            and item is not None
-            and is_call_item(item, OWN.form(part.native).get("call"))
-        ):
-            write_result(item, part)
-            return item
-        if isinstance(part, DataPart) and part.mime_type.startswith("image/"):
-            item = {"type": "image_generation_call", "status": "completed"}
-            write_result(item, part)
-            return self._whole(item)
+            return self._end_provider_part(part)
+        if isinstance(part, DataPart):
+            return self._end_data(part)
         return self._end_text(TextPart(describe_as_text(part)))
 
+    def _end_provider_part(self, part: ProviderPart) -> Json | None:
+        """Writes a block or item that only the provider understands. None if it is another wire's."""
+        if not OWN.is_ours(part.native):
+            return None
+        fields = OWN.fields(part.native)
+        if is_block(part):
+            return self._end_block(part, fields)
+        return self._whole({"type": part.kind, **fields, **OWN.response(part.native)})
+
+    def _end_data(self, part: DataPart) -> Json:
+        """Writes data: into the call that made it, as an image, or as a text that describes it."""
+        item = self._item
+        if item is not None and is_call_item(item, OWN.form(part.native).get("call")):
+            write_result(item, part)
+            return item
+        if not part.mime_type.startswith("image/"):
+            return self._end_text(TextPart(describe_as_text(part)))
+        image_item: Json = {"type": "image_generation_call", "status": "completed"}
+        write_result(image_item, part)
+        return self._whole(image_item)
+
     def _end_begun(self) -> None:
-        """Ends the piece that is open as what it began as: its part turned out to be of another
-        kind."""
+        """Ends the open piece as what it began as, because its part turned out to be of another
+        type."""
         begun, text = self._begun, "".join(self._deltas)
         if isinstance(begun, ToolCallPart):
             self._end_call(replace(begun, arguments={}, raw=text, state="cut"))
@@ -133,7 +144,7 @@ class ItemWriter:
             self._end_text(replace(begun, text=text))
 
     def end_item(self) -> None:
-        """Nothing more joins the item that is open."""
+        """Ends the item that is open."""
         item, self._item = self._item, None
         if item is not None:
             if stages := _STAGES.get(if_text(item["type"])):
@@ -145,11 +156,12 @@ class ItemWriter:
             self._add("output_item.done", output_index=len(self.output) - 1, item=dict(item))
 
     def _begin_item(self, item: Json, **unknown: Any) -> Json:
-        """An item begins; `unknown`: its fields whose values are still to come."""
+        """Begins an item. `unknown`: values for fields that are still to come."""
         self.end_item()
         index = len(self.output)
         type_ = if_text(item["type"])
         prefix = _PREFIXES.get(type_, type_)
+        # Ids follow from the response and the place in it, since a wire has no randomness.
         item.setdefault("id", f"{prefix}_{self.response_id.removeprefix('resp_')}_{index}")
         self.output.append(item)
         self._item = item
@@ -160,25 +172,23 @@ class ItemWriter:
         return item
 
     def _whole(self, item: Json) -> Json:
+        """Writes an item that comes in one piece."""
         self._begin_item(item)
         self.end_item()
         return item
 
     def _at(self, part: Content) -> Json:
-        """Where the piece that is open stands."""
+        """Returns the fields that say which piece an event is about."""
         item = self._item or {}
         position: Json = {"item_id": item["id"], "output_index": len(self.output) - 1}
         if isinstance(part, ThinkingPart):
-            return {**position, "summary_index" if _name(part) == _SUMMARY else "content_index": 0}
-        return (
-            position
-            if isinstance(part, ToolCallPart)
-            else {**position, "content_index": len(item["content"])}
-        )
+            position["summary_index" if _name(part) == _SUMMARY else "content_index"] = 0
+        elif not isinstance(part, ToolCallPart):
+            position["content_index"] = len(item["content"])
+        return position
 
     def _open(self, part: TextPart | ThinkingPart | ToolCallPart) -> None:
-        """Begins the item and the piece that deltas of a part stand in, where they have not
-        begun."""
+        """Begins the item and the piece for the deltas of a part, if they have not begun."""
         if self._piece:
             return
         self._piece, self._begun, self._deltas = True, part, []
@@ -243,28 +253,33 @@ class ItemWriter:
         return item
 
     def _end_call(self, call: ToolCallPart) -> Json:
+        """Writes the end of a call. A call of the provider's stays open for its result."""
         item = _call_item(call)
-        if not _streams(call):
+        if _streams(call):
+            item = self._end_streamed_call(call, item)
+        else:
             item = self._begin_item(item)
             if item["type"] == "custom_tool_call":
-                position, text = (
-                    {"item_id": item["id"], "output_index": len(self.output) - 1},
-                    item.get("input", ""),
-                )
+                position = {"item_id": item["id"], "output_index": len(self.output) - 1}
+                text = item.get("input", "")
                 self._add("custom_tool_call_input.delta", **position, delta=text)
                 self._add("custom_tool_call_input.done", **position, input=text)
-        else:
-            if not self._piece:
-                self._open(call)
-                if item["arguments"]:
-                    self._add(f"{_name(call)}.delta", **self._at(call), delta=item["arguments"])
-            self._piece = False
-            self._add(f"{_name(call)}.done", **self._at(call), arguments=item["arguments"])
-            fields = self._item or {}
-            item = fields | {**item, "id": fields["id"]}
-            self._item = self.output[-1] = item
         if call.run_by != "provider":
             self.end_item()
+        return item
+
+    def _end_streamed_call(self, call: ToolCallPart, item: Json) -> Json:
+        """Writes the end of a call whose arguments come piece by piece. Returns its item."""
+        arguments = item["arguments"]
+        if not self._piece:
+            self._open(call)
+            if arguments:
+                self._add(f"{_name(call)}.delta", **self._at(call), delta=arguments)
+        self._piece = False
+        self._add(f"{_name(call)}.done", **self._at(call), arguments=arguments)
+        begun_item = self._item or {}
+        item = begun_item | {**item, "id": begun_item["id"]}
+        self._item = self.output[-1] = item
         return item
 
     def _end_result(self, part: ToolResultPart) -> Json | None:
@@ -289,32 +304,37 @@ _SUMMARY = "reasoning_summary_text"
 
 
 def _goes_on(begun: Content | None, part: Content) -> bool:
-    """Whether a part is what its piece was begun for."""
+    """True if a part is what its piece was begun for."""
     if isinstance(begun, ToolCallPart):
         return isinstance(part, ToolCallPart) and _streams(part)
     return isinstance(part, TextPart if isinstance(begun, TextPart) else ThinkingPart)
 
 
 def _name(part: Content) -> str:
-    """The name in the events of a part's piece."""
+    """Returns the name of a part's piece in the types of events."""
+    form = OWN.form(part.native)
     if isinstance(part, ThinkingPart):
-        return (
-            "reasoning_text"
-            if "content" in if_object(OWN.form(part.native).get("pieces"))
-            else _SUMMARY
-        )
+        if "content" in if_object(form.get("pieces")):
+            return "reasoning_text"
+        return _SUMMARY
     if isinstance(part, ToolCallPart):
         return f"{choose_item_type(part)}_arguments"
-    return "refusal" if OWN.form(part.native).get("type") == "refusal" else "output_text"
+    if form.get("type") == "refusal":
+        return "refusal"
+    return "output_text"
 
 
 def _streams(call: ToolCallPart) -> bool:
-    """Whether a call's arguments come piece by piece."""
+    """True if a call's arguments come piece by piece."""
     return choose_item_type(call) in (FUNCTION, "mcp_call")
 
 
 def _logprobs(part: Content) -> Json:
-    return {"logprobs": []} if isinstance(part, TextPart) and _name(part) == "output_text" else {}
+    """Returns the field that every event of a text must have."""
+    is_text = isinstance(part, TextPart) and _name(part) == "output_text"
+    if is_text:
+        return {"logprobs": []}
+    return {}
 
 
 def _summary(text: str) -> dict[str, str]:
@@ -322,7 +342,7 @@ def _summary(text: str) -> dict[str, str]:
 
 
 def _block(part: TextPart, text: str) -> Json:
-    """The block of a text, as a response has it."""
+    """Returns the block of a text, as a response has it."""
     if _name(part) == "refusal":
         return {"type": "refusal", "refusal": text}
     fields = {**OWN.fields(part.native), **OWN.response(part.native)} if text else {}
@@ -331,8 +351,8 @@ def _block(part: TextPart, text: str) -> Json:
 
 
 def _call_item(call: ToolCallPart) -> Json:
-    """The item of a call, with all that a response has of it. What another provider ran is the call
-    of an MCP server."""
+    """Returns the item of a call, with everything that a response has of it. What another provider
+    ran becomes the call of an MCP server."""
     item = {**dump_call(call, call.id, call.name), **OWN.response(call.native)}
     item.setdefault("status", "incomplete" if call.state == "cut" else "completed")
     if _streams(call):

@@ -1,5 +1,5 @@
-"""Errors of the Responses API ↔ our exceptions: one class for each kind of fault, in whatever shape
-a vendor sends it."""
+"""Reads errors of the Responses API as exceptions, in any shape that a vendor sends, and writes
+them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dragoman.errors import DragomanError
 __all__ = ["code_of", "dump_error", "error_of", "load_error"]
 
 _RULES = ErrorRules(
-    words=compile_patterns((errors.InvalidRequestError, r"previous.?response|item with id"))
+    patterns=compile_patterns((errors.InvalidRequestError, r"previous.?response|item with id"))
 )
-"""What it does not store any more is no model that is not found."""
+"""A response that is not stored any more is an invalid request, not an unknown model."""
 _DUMPED: tuple[tuple[type[DragomanError], int, str, str | None], ...] = (
     (errors.AuthenticationError, 401, "invalid_request_error", "invalid_api_key"),
     (errors.PermissionDeniedError, 403, "invalid_request_error", "forbidden"),
@@ -28,7 +28,7 @@ _DUMPED: tuple[tuple[type[DragomanError], int, str, str | None], ...] = (
     (errors.ProviderConnectionError, 502, "server_error", "server_error"),
     (DragomanError, 500, "server_error", "server_error"),
 )
-"""Class → status, type, and the code by which clients know the kind."""
+"""Class → status, type, and the code by which clients recognise the kind."""
 
 
 _READER = ErrorReader(rules=_RULES)
@@ -36,12 +36,12 @@ load_error, error_of = _READER.load_error, _READER.load_inner_error
 
 
 def code_of(error: DragomanError) -> str | None:
-    """The code by which this format's clients know the kind of an error."""
+    """Returns the code by which clients of this format recognise the kind of an error."""
     return next(code for kind, _, _, code in _DUMPED if isinstance(error, kind))
 
 
 def dump_error(error: DragomanError) -> ErrorResponse:
-    """An exception → the response that says it."""
+    """Returns the error response for an exception: status, headers and body."""
     _, status, type_, code = next(line for line in _DUMPED if isinstance(error, line[0]))
     if error.status is not None and error.status >= 400:
         status = error.status

@@ -1,5 +1,10 @@
-"""Items of a conversation ↔ pieces of content, and the side that an item belongs to. What the wire
-or its target cannot hold is noted as a loss."""
+"""Reads and writes the items of a conversation, and says whose message an item belongs to.
+
+Reading: `load_item` turns an item of the model's into pieces. Writing: `dump_items` writes one
+message as items, by a `_Writer`. An item goes back under its id only if the provider still holds it
+or it can be understood without (`_may_keep`). What the wire or its target cannot hold is noted as a
+loss.
+"""
 
 from __future__ import annotations
 
@@ -67,9 +72,9 @@ __all__ = [
 ]
 
 ABSENT = "absent"
-"""Form of a field that was not there at all."""
+"""Wire form of a field that was missing."""
 Calls = dict[str, ToolCallPart]
-"""The calls so far by id."""
+"""Id of each call so far → the call."""
 ROLES = {
     "user": Role.USER,
     "system": Role.SYSTEM,
@@ -81,35 +86,39 @@ _WITH_STATUS = ("apply_patch_call_output", "shell_call_output")
 """Types of answers that tell whether the tool failed."""
 FROM_CLIENT = ("mcp_approval_response", "compaction_trigger", "configuration_update")
 """Types of items without a role that come from the client, beside answers."""
+_TWICE = "it stands in the request already"
 _FORGOTTEN = "the provider does not hold it any more, or never did"
 
 
 class OutgoingItems(Outgoing[Quirks], frozen=True, kw_only=True, gc=False):
-    """One conversation on its way out."""
+    """A conversation that is being written."""
 
     kinds: dict[str, str]
-    """Id of a call → the type of the item that it is sent as. Calls of another origin are functions
-    here."""
+    """Id of a call → the type of item for it. Calls of another origin are functions here."""
     foreign: set[str]
-    """Ids of those calls."""
+    """Ids of the calls of another origin."""
     holds: bool
-    """Whether the provider holds the items of earlier responses, so that their ids mean something
+    """True if the provider holds the items of earlier responses, so that their ids mean something
     to it."""
     taken: set[str]
-    """Ids of the items that are sent already: none may stand in a request twice."""
+    """Ids of the items that are in the request already. None may be there twice."""
 
 
 def choose_role(item: JsonMap, calls: Calls) -> Role:
-    """Who an item of a request comes from."""
+    """Returns the role of the message that an item of a request belongs to."""
     if "role" in item:
         return ROLES.get(str(item["role"]), Role.USER)
-    if item.get("type") in RESULT_ITEMS:
+    item_type = item.get("type")
+    if item_type in RESULT_ITEMS:
         call = calls.get(str(item.get("call_id")))
-        by_provider = item.get("execution") == "server" or (
-            call is not None and call.run_by == "provider"
-        )
-        return Role.MODEL if by_provider else Role.USER
-    return Role.USER if item.get("type") in FROM_CLIENT else Role.MODEL
+        by_provider = call is not None and call.run_by == "provider"
+        is_hosted = by_provider or item.get("execution") == "server"
+        if is_hosted:
+            return Role.MODEL
+        return Role.USER
+    if item_type in FROM_CLIENT:
+        return Role.USER
+    return Role.MODEL
 
 
 def load_item(
@@ -119,10 +128,10 @@ def load_item(
     *,
     images: int = 0,
 ) -> list[Content]:
-    """An item of the model's side → its pieces. A call is added to `calls`.
+    """Reads an item of the model's. A call is added to `calls`.
 
-    `unsent`: its fields that a response has and no request may; `None`: it stands in a request,
-    which is kept to the letter. `images`: how many were made before it.
+    `unsent`: fields that a response has and no request may have. None: the item stands in a
+    request, which is kept to the letter. `images`: number of images made before.
     """
     type_ = str(item.get("type", "message"))
     pieces: list[Content] = []
@@ -139,8 +148,8 @@ def load_item(
 
 
 def _load_message(item: JsonMap, *, from_response: bool) -> list[Content]:
-    """A message item of the model's → its pieces, the first of which holds the item's fields. No
-    text: nothing."""
+    """Reads a message item of the model's. The first piece holds the item's fields. Returns an
+    empty list if the item has no text."""
     fields, full = read_extra_fields(item, "role", "content"), "id" in item
     pieces, form = load_content(
         item.get("content"), "output_text", full=full, from_response=from_response
@@ -157,13 +166,16 @@ def _load_message(item: JsonMap, *, from_response: bool) -> list[Content]:
 
 
 def read_item_start(native: Native) -> JsonMap | None:
-    """Fields of the message item that begins with this piece; `None`: it begins none."""
+    """Returns the fields of the message item that begins with this piece, or None if none
+    begins."""
     notes = OWN.notes(native)
-    return if_object(notes["item"]) if "item" in notes else None
+    if "item" in notes:
+        return if_object(notes["item"])
+    return None
 
 
 def dump_items(out: OutgoingItems, position: int) -> list[Json]:
-    """The message at that position → its items, in order."""
+    """Writes one message as items, in order."""
     message = out.messages[position]
     part = message.content[0] if len(message.content) == 1 and not message.native else None
     if type(part) is TextPart and not part.native:
@@ -172,7 +184,7 @@ def dump_items(out: OutgoingItems, position: int) -> list[Json]:
 
 
 def _plain(out: OutgoingItems, role: Role, text: str) -> Json:
-    """A message that is nothing but a text: most of a conversation."""
+    """Writes a message that is only a text, as most of a conversation are."""
     if role is Role.MODEL and out.quirks.listed:
         return {
             "type": "message",
@@ -197,15 +209,17 @@ class _Writer:
             bool(thinking) and all(map(is_self_contained, thinking))
         )
         self._keeps = self._unreadable is None and (out.target is None or out.holds or alone)
-        """Whether items may go back under their ids."""
+        """True if items may go back under their ids."""
         self._items: list[Json] = []
-        self._open: Json | None = None  # the message item whose content goes on
-        self._form: Any = None  # of its content
+        # The message item whose content goes on, and the form of that content.
+        self._open: Json | None = None
+        self._form: Any = None
         self._begun = len(out.losses)
-        self._apart: Json | None = None  # fields of texts that are message items of their own
+        # Fields of texts that are message items of their own.
+        self._apart: Json | None = None
 
     def items(self) -> list[Json]:
-        """The items, in the message's order."""
+        """Returns the items, in the message's order."""
         content = self._message.content
         for index, piece in enumerate(content):
             if isinstance(piece, (TextPart, DataPart, LinkPart, FilePart)) or is_block(piece):
@@ -223,7 +237,7 @@ class _Writer:
         return self._items
 
     def _write(self, piece: Content, index: int) -> None:
-        """A piece of a message item's content."""
+        """Adds a piece to a message item."""
         if isinstance(piece, DataPart) and self._write_into_call(piece):
             return
         begun = read_item_start(piece.native)
@@ -243,14 +257,13 @@ class _Writer:
         elif (text := self._text(piece, index)) is not None:
             listed = self._out.quirks.listed
             content = [{"type": "output_text", "text": text}] if listed else text
-            kind = {"type": "message"} if listed else {}
-            self._items.append(
-                {**kind, **(self._apart or {}), "role": "assistant", "content": content}
-            )
+            item: Json = {"type": "message"} if listed else {}
+            item |= {**(self._apart or {}), "role": "assistant", "content": content}
+            self._items.append(item)
 
     def _write_into_call(self, piece: DataPart) -> bool:
-        """Writes a file into the call of the provider's own tool that made it. `False`: it was made
-        by none, or that is not sent."""
+        """Writes a file into the call of the provider's tool that made it. False if none made it,
+        or that call is not sent."""
         call_id = OWN.form(piece.native).get("call")
         if call_id is None:
             return False
@@ -261,15 +274,15 @@ class _Writer:
         return False
 
     def _begin_message(self, begun: JsonMap | None, form: Any) -> None:
-        """A message of the model's begins: an item as it came, where that can go back, else texts
-        that are items each."""
+        """Begins a message of the model's: an item as it came if that can go back, otherwise an
+        item for each text."""
         self._end()
         fields = dict(begun or {}) if self._unreadable is None else {}
-        kept = self._may_keep(fields)
+        may_keep = self._may_keep(fields)
         if (
             begun is not None
             and self._unreadable is None
-            and (self._out.target is None or (kept and "id" in fields))
+            and (self._out.target is None or (may_keep and "id" in fields))
         ):
             self._form = form
             self._begin({**fields, "role": "assistant"})
@@ -282,8 +295,8 @@ class _Writer:
         self._items.append(self._open)
 
     def _end(self) -> None:
-        """Nothing more joins the message item that is open: a single text is a string, unless its
-        form is another."""
+        """Ends the open message item. A single text becomes a string, unless its form says
+        otherwise."""
         item, self._open = self._open, None
         if item is not None:
             item["content"] = dump_content(
@@ -291,7 +304,8 @@ class _Writer:
             )
 
     def _text(self, piece: Content, index: int) -> str | None:
-        """A piece of the model's, as nothing but text."""
+        """Returns the text of a model's piece that cannot go back as it came. None if nothing
+        can."""
         if isinstance(piece, TextPart):
             return piece.text
         if isinstance(piece, ProviderPart):
@@ -316,20 +330,23 @@ class _Writer:
         if self._message.role is not Role.SYSTEM:
             return "user"
         role = OWN.form(self._message.native).get("role")
-        return "developer" if role == "developer" and self._out.quirks.developer else "system"
+        if role == "developer" and self._out.quirks.developer:
+            return "developer"
+        return "system"
 
     def _may_keep(self, fields: JsonMap) -> bool:
-        """Whether an item may go under its id. It then counts as sent."""
+        """True if an item may go under its id. It then counts as sent."""
         id_ = fields.get("id")
         if id_ is None or (self._keeps and self._out.target is None):
             return True
         if not self._keeps or not isinstance(id_, str) or id_ in self._out.taken:
             return False
+        # The API refuses a request that holds an id twice.
         self._out.taken.add(id_)
         return True
 
     def _item(self, piece: Content, index: int) -> Json | None:
-        """A piece that is an item of its own, or goes into one."""
+        """Writes a piece that is an item of its own, or goes into one."""
         if isinstance(piece, ThinkingPart):
             return self._thinking(piece, index)
         if isinstance(piece, ToolCallPart):
@@ -344,14 +361,16 @@ class _Writer:
         )
 
     def _thinking(self, part: ThinkingPart, index: int) -> Json | None:
+        """Writes thinking: under its id if that may stay, or without it if its content is enough."""
         out = self._out
         item = dump_reasoning(part)
-        plain = out.quirks.plain_thinking and part.text != ""
+        readable = is_self_contained(part) or (out.quirks.plain_thinking and part.text != "")
         why = self._unreadable
-        if why is None and out.target is not None and not is_self_contained(part) and not plain:
+        if why is None and out.target is not None and not readable:
+            # The id alone means something only to a provider that still holds the item.
             why = None if out.holds and "id" in item else _FORGOTTEN
         if why is None and not self._may_keep(item):
-            why = None if is_self_contained(part) or plain else "it stands in the request already"
+            why = None if readable else _TWICE
             item = read_extra_fields(item, "id")
         if why is not None:
             self._lose(index, Lost.thinking, why)
@@ -367,6 +386,7 @@ class _Writer:
             return None
         fields = OWN.fields(call.native) if self._unreadable is None else {}
         if not self._may_keep(fields):
+            # Without its id the call goes as a new item.
             fields = read_extra_fields(fields, "id", "status")
         sent = msgspec.structs.replace(call, native=OWN.note(fields, form=OWN.form(call.native)))
         item = dump_call(sent, self._out.id(self._position, index, call), self._out.name(call.name))
@@ -374,48 +394,52 @@ class _Writer:
         return item
 
     def _result(self, part: ToolResultPart, index: int) -> Json | None:
+        """Writes the item of a result. A result of the provider's may go into the item of its call."""
         if part.run_by == "provider":
-            which = f"a result of {part.name}, which the provider ran"
-            if read_result_type(part) is not None:
-                return self._signed(part, dump_provider_result(part), index, which)
-            call = next(
-                (item for item in reversed(self._items) if is_call_item(item, part.id)), None
-            )
-            if call is not None:
-                write_result(call, part)
-            else:
-                self._lose(
-                    index, Lost.tool_result, self._unreadable or "its call is not sent", which
-                )
-            return None
+            return self._provider_result(part, index)
         if self._model:
             self._lose(index, Lost.tool_result, "the API takes results from the user alone")
             return None
-        sent = msgspec.structs.replace(part, native=None) if part.id in self._out.foreign else part
-        item = dump_result(
-            sent, self._out.id(self._position, index, part), self._out.kinds.get(part.id, FUNCTION)
-        )
-        for each in part.result if part.is_content else ():
-            self._block(each, index)
+        out = self._out
+        sent = part
+        if part.id in out.foreign:
+            sent = msgspec.structs.replace(part, native=None)
+        sent_id = out.id(self._position, index, part)
+        item = dump_result(sent, sent_id, out.kinds.get(part.id, FUNCTION))
+        # Written again for the losses alone.
+        for piece in part.result if part.is_content else ():
+            self._block(piece, index)
         if part.is_error and item["type"] not in _WITH_STATUS and not has_error(part.result):
             self._lose(index, Lost.is_error, "the API has no mark for a failed tool")
         return item
 
+    def _provider_result(self, part: ToolResultPart, index: int) -> Json | None:
+        """Writes the result of a tool that the provider ran: as an item, or into that of its call."""
+        which = f"a result of {part.name}, which the provider ran"
+        if read_result_type(part) is not None:
+            return self._signed(part, dump_provider_result(part), index, which)
+        for item in reversed(self._items):
+            if is_call_item(item, part.id):
+                write_result(item, part)
+                return None
+        self._lose(index, Lost.tool_result, self._unreadable or "its call is not sent", which)
+        return None
+
     def _block(self, piece: Block, index: int) -> Json:
-        """The content block of a piece. What it does not hold is noted."""
+        """Writes the content block of a piece. Notes what the block leaves out."""
         block = dump_block(piece, self._usual)
         if (lost := find_loss(piece, block)) is not None:
             self._lose(index, *lost)
         return block
 
     def _signed(self, piece: Content, item: Json, index: int, which: str) -> Json | None:
-        """An item that goes back to its own origin and to nobody else. `which`: what is lost
-        otherwise."""
-        why = self._unreadable or (
-            None if OWN.is_ours(piece.native) else "it is another provider's"
-        )
+        """Returns an item that may go back to its own origin only, or notes it as lost. `which`: what is
+        lost."""
+        why = self._unreadable
+        if not why and not OWN.is_ours(piece.native):
+            why = "it is another provider's"
         if why is None and self._model and not self._may_keep(item):
-            why = _FORGOTTEN if not self._keeps else "it stands in the request already"
+            why = _TWICE if self._keeps else _FORGOTTEN
         if why is not None:
             self._lose(index, name_part_type(piece), why, which)
             return None

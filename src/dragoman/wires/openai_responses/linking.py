@@ -1,4 +1,9 @@
-"""Going on from a response that the provider stores, in place of sending the conversation again."""
+"""Continues from a response that the provider stores, instead of sending the conversation again.
+
+`find_anchor` looks for the newest model message that is still as the provider answered it, together
+with all before it. The request then sends its response's id and only the messages after it. A
+digest in the message's notes shows whether its content was edited.
+"""
 
 from __future__ import annotations
 
@@ -20,44 +25,45 @@ __all__ = [
 ]
 
 LINKED_BY_CALLER = ("previous_response_id", "conversation", "prompt")
-"""Options by which a caller says himself what the request goes on from. `previous_response_id:
-null` means: from nothing, and that the provider has forgotten what it stored."""
+"""Options by which a caller says what the request continues from. `previous_response_id: null`
+means from nothing, and that the provider has forgotten what it stored."""
 _SESSION = frozenset({"_responses_session", "response_id"})
 """Metadata by which messages of other libraries name their response."""
 _BROKEN = (FinishReason.error, FinishReason.cancelled)
 
 
 def is_stored(options: JsonMap) -> bool:
-    """Whether the provider holds what such requests were answered: `store` counts as true where it
-    is null."""
+    """True if the provider stores the answers to requests with these options. A `store` of null
+    counts as true."""
     forgotten = "previous_response_id" in options and options["previous_response_id"] is None
     return options.get("store") is not False and not forgotten
 
 
 def may_link(target: Origin | None, quirks: Quirks, options: JsonMap) -> bool:
-    """Whether a request may go on from a stored response at all."""
+    """True if a request may continue from a stored response at all."""
     stored = target is not None and quirks.links and is_stored(options)
     return stored and not any(name in options for name in LINKED_BY_CALLER)
 
 
 def find_anchor(out: OutgoingItems) -> tuple[int, str] | None:
-    """The newest message that a request which may link can go on from: its position and the id of
-    its response; `None`: none.
+    """Returns the newest message that a request can continue from: its position and its response's
+    id. None if there is none.
 
     It and all before it are as they were when the provider answered, and something follows it.
     """
+    # The last message is no anchor, since a request needs something new.
     for position in range(len(out.messages) - 2, -1, -1):
         message = out.messages[position]
-        if (
-            message.role is Role.MODEL
-            and (id_ := _response_id(message, out, out.unreadable[position])) is not None
-        ):
-            return position, id_
+        if message.role is not Role.MODEL:
+            continue
+        response_id = _response_id(message, out, out.unreadable[position])
+        if response_id is not None:
+            return position, response_id
     return None
 
 
 def may_be_anchor(message: Message, target: Origin | None) -> bool:
-    """Whether a request could go on from a message, by its looks alone."""
+    """True if a request could continue from a message, as far as the message alone shows."""
     if message.role is not Role.MODEL or target is None:
         return False
     if message.origin is None:
@@ -66,34 +72,32 @@ def may_be_anchor(message: Message, target: Origin | None) -> bool:
 
 
 def content_digest(message: Message) -> str:
-    """Fingerprint of what a message holds, whatever stands before or around it."""
+    """Returns a digest of a message's content, whatever stands before or around it."""
     return chain_signature_digests([Message(message.role, message.content)], NAME)[-1]
 
 
 def _response_id(message: Message, out: OutgoingItems, unreadable: str | None) -> str | None:
-    """The id of the stored response that the message is; `None` where it is none, or not as it
-    was."""
-    origin, target = message.origin, out.target
+    """Returns the id of the stored response that a message is. None if it is none, or has
+    changed."""
+    origin = message.origin
     if origin is None:
+        # Other libraries note the response in the metadata.
         session = message.metadata.get("_responses_session")
-        id_ = if_object(session).get("response_id") or message.metadata.get("response_id")
-        return id_ if isinstance(id_, str) and id_.startswith("resp_") else None
-    ours = (
-        target is not None
-        and origin.provider == target.provider
-        and unreadable is None
-        and origin.prefix is not None
-    )
-    if (
-        not ours
-        or message.finish_reason in _BROKEN
-        or OWN.response(message.native).get("store") is False
-    ):
+        session_id = if_object(session).get("response_id") or message.metadata.get("response_id")
+        has_prefix = isinstance(session_id, str) and session_id.startswith("resp_")
+        if has_prefix:
+            return session_id
         return None
-    sealed = OWN.notes(message.native).get("digest")
-    return origin.response_id if sealed is None or sealed in _digests(message) else None
+    if not may_be_anchor(message, out.target) or unreadable is not None:
+        return None
+    if message.finish_reason in _BROKEN or OWN.response(message.native).get("store") is False:
+        return None
+    noted_digest = OWN.notes(message.native).get("digest")
+    if noted_digest is not None and noted_digest not in _digests(message):
+        return None
+    return origin.response_id
 
 
 def _digests(message: Message) -> tuple[str, ...]:
-    """What this release and an earlier one noted of such a message."""
+    """Returns the digests that this release and an earlier one noted for such a message."""
     return content_digest(message), digest.extend_digest("", Message(message.role, message.content))

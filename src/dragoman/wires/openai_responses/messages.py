@@ -1,7 +1,8 @@
-"""The conversation: `{"instructions": …, "input": …}` ↔ messages, exactly and in order.
+"""Reads and writes the conversation: `{"instructions": …, "input": …}`, exactly and in order.
 
-What the model answered, item by item, is one message until somebody else speaks; answers to its
-calls that follow each other are one message of the user's.
+The items of the model's form one message until another role speaks. Answers to its calls that
+follow each other form one message of the user's. `_Reader` gathers items that way. Leading system
+messages without anything of their own become the instructions; all others go to the input.
 """
 
 from __future__ import annotations
@@ -60,13 +61,13 @@ __all__ = [
 layout = Layout(
     fields=("input",), beside=("instructions",), text=True, follows="previous_response_id"
 )
-"""Where its messages stand."""
+"""Where the messages stand in the body of a request."""
 
 
 def load_conversation(
     payload: Any, origin: Origin | None, problems: list[Problem] | None
 ) -> list[Message]:
-    """`{"instructions": …, "input": …}` → messages."""
+    """Reads `{"instructions": …, "input": …}`."""
     if not isinstance(payload, Mapping):
         raise HistoryError(
             'the payload must be {"instructions": …, "input": …}, the part of a Responses request'
@@ -96,7 +97,8 @@ def load_conversation(
 
 
 def _fault(item: Any, position: int) -> tuple[str | None, str] | None:
-    """The field by which a value is no item, where it is one field, and what is wrong."""
+    """Returns the field by which a value is no item (None: it is no object), and what is wrong.
+    None: nothing is."""
     if not isinstance(item, dict):
         return None, f'"input[{position}]" must be an object, an item of the conversation'
     item = cast("Json", item)
@@ -110,7 +112,7 @@ def _fault(item: Any, position: int) -> tuple[str | None, str] | None:
 
 
 def _depth(item: Any) -> tuple[None, str] | None:
-    """What is wrong with an item that nests too deep."""
+    """Returns what is wrong with an item that nests too deep, or None."""
     try:
         check_depth(item)
     except HistoryError as error:
@@ -125,7 +127,7 @@ _ITEMS = frozenset(
 )  # fmt: skip
 """Types of items that no other format has."""
 _BLOCKS = frozenset(["input_text", "input_image", "input_file", "output_text"])
-"""The same of content blocks."""
+"""Types of content blocks that no other format has."""
 _SHARED = {"text": str, "refusal": str, "input_audio": dict}
 """Types of content blocks that other formats have too → the type of the field of that name."""
 _FIELDS = frozenset(["type", "role", "content", "id", "status", "phase"])
@@ -133,44 +135,54 @@ _FIELDS = frozenset(["type", "role", "content", "id", "status", "phase"])
 
 
 def votes(message: Any) -> int:
-    """How surely an item is of this format: 0 cannot be, 1 could be, 2 likely, 3 hardly anything
-    else."""
-    if not isinstance(message, dict):
+    """Returns how surely an item is of this format: 0 impossible, 1 possible, 2 likely, 3 almost
+    certain."""
+    item = if_object(message)
+    item_type, role = item.get("type"), item.get("role")
+    if not item or not isinstance(item_type, str | None) or not isinstance(role, str | None):
         return 0
-    item = cast("Json", message)
-    kind, role, content = item.get("type"), item.get("role"), item.get("content")
-    if not isinstance(kind, str | None) or not isinstance(role, str | None):
-        return 0
+    # The API refuses this field. Items of the Agents SDK have it.
     if "provider_data" in item:
-        return 0  # the API refuses it; items of the Agents SDK have it
-    if kind in _ITEMS:
-        return 3
-    if kind == "reasoning" and role is None:
-        return (
-            3 if isinstance(item.get("summary"), list) else 2 if "encrypted_content" in item else 0
-        )
-    if kind not in (None, "message") or role not in ROLES:
         return 0
+    if item_type in _ITEMS:
+        return 3
+    if item_type == "reasoning" and role is None:
+        if isinstance(item.get("summary"), list):
+            return 3
+        if "encrypted_content" in item:
+            return 2
+        return 0
+    if item_type not in (None, "message") or role not in ROLES:
+        return 0
+    return _message_votes(item)
+
+
+def _message_votes(item: Json) -> int:
+    """Returns how surely a message item is of this format."""
+    content = item.get("content")
     blocks = if_list(content)
-    types = {if_text(if_object(block).get("type")) for block in blocks}
-    if types & _BLOCKS:
+    block_types = {if_text(if_object(block).get("type")) for block in blocks}
+    if block_types & _BLOCKS:
         return 3
-    if (
-        not all(map(_is_shared, blocks))
-        or not item.keys() <= _FIELDS
-        or not isinstance(content, str | list)
-    ):
+    if not isinstance(content, str | list) or not item.keys() <= _FIELDS:
         return 0
-    return 2 if kind == "message" else 1
+    if not all(map(_is_shared, blocks)):
+        return 0
+    if item.get("type") == "message":
+        return 2
+    return 1
 
 
 def _is_shared(block: Any) -> bool:
+    """True if a block may be of this format and of others."""
     fields = if_object(block)
-    kind = if_text(fields.get("type"))
-    held = fields.get(kind)
-    return bool(if_object(held).get("data") if kind == "input_audio" else held) and isinstance(
-        held, _SHARED.get(kind, ())
-    )
+    block_type = if_text(fields.get("type"))
+    value = fields.get(block_type)
+    if not isinstance(value, _SHARED.get(block_type, ())):
+        return False
+    if block_type == "input_audio":
+        return bool(if_object(fields[block_type]).get("data"))
+    return if_text(fields[block_type]) != ""
 
 
 def prepare_conversation(
@@ -182,8 +194,8 @@ def prepare_conversation(
     *,
     holds: bool = True,
 ) -> OutgoingItems:
-    """Prepares a dump. `tools`: those of the request. `holds`: whether the provider was to store
-    what it answered."""
+    """Returns a conversation that is ready to be written. `tools`: the request's. `holds`: True if
+    the provider was to store its answers."""
     messages, places = strip_all_marks(messages)
     quirks = quirks or Quirks()
     calls: list[ToolCallPart] = []
@@ -191,19 +203,19 @@ def prepare_conversation(
         calls = [
             piece for message in messages for piece in message.content if _is_ours_to_run(piece)
         ]
-    named: list[ToolSpec | ToolCallPart] = [*tools, *calls]
-    as_is = [one.name for one in named if "as is" in OWN.form(one.native).values()]
+    named_parts: list[ToolSpec | ToolCallPart] = [*tools, *calls]
+    as_is = [part.name for part in named_parts if "as is" in OWN.form(part.native).values()]
     return prepare_outgoing(
         OutgoingItems,
         messages,
         target,
         quirks,
         losses,
-        places=places,
+        part_indexes=places,
         ids=map_call_ids(
             messages, quirks.ids, as_is=lambda piece: OWN.form(piece.native).get("id") == "as is"
         ),
-        names=fit_names([one.name for one in named], quirks.names, as_is=as_is),
+        names=fit_names([part.name for part in named_parts], quirks.names, as_is=as_is),
         kinds={},
         foreign=set(),
         holds=holds and quirks.links,
@@ -212,14 +224,16 @@ def prepare_conversation(
 
 
 def _is_ours_to_run(piece: Content) -> TypeGuard[ToolCallPart]:
+    """True if a piece is a call that the provider did not run."""
     return isinstance(piece, ToolCallPart) and piece.run_by != "provider"
 
 
 def dump_conversation(out: OutgoingItems, *, after: int = -1) -> Json:
-    """A conversation → `{"instructions": …, "input": […]}`. `after`: position of the last message
-    that the provider holds already."""
+    """Writes `{"instructions": …, "input": […]}`. `after`: position of the last message that the
+    provider holds already."""
     if ToolCallPart in collect_part_types(out.messages):
         _note_calls(out)
+    # A dump that continues an earlier one has its instructions already.
     head = 0 if out.before else _head(out.messages)
     payload: Json = {}
     if head:
@@ -228,6 +242,7 @@ def dump_conversation(out: OutgoingItems, *, after: int = -1) -> Json:
     for position in range(max(head, after + 1), len(out.messages)):
         items += dump_items(out, position)
     last = out.messages[-1] if out.messages else None
+    # A request that was loaded with a single text is written with one.
     if last is not None and len(items) == 1 and OWN.form(last.native).get("input") == "string":
         content = items[0].get("content")
         return {**payload, "input": content if isinstance(content, str) else items}
@@ -235,7 +250,7 @@ def dump_conversation(out: OutgoingItems, *, after: int = -1) -> Json:
 
 
 def _note_calls(out: OutgoingItems) -> None:
-    """Notes what kind of item each call is. A call that the API cannot read as its own goes as a
+    """Notes the type of item for each call. A call that the API cannot read as its own goes as a
     function's, and so does its result."""
     for message, reason in zip(out.messages, out.unreadable, strict=True):
         for call in filter(_is_ours_to_run, message.content):
@@ -248,6 +263,7 @@ def _note_calls(out: OutgoingItems) -> None:
 
 
 def _dump_instructions(out: OutgoingItems, head: int) -> str:
+    """Writes the instructions: the texts of the first messages."""
     messages = out.messages[:head]
     if head > 1 or len(messages[0].content) > 1:
         why = "the instructions are one text; they are joined"
@@ -261,15 +277,16 @@ load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump
 
 
 def _head(messages: Sequence[Message]) -> int:
-    """How many messages at the head are the instructions: plain text of the system's."""
-    return next(
-        (position for position, message in enumerate(messages) if not _is_plain_system(message)),
-        len(messages),
-    )
+    """Returns the number of leading messages that are the instructions: plain system texts."""
+    for position, message in enumerate(messages):
+        if not _is_plain_system(message):
+            return position
+    return len(messages)
 
 
 def _is_plain_system(message: Message) -> bool:
     # What has fields of this API's own came as an item of the input, and goes back as one.
+    """True if a message can be a part of the instructions."""
     if message.role is not Role.SYSTEM or not message.content or OWN.is_ours(message.native):
         return False
     return all(
@@ -279,7 +296,7 @@ def _is_plain_system(message: Message) -> bool:
 
 _PLAIN = {"user": Role.USER, "assistant": Role.MODEL}
 _BEGUN = OWN.with_notes(None, item={})
-"""`native` of a text with which an item begins that has no fields of its own."""
+"""`native` of a text that begins an item without fields of its own."""
 
 
 class _Reader:
@@ -291,10 +308,11 @@ class _Reader:
         self._side: Role | None = None
         self._pieces: list[Content] = []
         self._calls: Calls = {}
-        self._known: set[str] = set()  # ids of the calls so far
+        # Ids of the calls so far.
+        self._known: set[str] = set()
 
     def read(self, item: Json) -> None:
-        """The next item."""
+        """Reads the next item."""
         if (
             len(item) == 2
             and (role := item.get("role")) in _PLAIN
@@ -319,7 +337,7 @@ class _Reader:
             self._gather(side, [_as_is(piece, set())])
 
     def _plain(self, role: Role, text: str) -> None:
-        """An item that is nothing but a text: most of a conversation."""
+        """Reads an item that is only a text, as most of a conversation are."""
         if role is Role.USER:
             self.end()
             self._out.append(Message(role, (TextPart(text),)))
@@ -327,7 +345,7 @@ class _Reader:
             self._gather(role, [TextPart(text, _BEGUN)])
 
     def end(self) -> list[Message]:
-        """No more of the same side → the messages so far."""
+        """Ends the message that is open. Returns the messages so far."""
         if self._side is not None:
             message = Message(
                 self._side,
@@ -339,36 +357,33 @@ class _Reader:
         return self._out
 
     def _gather(self, side: Role, pieces: list[Content]) -> None:
+        """Adds pieces to the message of this side."""
         if side is not self._side:
             self.end()
             self._side = side
         first = pieces[0]
         after_text = bool(self._pieces) and isinstance(self._pieces[-1], TextPart)
         if first.native == _BEGUN and len(pieces) == 1 and not after_text:
-            first = msgspec.structs.replace(
-                first, native=None
-            )  # a text alone begins an item of its own anyway
+            # A text that follows no other begins an item anyway, so it needs no note.
+            first = msgspec.structs.replace(first, native=None)
         self._pieces += [first, *pieces[1:]]
 
 
 def _message(item: Json, role: Role) -> Message:
-    """A message item of a user's, the system's or a developer's."""
-    absent: tuple[list[Content], Json] = ([], {"content": ABSENT})
-    pieces, form = load_content(item["content"], "input_text") if "content" in item else absent
+    """Reads a message item of a user's, the system's or a developer's."""
+    pieces: list[Content] = []
+    form: Json = {"content": ABSENT}
+    if "content" in item:
+        pieces, form = load_content(item["content"], "input_text")
     if item["role"] == "developer":
         form["role"] = "developer"
-    return _as_input(
-        Message(
-            role,
-            tuple(pieces),
-            native=OWN.note(read_extra_fields(item, "role", "content"), form=form),
-        )
-    )
+    native = OWN.note(read_extra_fields(item, "role", "content"), form=form)
+    return _as_input(Message(role, tuple(pieces), native=native))
 
 
 def _as_is(piece: Content, known: set[str]) -> Content:
-    """Notes ids and names that are not fit to be sent, or used before: a request that was sent so
-    is kept so."""
+    """Notes an id or name that is unfit or was used before, so that a request that was sent so is
+    written so."""
     if not isinstance(piece, (ToolCallPart, ToolResultPart)) or piece.run_by == "provider":
         return piece
     names_fit = isinstance(piece, ToolResultPart) or TOOL_NAMES.fits(piece.name)
@@ -378,9 +393,7 @@ def _as_is(piece: Content, known: set[str]) -> Content:
 
 
 def _as_input(message: Message) -> Message:
-    """A system message that does not stand in the instructions says so."""
-    return (
-        message.replace(native=OWN.with_form(message.native, place="input"))
-        if message.role is Role.SYSTEM
-        else message
-    )
+    """Notes on a system message that it stands in the input instead of the instructions."""
+    if message.role is not Role.SYSTEM:
+        return message
+    return message.replace(native=OWN.with_form(message.native, place="input"))

@@ -1,4 +1,4 @@
-"""The request's body ↔ `ModelRequest`."""
+"""Reads and writes the body of a request."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ routes = (
     Route("GET", "/v1/models", "models"),
     Route("GET", "/v1/models/{model}", "model"),
 )
-"""Where OpenAI's API has what."""
+"""Paths of the official API."""
 
 _OWN = (*FIELDS, "model", "tools", "text", "stream", "instructions", "input")
 """Fields that have a neutral name. One whose value has no neutral meaning is kept in `native`,
@@ -57,43 +57,54 @@ _ENCRYPTED = ["reasoning.encrypted_content"]
 
 
 def _load(body: JsonMap, value: RequestEnvelope) -> ModelRequest:
-    """A body of `/responses` → the neutral request. A body for counting tokens or compacting is
-    read too."""
+    """Reads a body of `/responses`. A body for counting tokens or compacting is read too."""
     if not any(name in if_object(body) for name in ("input", *LINKED_BY_CALLER)):
         raise HistoryError('a Responses request needs "input", a string or a list of items').at(
             field="input"
         )
-    unread = dict(body)
+    fields_left = dict(body)
     form: Json = {}
-    payload = {key: unread.pop(key) for key in ("instructions", "input") if body.get(key)}
+    payload = {key: fields_left.pop(key) for key in ("instructions", "input") if body.get(key)}
     messages = load_conversation(payload, value.origin, value.problems)
     if "input" not in body:
         form["input"] = "absent"
-    settings = load_settings(unread, form)
-    tools = if_list(unread.get("tools"))
+    settings = load_settings(fields_left, form)
+    tools = if_list(fields_left.get("tools"))
     if tools:
-        del unread["tools"]
-    schema = load_schema(unread)
-    if isinstance(stream := unread.get("stream"), bool):
-        del unread["stream"]
+        del fields_left["tools"]
+    schema = load_schema(fields_left)
+    if isinstance(stream := fields_left.get("stream"), bool):
+        del fields_left["stream"]
         if not stream:
             form["stream"] = "explicit"
-    if unread.get("store") is False and "include" not in unread:
+    if fields_left.get("store") is False and "include" not in fields_left:
         form["include"] = "absent"
-    model = unread.pop("model") if isinstance(unread.get("model"), str) else ""
-    fields = {field: unread.pop(field) for field in _OWN if field in unread}
-    tools, native, wire = load_tools(tools), OWN.note(fields, form=form), NAME if unread else None
+    model = fields_left.pop("model") if isinstance(fields_left.get("model"), str) else ""
+    fields = {field: fields_left.pop(field) for field in _OWN if field in fields_left}
+    tools, native, wire = (
+        load_tools(tools),
+        OWN.note(fields, form=form),
+        NAME if fields_left else None,
+    )
     return ModelRequest(
-        model, tuple(messages), tools, settings, schema, stream is True, unread, native, wire=wire
+        model,
+        tuple(messages),
+        tools,
+        settings,
+        schema,
+        stream is True,
+        fields_left,
+        native,
+        wire=wire,
     )
 
 
 def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
-    """The neutral request → a request of `/responses`.
+    """Writes a request of `/responses`.
 
-    Towards a provider that stores responses, it goes on from the newest one of its own that is as
-    it was, with only what follows it. `options` are written last and have the last word; those that
-    are objects are added to.
+    Towards a provider that stores responses, the request continues from the newest one that is
+    still as the provider answered, with only the messages after it. `options` are written last and
+    replace other fields. Objects among them are merged.
     """
     request, target, quirks = sending.request, sending.target, sending.quirks
     options, form = request.options, OWN.form(request.native)
@@ -101,7 +112,7 @@ def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
     link = Link[OutgoingItems](
         lambda message: may_be_anchor(message, target),
         find_anchor,
-        lambda out, at: dump_conversation(out, after=at),
+        lambda out, position: dump_conversation(out, after=position),
     )
     out, payload, _, linked = sending.conversation(
         partial(prepare_conversation, holds=holds),
@@ -113,6 +124,7 @@ def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
     )
     body: Json = {"model": request.model} if request.model else {}
     body |= payload
+    # A request that continues a stored response may have no input of its own.
     if not body["input"] and ("input" in form or "input" in OWN.fields(request.native)):
         del body["input"]
     if linked is not None:
@@ -120,12 +132,13 @@ def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
     body |= sending.tools(out, lambda: dump_tools(request.tools, out))
     body |= dump_settings(request.settings, form, out)
     fields = OWN.fields(request.native)
-    format_ = if_object(fields.get("text")).get("format")
+    text_format = if_object(fields.get("text")).get("format")
     if request.output_schema is not None:
-        body["text"] = {"format": dump_schema(request.output_schema, if_object(format_) or None)}
-    elif (
-        isinstance(format_, dict) and "type" not in format_
-    ):  # it stood beside a schema that is there no more
+        body["text"] = {
+            "format": dump_schema(request.output_schema, if_object(text_format) or None)
+        }
+    # A format without a type stood beside a schema, which the request has no more.
+    elif isinstance(text_format, dict) and "type" not in text_format:
         fields["text"] = read_extra_fields(fields["text"], "format")
     if request.stream or "stream" in form:
         body["stream"] = request.stream
@@ -140,11 +153,12 @@ def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
 
 
 def _taken(out: OutgoingItems) -> set[str]:
-    """Ids of items that it holds."""
+    """Returns the ids of the items that are in the request already."""
     return out.taken
 
 
 def _fault(body: JsonMap) -> InvalidRequestError | None:
+    """Returns the error for a body without any input, or None."""
     if body.get("input") or any(body.get(name) for name in LINKED_BY_CALLER):
         return None
     return InvalidRequestError(

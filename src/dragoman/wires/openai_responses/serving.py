@@ -1,5 +1,5 @@
-"""What a server of the Responses API must know beside responses: lists of models, numbers of
-tokens, what it keeps."""
+"""Describes the Responses API for a server: request bodies, further fields, lists of models, token
+counts, and what a server stores."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ request_fields = RequestFields(
         text=("previous_response_id", "truncation"),
     ),
 )
-"""What is known of further fields of a request."""
+"""Facts about request fields that have no neutral counterpart."""
 
 _INPUT = object_schema(
     {"model": TEXT, "input": any_of(TEXT, list_schema({"type": "object"}, least=1))}, stream=BOOLEAN
@@ -97,28 +97,28 @@ bodies = {
     "/v1/responses/input_tokens": _INPUT,
     "/v1/embeddings": EMBEDDINGS_BODY,
 }
-"""Path → JSON Schema of what clients send there."""
+"""Path → JSON Schema of the body that clients send there."""
 
 _PREFIX = "resp_"
 LINKS = ("background", "conversation", "previous_response_id")
-"""Fields of a request by which it says what becomes of its answer, or which it goes on from."""
+"""Fields of a request that say what it continues from, or what becomes of its answer."""
 
 
 def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> HttpRequest:  # noqa: ARG001 as of `Forward`
-    """A client's body as it is, but for what the server itself does: it runs in the background, and
-    knows what answers were kept."""
+    """Passes a client's body on as it is, except for what the server itself does: it runs requests
+    in the background, and knows which answers were stored."""
     fields = {name: value for name, value in body.items() if name not in LINKS or not value}
     return HttpRequest("/responses", body={**fields, "model": request.model})
 
 
 def read_call_id(response_id: str) -> str:
-    """The id of a response without its prefix."""
+    """Returns the id of a response without its prefix."""
     return response_id.removeprefix(_PREFIX)
 
 
 def dump_unfinished(body: JsonMap, state: str, error: JsonMap | None) -> Json:
-    """A response that is not completed. `state`: `in_progress`, `failed` or `cancelled`; `error`:
-    the body of its error."""
+    """Writes a response that is not completed. `state`: `in_progress`, `failed` or `cancelled`.
+    `error`: the body of its error."""
     what = if_object(if_object(error).get("error"))
     message = what.get("message") or "the response could not be made; send the request again"
     failure = {"code": "server_error", "message": message} if state == "failed" else None
@@ -127,8 +127,8 @@ def dump_unfinished(body: JsonMap, state: str, error: JsonMap | None) -> Json:
 
 
 def find_item_references(body: JsonMap) -> list[tuple[int, str]]:
-    """The items of a request that are named in place of being there: the place of each in its
-    `input`, and its id."""
+    """Returns the items of a request that are only named: the index of each in its `input`, and its
+    id."""
     listed = if_list(body.get("input"))
     return [
         (index, name) for index, item in enumerate(listed) if (name := _reference(if_object(item)))
@@ -136,21 +136,24 @@ def find_item_references(body: JsonMap) -> list[tuple[int, str]]:
 
 
 def _reference(item: JsonMap) -> str:
-    """The id that an item is a mere reference to. The type may be left out."""
+    """Returns the id if an item only refers to another one, else an empty text. The type may be
+    left out."""
     is_one = item.get("type") == "item_reference" or (
         item.keys() <= {"type", "id"} and item.get("type") is None
     )
-    return if_text(item.get("id")) if is_one else ""
+    if is_one:
+        return if_text(item.get("id"))
+    return ""
 
 
 def index_items(response: JsonMap) -> dict[str, Json]:
-    """The items of a whole response, by the ids that requests may name them by."""
+    """Returns the items of a whole response by the ids that requests may name."""
     items = [if_object(item) for item in if_list(response.get("output"))]
     return {name: item for item in items if (name := if_text(item.get("id")))}
 
 
 def replace_items(body: JsonMap, items: Mapping[int, JsonMap]) -> Json:
-    """A request with these items at these places of its `input`."""
+    """Returns a request with other items at these indexes of its `input`."""
     return {
         **body,
         "input": [items.get(index, item) for index, item in enumerate(if_list(body.get("input")))],
@@ -158,33 +161,34 @@ def replace_items(body: JsonMap, items: Mapping[int, JsonMap]) -> Json:
 
 
 def dump_deleted(call_id: str) -> Json:
-    """The answer to a request to delete a response."""
+    """Writes the answer to a request to delete a response."""
     return {"id": f"{_PREFIX}{call_id}", "object": "response", "deleted": True}
 
 
 def dump_token_count(count: int) -> Json:
-    """The answer to a request to count tokens."""
+    """Writes the answer to a request to count tokens."""
     return {"object": "response.input_tokens", "input_tokens": count}
 
 
 def is_lasting(message: Message) -> bool:
-    """Whether a system text belongs to its conversation: an item of the input does, instructions
+    """True if a system text belongs to its conversation. An item of the input does; instructions
     are for one answer."""
     return OWN.form(message.native).get("place") == "input"
 
 
 def dump_input_items(messages: Iterable[Message]) -> list[Json]:
-    """The input of a request as the items that are listed of it, oldest first; each has an id."""
+    """Writes the input of a request as a list of items, oldest first, each with an id."""
     spoken = [
         message for message in messages if message.role is not Role.SYSTEM or is_lasting(message)
     ]
     items = dump_messages(spoken).get("input", [])
     if isinstance(items, str):
         items = [{"role": "user", "content": items}]
-    return [_listed(item, index) for index, item in enumerate(items)]
+    return [_dump_listed_item(item, index) for index, item in enumerate(items)]
 
 
-def _listed(item: Json, index: int) -> Json:
+def _dump_listed_item(item: Json, index: int) -> Json:
+    """Returns an item as the list of input items has it."""
     kind = item.get("type", "message")
     listed = {"type": kind, "id": f"{_PREFIXES.get(kind, 'item')}_{index}", **item}
     if kind != "message":
@@ -206,12 +210,12 @@ _PREFIXES = {
 
 
 def dump_seal(token: str) -> ThinkingPart:
-    """The piece in which a client keeps a server's token: encrypted reasoning."""
+    """Returns the piece in which a client keeps a server's token: encrypted reasoning."""
     return ThinkingPart(native=OWN.note({"encrypted_content": token}))
 
 
 def load_seal(piece: Content) -> str | None:
-    """The token that such a piece may hold."""
+    """Returns the token that a piece may hold, or None."""
     fields = OWN.fields(piece.native) if isinstance(piece, ThinkingPart) else {}
     return if_text(fields.get("encrypted_content")) or None
 

@@ -1,9 +1,10 @@
-"""Tools of a request ↔ `ToolSpec` (functions) and `ServerTool` (all others); items that are calls ↔
-`ToolCallPart`.
+"""Reads and writes the tools of a request (`ToolSpec` for functions, `ServerTool` for all others),
+and items that are calls.
 
 A call that the client must answer is ours to run, whatever its type: a function, a custom tool (its
-text is the argument `input`), a shell, a patch, a computer. What the provider runs itself is
-`run_by="provider"`, and its item holds what came of it too.
+text is the argument `input`), a shell, a patch, a computer. A call that the provider runs has
+`run_by="provider"`, and its item holds the result too. `CALL_ITEMS` says for each type of item
+where its name, its arguments and its result stand.
 """
 
 from __future__ import annotations
@@ -49,55 +50,61 @@ _NO_STORES = {"type": "file_search"}
 _CHOICES = ("auto", "none", "required")
 FUNCTION = "function_call"
 _TEXTUAL = (FUNCTION, "mcp_call")
-"""Types whose arguments are always a text."""
+"""Types of calls whose arguments are always a text."""
 
 
 class CallItemType(msgspec.Struct, frozen=True, kw_only=True):
     """A type of item that is a call."""
 
     name: str | None = None
-    """The tool's name; `None`: the item tells it."""
-    held: tuple[str, ...] = ()
-    """Fields of the item that are the arguments, where it has no text `arguments`."""
-    answer: str | None = None
-    """Type of the item that answers it; `None`: the provider runs it, and the item holds the result
-    too."""
+    """The tool's name. None: the item has it."""
+    arguments: tuple[str, ...] = ()
+    """Fields of the item that are the arguments, if it has no text `arguments`."""
+    result_item: str | None = None
+    """Type of the item that answers the call. None: the provider runs it, and the item holds the
+    result too."""
     result: str = "output"
-    """Field that holds the result: of the answer, or of the item itself."""
+    """Field that holds the result, of the answering item or of the call's own."""
 
 
 CALL_ITEMS: Mapping[str, CallItemType] = {
-    FUNCTION: CallItemType(answer="function_call_output"),
-    "custom_tool_call": CallItemType(held=("input",), answer="custom_tool_call_output"),
+    FUNCTION: CallItemType(result_item="function_call_output"),
+    "custom_tool_call": CallItemType(arguments=("input",), result_item="custom_tool_call_output"),
     "local_shell_call": CallItemType(
-        name="local_shell", held=("action",), answer="local_shell_call_output"
+        name="local_shell", arguments=("action",), result_item="local_shell_call_output"
     ),
-    "shell_call": CallItemType(name="shell", held=("action",), answer="shell_call_output"),
+    "shell_call": CallItemType(
+        name="shell", arguments=("action",), result_item="shell_call_output"
+    ),
     "apply_patch_call": CallItemType(
-        name="apply_patch", held=("operation",), answer="apply_patch_call_output"
+        name="apply_patch", arguments=("operation",), result_item="apply_patch_call_output"
     ),
     "computer_call": CallItemType(
-        name="computer", held=("action", "actions"), answer="computer_call_output"
+        name="computer", arguments=("action", "actions"), result_item="computer_call_output"
     ),
     "tool_search_call": CallItemType(
-        name="tool_search", held=("arguments",), answer="tool_search_output", result="tools"
+        name="tool_search",
+        arguments=("arguments",),
+        result_item="tool_search_output",
+        result="tools",
     ),
-    "web_search_call": CallItemType(name="web_search", held=("action",)),
-    "file_search_call": CallItemType(name="file_search", held=("queries",), result="results"),
+    "web_search_call": CallItemType(name="web_search", arguments=("action",)),
+    "file_search_call": CallItemType(name="file_search", arguments=("queries",), result="results"),
     "code_interpreter_call": CallItemType(
-        name="code_interpreter", held=("code", "container_id"), result="outputs"
+        name="code_interpreter", arguments=("code", "container_id"), result="outputs"
     ),
     "image_generation_call": CallItemType(
-        name="image_generation", held=("revised_prompt", "prompt"), result="result"
+        name="image_generation", arguments=("revised_prompt", "prompt"), result="result"
     ),
     "mcp_call": CallItemType(),
 }
+"""Type of an item → where its name, its arguments and its result stand."""
 _IMAGES = {"iVBOR": "png", "/9j/": "jpeg", "UklGR": "webp", "R0lGO": "gif"}
 """How an image's base64 begins → its format."""
 
 
 def load_tools(tools: Sequence[Any]) -> tuple[ToolSpec | ServerTool, ...]:
-    """`tools` of a request.
+    """Reads the `tools` of a request.
 
     Raises:
         HistoryError: one of them is no tool.
@@ -106,23 +113,24 @@ def load_tools(tools: Sequence[Any]) -> tuple[ToolSpec | ServerTool, ...]:
 
 
 def dump_tools(tools: Sequence[ToolSpec | ServerTool], out: Outgoing[Quirks]) -> list[Json]:
-    """The inverse, under the names that tools are sent by. One that cannot be sent is noted as a
-    loss."""
-    dumped = [_dump_tool(tool, out) for tool in tools]
-    kept = [tool for tool in dumped if tool != _NO_STORES]
-    if len(kept) < len(dumped):
-        out.lose(
-            None,
-            None,
-            Lost.tool,
-            "it needs vector_store_ids, the stores to search in",
-            "file_search",
-        )
-    return kept
+    """Writes the `tools` of a request, under the names that are sent. Notes a tool that cannot be
+    sent as lost."""
+    dumped: list[Json] = []
+    needs_stores = False
+    for tool in tools:
+        entry = _dump_tool(tool, out)
+        if entry == _NO_STORES:
+            needs_stores = True
+        else:
+            dumped.append(entry)
+    if needs_stores:
+        why = "it needs vector_store_ids, the stores to search in"
+        out.lose(None, None, Lost.tool, why, "file_search")
+    return dumped
 
 
 def load_tool_choice(value: Any) -> str | None:
-    """The choice of a tool, where it is a plain one."""
+    """Reads the choice of a tool, or returns None if it is no plain one."""
     match value:
         case str() if value in _CHOICES:
             return value
@@ -135,161 +143,165 @@ def load_tool_choice(value: Any) -> str | None:
 
 
 def dump_tool_choice(choice: str, out: Outgoing[Quirks]) -> str | Json:
-    """The inverse."""
-    return choice if choice in _CHOICES else {"type": "function", "name": out.name(choice)}
+    """Writes the choice of a tool."""
+    if choice in _CHOICES:
+        return choice
+    return {"type": "function", "name": out.name(choice)}
 
 
 def find_runner(item: JsonMap) -> Literal["agent", "provider"]:
-    """Who runs the tool that an item calls."""
-    environment = item.get("environment")
-    hosted = isinstance(environment, dict) and "container" in str(
-        cast("Json", environment).get("type")
-    )
-    kind = CALL_ITEMS[item["type"]]
-    return (
-        "provider"
-        if kind.answer is None or hosted or item.get("execution") == "server"
-        else "agent"
-    )
+    """Returns who runs the tool that an item calls."""
+    if CALL_ITEMS[item["type"]].result_item is None or item.get("execution") == "server":
+        return "provider"
+    # A shell runs with the client, unless its environment is a container of the provider's.
+    environment = if_object(item.get("environment"))
+    if "container" in str(environment.get("type")):
+        return "provider"
+    return "agent"
 
 
 def choose_item_type(call: ToolCallPart) -> str:
-    """Type of the item that a call is. A provider's call without one came through another wire."""
-    kind = if_text(OWN.fields(call.native).get("type"))
-    return kind if kind in CALL_ITEMS else FUNCTION if call.run_by != "provider" else "mcp_call"
+    """Returns the type of item for a call. A provider's call without one came through another
+    wire."""
+    item_type = if_text(OWN.fields(call.native).get("type"))
+    if item_type in CALL_ITEMS:
+        return item_type
+    if call.run_by == "provider":
+        return "mcp_call"
+    return FUNCTION
 
 
 def load_call(item: JsonMap, unsent: JsonMap | None = None, *, images: int = 0) -> list[Content]:
-    """An item that is a call → the call, then what the item holds of its result. Nothing where it
-    has no id or name.
+    """Reads an item that is a call: the call, then what the item holds of its result. Returns an
+    empty list if it has no id or name.
 
-    `unsent`: fields that a response has and no request may; `None`: it stands in a request, which
-    is kept to the letter. `images`: how many were made before.
+    `unsent`: fields that a response has and no request may have. None: the item stands in a
+    request, which is kept to the letter. `images`: number of images made before.
     """
-    kind = CALL_ITEMS[item["type"]]
-    run_by = find_runner(item)
+    item_type, run_by = item["type"], find_runner(item)
+    call_item = CALL_ITEMS[item_type]
     id_field = "call_id" if run_by == "agent" else "id"
-    id_ = item.get(id_field)
-    name = item.get("name", kind.name)
-    if not isinstance(id_, str) or not isinstance(name, str) or (run_by == "agent" and not id_):
+    call_id, name = item.get(id_field), item.get("name", call_item.name)
+    if not isinstance(call_id, str) or not isinstance(name, str):
         return []
-    form: Json = {"named": True} if "name" in item and kind.name is not None else {}
-    call, read = load_arguments(ToolCallPart(id_, name, run_by=run_by), item)
-    if item["type"] not in _TEXTUAL and isinstance(item.get("arguments"), str):
-        form["text"] = True
-    elif (
-        unsent is None
-        and item["type"] in _TEXTUAL
-        and arguments_json(call) != item.get("arguments", ...)
-    ):
-        form |= (
-            {"arguments": item["arguments"]} if "arguments" in item else {"without": ["arguments"]}
-        )
-    result, held = _result(call, item, kind, images) if run_by == "provider" else ([], [])
-    known = [id_field, "name", *read, *held, *(["type"] if item["type"] == FUNCTION else [])]
-    native = OWN.note(read_extra_fields(item, *known), form=form, response=unsent)
+    if run_by == "agent" and not call_id:
+        return []
+    call, read = load_arguments(ToolCallPart(call_id, name, run_by=run_by), item)
+    form: Json = {}
+    if "name" in item and call_item.name is not None:
+        form["named"] = True
+    if item_type not in _TEXTUAL:
+        if isinstance(item.get("arguments"), str):
+            form["text"] = True
+    elif unsent is None and arguments_json(call) != item.get("arguments", ...):
+        # Arguments that would be written in another spelling are kept as they came.
+        if "arguments" in item:
+            form["arguments"] = item["arguments"]
+        else:
+            form["without"] = ["arguments"]
+    result: list[Content] = []
+    if run_by == "provider":
+        result, result_fields = _load_own_result(call, item, call_item, images)
+        read = [*read, *result_fields]
+    if item_type == FUNCTION:
+        read = [*read, "type"]
+    fields = read_extra_fields(item, id_field, "name", *read)
+    native = OWN.note(fields, form=form, response=unsent)
     return [msgspec.structs.replace(call, native=native), *result]
 
 
 def load_arguments(call: ToolCallPart, item: JsonMap) -> tuple[ToolCallPart, list[str]]:
-    """The call with its arguments, and the fields of the item that hold them."""
+    """Returns the call with its arguments, and the fields of the item that hold them."""
     value = item.get("arguments")
     if isinstance(value, str):
-        return _parsed(call, value), ["arguments"]
+        return _parse_arguments(call, value), ["arguments"]
     if item["type"] in _TEXTUAL:
         return msgspec.structs.replace(call, arguments=if_object(value)), ["arguments"]
-    found = [field for field in CALL_ITEMS[item["type"]].held if field in item]
+    found = [field for field in CALL_ITEMS[item["type"]].arguments if field in item]
     return msgspec.structs.replace(call, arguments={field: item[field] for field in found}), found
 
 
 def dump_call(call: ToolCallPart, id_: str, name: str) -> Json:
-    """A call → its item, with its own fields, under that id and name."""
+    """Writes the item of a call, with its own fields, under that id and name."""
     fields, form = OWN.fields(call.native), OWN.form(call.native)
-    type_ = choose_item_type(call)
-    kind = CALL_ITEMS[type_]
-    item = {
-        "type": type_,
-        **read_extra_fields(fields, "type"),
-        "call_id" if call.run_by != "provider" else "id": id_,
-    }
-    if kind.name is None or form.get("named"):
+    item_type = choose_item_type(call)
+    call_item = CALL_ITEMS[item_type]
+    id_field = "id" if call.run_by == "provider" else "call_id"
+    item = {"type": item_type, **read_extra_fields(fields, "type"), id_field: id_}
+    if call_item.name is None or form.get("named"):
         item["name"] = name
-    if type_ not in _TEXTUAL and "text" not in form and set(call.arguments) <= set(kind.held):
+    has_own_fields = set(call.arguments) <= set(call_item.arguments)
+    if item_type not in _TEXTUAL and "text" not in form and has_own_fields:
         return item | call.arguments
     item["arguments"] = arguments_json(call)
     if "arguments" in form or "arguments" in if_list(form.get("without")):
-        older = (
-            form.get("arguments") == "absent" and call.state == "complete"
-        )  # a stored note of no field at all
-        value = {"arguments": form["arguments"]} if "arguments" in form and not older else {}
-        again, _ = load_arguments(ToolCallPart(call.id, call.name), {"type": type_, **value})
-        if (again.state, again.arguments) == (
-            call.state,
-            call.arguments,
-        ):  # it still says what the call says
+        # An earlier release noted a missing field as the arguments "absent".
+        absent = form.get("arguments") == "absent" and call.state == "complete"
+        value = {} if absent or "arguments" not in form else {"arguments": form["arguments"]}
+        loaded, _ = load_arguments(ToolCallPart(call.id, call.name), {"type": item_type, **value})
+        # The loaded spelling counts only while it says the same.
+        if (loaded.state, loaded.arguments) == (call.state, call.arguments):
             del item["arguments"]
             item |= value
     return item
 
 
 def is_call_item(item: JsonMap | None, id_: Any) -> bool:
-    """Whether an item is a call of that id, which may hold what came of it."""
+    """True if an item is the call of that id, which may hold the result."""
     return item is not None and item.get("id") == id_ and item.get("type") in CALL_ITEMS
 
 
 def write_result(item: Json, result: ToolResultPart | DataPart) -> None:
-    """Writes into a call's item what came of it."""
-    field = CALL_ITEMS[item["type"]].result
-    if isinstance(result, DataPart) and (held := if_object(OWN.form(result.native).get("output"))):
-        output = {**if_object(held.get("fields")), "url": dump_data_url(result)}
-        index, outputs = held.get("place"), if_list(item.get(field))
-        index = index if type(index) is int else len(outputs)
-        item[field] = [*outputs[:index], output, *outputs[index:]]
-    elif isinstance(result, DataPart):
-        item["result"] = b64encode(result.data).decode()
-    else:
+    """Writes the result of a call into its item."""
+    field, form = CALL_ITEMS[item["type"]].result, OWN.form(result.native)
+    if not isinstance(result, DataPart):
         value = result.result
+        # Copied, because images may join the list.
         if isinstance(value, list):
-            value = list(cast("list[Any]", value))  # images may join it
-        item["error" if OWN.form(result.native).get("field") == "error" else field] = value
+            value = list(cast("list[Any]", value))
+        item["error" if form.get("field") == "error" else field] = value
+        return
+    note = if_object(form.get("output"))
+    if not note:
+        item["result"] = b64encode(result.data).decode()
+        return
+    # An image of a code interpreter goes back to its place among the outputs.
+    output = {**if_object(note.get("fields")), "url": dump_data_url(result)}
+    index, outputs = note.get("place"), if_list(item.get(field))
+    if type(index) is not int:
+        index = len(outputs)
+    item[field] = [*outputs[:index], output, *outputs[index:]]
 
 
 def _load_tool(tool: Any) -> ToolSpec | ServerTool:
+    """Reads one tool."""
     if not isinstance(tool, dict):
         raise HistoryError(f"a tool must be an object, not {tool!r:.200}").at(field="tools")
     tool = cast("Json", tool)
-    name, description, parameters = (
-        tool.get("name"),
-        tool.get("description"),
-        tool.get("parameters"),
-    )
+    name = tool.get("name")
     if tool.get("type") != "function" or not isinstance(name, str):
         return ServerTool(str(tool.get("type")), read_extra_fields(tool, "type"))
-    known = ["type", "name"]
-    if isinstance(description, str) and description:
-        known.append("description")
-    if isinstance(parameters, dict) and parameters:
-        known.append("parameters")
+    read = ["type", "name"]
+    if description := if_text(tool.get("description")):
+        read.append("description")
+    if parameters := if_object(tool.get("parameters")):
+        read.append("parameters")
+    if tool.get("strict") is False:
+        read.append("strict")
     form = {} if TOOL_NAMES.fits(name) else {"name": "as is"}
     form |= {key: "absent" for key in ("strict", "parameters") if key not in tool}
-    return ToolSpec(
-        name,
-        cast("str", description) if "description" in known else "",
-        cast("Json", parameters) if "parameters" in known else {},
-        OWN.note(
-            read_extra_fields(tool, *known, *(["strict"] if tool.get("strict") is False else [])),
-            form=form,
-        ),
-    )
+    native = OWN.note(read_extra_fields(tool, *read), form=form)
+    return ToolSpec(name, description, parameters, native)
 
 
 def _dump_tool(tool: ToolSpec | ServerTool, out: Outgoing[Quirks]) -> Json:
-    """A function is not strict unless it says so: the API takes silence for strict, and
-    then refuses or changes schemas that are not."""
+    """Writes one tool. A function is not strict unless it says so: the API takes silence for
+    strict, and then refuses or changes schemas that are not."""
     if isinstance(tool, ServerTool):
         options = dict(tool.options)
         type_ = out.quirks.server_tools.get(tool.name, tool.name)
         if type_ == "code_interpreter":
+            # The API demands a container, also where any will do.
             options.setdefault("container", {"type": "auto"})
         return {"type": type_, **options}
     fields, form = OWN.fields(tool.native), OWN.form(tool.native)
@@ -305,63 +317,66 @@ def _dump_tool(tool: ToolSpec | ServerTool, out: Outgoing[Quirks]) -> Json:
     return entry
 
 
-def _parsed(call: ToolCallPart, text: str) -> ToolCallPart:
-    """The call with its arguments from text; a value that is no object is the argument `value`."""
-    parsed = parse_call(call, text)
-    if parsed.state == "invalid":
-        try:
-            value = json_bytes.decode(text)
-        except ValueError:
-            return parsed
-        return msgspec.structs.replace(call, arguments={"value": value}, raw=None, state="complete")
-    return parsed
+def _parse_arguments(call: ToolCallPart, text: str) -> ToolCallPart:
+    """Returns a call with its arguments from a text. A value that is not an object becomes the
+    argument `value`."""
+    parsed_call = parse_call(call, text)
+    if parsed_call.state != "invalid":
+        return parsed_call
+    try:
+        value = json_bytes.decode(text)
+    except ValueError:
+        return parsed_call
+    return msgspec.structs.replace(call, arguments={"value": value}, raw=None, state="complete")
 
 
-def _outputs(call: ToolCallPart, outputs: list[Json], images: int) -> list[Content]:
-    """What code put out: what is no image, and then the images that came with their bytes, with the
-    place of each."""
-    shown: list[Content] = []
-    unread: list[Any] = []
+def _load_outputs(call: ToolCallPart, outputs: list[Json], images: int) -> list[Content]:
+    """Reads the outputs of a code interpreter: the result, then its images, each with a note of its
+    place. `images`: number of images made before."""
+    parts: list[Content] = []
+    other_outputs: list[Any] = []
     for index, output in enumerate(outputs):
-        data = load_url(if_text(output.get("url")))
-        if isinstance(data, DataPart) and data.data:
-            held = {"place": index, "fields": read_extra_fields(output, "url")}
-            name = f"image_{images + len(shown)}.{data.mime_type.rpartition('/')[2]}"
-            shown.append(
-                DataPart(
-                    data.data,
-                    data.mime_type,
-                    name,
-                    OWN.note(form={"call": call.id, "output": held}),
-                )
-            )
-        else:
-            unread.append(output)
-    return [ToolResultPart(call.id, call.name, unread, run_by="provider"), *shown]
+        image = load_url(if_text(output.get("url")))
+        if not isinstance(image, DataPart) or not image.data:
+            other_outputs.append(output)
+            continue
+        note = {"place": index, "fields": read_extra_fields(output, "url")}
+        name = f"image_{images + len(parts)}.{image.mime_type.rpartition('/')[2]}"
+        native = OWN.note(form={"call": call.id, "output": note})
+        parts.append(DataPart(image.data, image.mime_type, name, native))
+    return [ToolResultPart(call.id, call.name, other_outputs, run_by="provider"), *parts]
 
 
-def _result(
-    call: ToolCallPart, item: JsonMap, kind: CallItemType, images: int
+def _load_own_result(
+    call: ToolCallPart, item: JsonMap, call_item: CallItemType, images: int
 ) -> tuple[list[Content], list[str]]:
-    """What an item holds of its result, and the fields that hold it."""
-    value = item.get(kind.result)
+    """Returns what a provider's call holds of its result, and the fields that hold it."""
+    value = item.get(call_item.result)
     if item["type"] == "image_generation_call":
-        if (data := decode_base64(value)) is None or not data:
-            return [], []
-        form = if_text(item.get("output_format")) or next(
-            (name for head, name in _IMAGES.items() if str(value).startswith(head)), "png"
-        )
-        image = DataPart(
-            data, f"image/{form}", f"image_{images}.{form}", OWN.note(form={"call": call.id})
-        )
-        return [image], [kind.result]
+        image = _load_image(call, item, value, images)
+        if image:
+            return ([image], [call_item.result])
+        return ([], [])
     if item["type"] == "code_interpreter_call" and (outputs := if_objects(value)):
-        return _outputs(call, outputs, images), [kind.result]
+        return _load_outputs(call, outputs, images), [call_item.result]
     if value is not None:
-        return [ToolResultPart(call.id, call.name, value, run_by="provider", native=None)], [
-            kind.result
-        ]
+        result = ToolResultPart(call.id, call.name, value, run_by="provider", native=None)
+        return [result], [call_item.result]
     if (error := item.get("error")) is not None:
         native = OWN.note(form={"field": "error"})
         return [ToolResultPart(call.id, call.name, error, True, "provider", native)], ["error"]
     return [], []
+
+
+def _load_image(call: ToolCallPart, item: JsonMap, value: Any, images: int) -> DataPart | None:
+    """Reads the image that a call made, or returns None if there is none."""
+    data = decode_base64(value)
+    if not data:
+        return None
+    image_format = if_text(item.get("output_format"))
+    if not image_format:
+        # Without the field, the first bytes show the format.
+        formats = [name for head, name in _IMAGES.items() if str(value).startswith(head)]
+        image_format = formats[0] if formats else "png"
+    name = f"image_{images}.{image_format}"
+    return DataPart(data, f"image/{image_format}", name, OWN.note(form={"call": call.id}))

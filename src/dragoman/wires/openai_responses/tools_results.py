@@ -1,5 +1,5 @@
-"""Items that are results of tools ↔ `ToolResultPart`. An answer's type follows from that of its
-call."""
+"""Reads and writes items that are results of tools. The type of a result's item follows from the
+type of its call."""
 
 from __future__ import annotations
 
@@ -32,96 +32,112 @@ __all__ = [
 ]
 
 RESULT_ITEMS: Mapping[str, str] = {
-    kind.answer: call for call, kind in CALL_ITEMS.items() if kind.answer is not None
+    call_item.result_item: call_type
+    for call_type, call_item in CALL_ITEMS.items()
+    if call_item.result_item is not None
 }
-"""Type of an answer → the type of the call that it answers."""
+"""Type of a result's item → the type of the call that it answers."""
 _WITH_BLOCKS = ("function_call_output", "custom_tool_call_output")
+"""Types of results that may hold content blocks."""
 
 
 def read_result_type(part: ToolResultPart) -> str | None:
-    """Type of the item that a result came in; `None`: it is that of its call's answer, or came
-    through another wire."""
-    kind = if_text(OWN.fields(part.native).get("type"))
-    return kind if kind in RESULT_ITEMS else None
+    """Returns the type of item that a result came in. None: it follows from the call, or the result
+    came through another wire."""
+    item_type = if_text(OWN.fields(part.native).get("type"))
+    if item_type in RESULT_ITEMS:
+        return item_type
+    return None
 
 
 def load_result(item: JsonMap, calls: Mapping[str, ToolCallPart]) -> ToolResultPart | None:
-    """An answer → the result; `None` where it names no call. `calls`: the calls so far by id, which
-    have the tools' names."""
-    id_ = item.get("call_id")
-    if not isinstance(id_, str):
+    """Reads an item that answers a call. None if it names no call. `calls`: the calls so far by id,
+    which have the tools' names."""
+    call_id, item_type = item.get("call_id"), item["type"]
+    if not isinstance(call_id, str):
         return None
-    type_ = item["type"]
-    call = calls.get(id_)
+    call = calls.get(call_id)
     call_type = FUNCTION if call is None else choose_item_type(call)
-    field = CALL_ITEMS[RESULT_ITEMS[type_]].result
-    result, form = _loaded(item[field], type_) if field in item else (None, {"output": "absent"})
-    known = ["call_id", field, *(["type"] if CALL_ITEMS[call_type].answer == type_ else [])]
-    return ToolResultPart(
-        id_,
-        call.name if call else "",
-        result,
-        native=OWN.note(read_extra_fields(item, *known), form=form),
-    )
+    field = CALL_ITEMS[RESULT_ITEMS[item_type]].result
+    result, form = None, {"output": "absent"}
+    if field in item:
+        result, form = _load_output(item[field], item_type)
+    read = ["call_id", field]
+    if CALL_ITEMS[call_type].result_item == item_type:
+        read.append("type")
+    native = OWN.note(read_extra_fields(item, *read), form=form)
+    return ToolResultPart(call_id, call.name if call else "", result, native=native)
 
 
 def dump_result(part: ToolResultPart, id_: str, call_type: str) -> Json:
-    """A result → the answer to a call of that type."""
+    """Writes the item that answers a call of that type."""
     fields, form = OWN.fields(part.native), OWN.form(part.native).get("output")
-    type_ = read_result_type(part) or CALL_ITEMS[call_type].answer or "function_call_output"
-    item: Json = {"type": type_, "call_id": id_, **read_extra_fields(fields, "type", "call_id")}
-    field = CALL_ITEMS[RESULT_ITEMS[type_]].result
+    item_type = read_result_type(part) or CALL_ITEMS[call_type].result_item
+    item_type = item_type or "function_call_output"
+    item: Json = {
+        "type": item_type,
+        "call_id": id_,
+        **read_extra_fields(fields, "type", "call_id"),
+    }
     if form == "absent" and part.result is None:
         return item
+    field = CALL_ITEMS[RESULT_ITEMS[item_type]].result
     if form == "raw":
         return {**item, field: part.result}
-    if type_ in _WITH_BLOCKS:
-        output: Any = (
-            [dump_block(piece) for piece in _pieces(part)] if part.is_content else _text(part)
-        )
-    elif type_ == "tool_search_output":
-        output = part.result
+    if item_type == "tool_search_output":
         item = {"execution": "client", "status": "completed", **item}
-    elif type_ == "computer_call_output":
-        output = _screenshot(part)
-    elif type_ == "shell_call_output":
-        outcome = {"type": "exit", "exit_code": 1 if part.is_error else 0}
-        output = [{"stdout": _text(part), "stderr": "", "outcome": outcome}]
-    else:
-        output = _text(part)
-    if type_ == "apply_patch_call_output":
+    if item_type == "apply_patch_call_output":
         item = {"status": "failed" if part.is_error else "completed", **item}
-    return {**item, field: output}
+    return {**item, field: _dump_output(part, item_type)}
+
+
+def _dump_output(part: ToolResultPart, item_type: str) -> Any:
+    """Writes what a tool returned, in the shape of that type of item."""
+    if item_type in _WITH_BLOCKS and part.is_content:
+        return [dump_block(piece) for piece in _pieces(part)]
+    if item_type == "tool_search_output":
+        return part.result
+    if item_type == "computer_call_output":
+        return _dump_screenshot(part)
+    if item_type == "shell_call_output":
+        outcome = {"type": "exit", "exit_code": 1 if part.is_error else 0}
+        return [{"stdout": _dump_text(part), "stderr": "", "outcome": outcome}]
+    return _dump_text(part)
 
 
 def load_provider_result(
     item: JsonMap, calls: dict[str, ToolCallPart], unsent: JsonMap = {}
 ) -> ToolResultPart:
-    """An item by which the provider answers itself → the result."""
+    """Reads an item by which the provider answers itself."""
     call_type = RESULT_ITEMS[item["type"]]
-    field = CALL_ITEMS[call_type].result
-    id_: Any = item.get("call_id")
-    form = {} if isinstance(id_, str) else {"call_id": "absent"}
-    if not isinstance(id_, str):  # it answers the latest call of its type
-        id_ = next(
-            (known for known in reversed(calls) if choose_item_type(calls[known]) == call_type), ""
-        )
-    name = calls[id_].name if id_ in calls else CALL_ITEMS[call_type].name or ""
-    native = OWN.note(
-        read_extra_fields(item, field, *([] if form else ["call_id"])), form=form, response=unsent
-    )
-    return ToolResultPart(id_, name, item.get(field), run_by="provider", native=native)
+    call_item = CALL_ITEMS[call_type]
+    read = [call_item.result]
+    form: Json = {}
+    call_id = item.get("call_id")
+    if isinstance(call_id, str):
+        read.append("call_id")
+    else:
+        # It answers the latest call of its type.
+        form["call_id"] = "absent"
+        call_id = ""
+        for earlier_id, call in calls.items():
+            if choose_item_type(call) == call_type:
+                call_id = earlier_id
+    name = calls[call_id].name if call_id in calls else call_item.name or ""
+    native = OWN.note(read_extra_fields(item, *read), form=form, response=unsent)
+    result = item.get(call_item.result)
+    return ToolResultPart(call_id, name, result, run_by="provider", native=native)
 
 
 def dump_provider_result(part: ToolResultPart) -> Json:
-    """The inverse of `load_provider_result`, of a result that came in an item of its own."""
+    """Writes the item by which the provider answers itself, for a result that came in one."""
     fields = OWN.fields(part.native)
     call_id = {} if OWN.form(part.native).get("call_id") == "absent" else {"call_id": part.id}
     return {**fields, **call_id, CALL_ITEMS[RESULT_ITEMS[fields["type"]]].result: part.result}
 
 
-def _loaded(output: Any, type_: str) -> tuple[Any, dict[str, str]]:
-    """What a tool returned, and its form, where it is neither a text nor blocks of a known
+def _load_output(output: Any, type_: str) -> tuple[Any, dict[str, str]]:
+    """Returns what a tool returned, and its form if that is neither a text nor blocks of a known
     shape."""
     if isinstance(output, str):
         return output, {}
@@ -137,14 +153,15 @@ def _pieces(part: ToolResultPart) -> tuple[TextPart | DataPart | LinkPart | File
     return cast("tuple[TextPart | DataPart | LinkPart | FilePart, ...]", part.result)
 
 
-def _text(part: ToolResultPart) -> str:
-    """A text as it is, anything else as JSON."""
+def _dump_text(part: ToolResultPart) -> str:
+    """Returns a text as it is, anything else as JSON."""
     if part.is_content:
         return "".join([str(dump_block(piece).get("text", "")) for piece in _pieces(part)])
     return text_or_json(part.result)
 
 
-def _screenshot(part: ToolResultPart) -> Any:
+def _dump_screenshot(part: ToolResultPart) -> Any:
+    """Returns the output of a computer: its screenshot."""
     image = _pieces(part)[0] if part.is_content else None
     if isinstance(image, (DataPart, LinkPart)):
         url = image.url if isinstance(image, LinkPart) else dump_data_url(image)

@@ -1,5 +1,5 @@
-"""How a response ended: status, finish reason, usage, and what else a response says of itself; both
-ways."""
+"""Reads and writes how a response ended: status, finish reason, usage, and what else it says of
+itself."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ _ECHOED = (
 )  # fmt: skip
 """Fields of a response that only repeat those of its request."""
 _LARGE = ("include", "instructions", "prompt", "tools")
-"""Those that are not kept: they would stand in every message again."""
+"""Those of them that are not kept, since they would stand in every message again."""
 REPEATED = (
     *[field for field in _ECHOED if field not in ("include", "stream")],
     "metadata",
     "store",
 )
-"""What OpenAI's API itself repeats."""
+"""Fields that OpenAI's API itself repeats."""
 USUAL: JsonMap = {
     "background": False,
     "instructions": None,
@@ -63,12 +63,12 @@ USUAL: JsonMap = {
     "truncation": "disabled",
     "user": None,
 }
-"""What a response repeats of its request, where the envelope does not say otherwise."""
+"""What a response repeats of its request, unless the envelope says otherwise."""
 
 
 def load_finish(response: JsonMap, *, calls: bool, refused: bool) -> FinishReason:
-    """A response's status → the neutral reason; calls that wait for an answer, and a refusal, count
-    for more."""
+    """Returns the neutral finish reason of a response. Calls that wait for an answer, and a
+    refusal, come before a stop."""
     status = response.get("status", "completed")
     if status == "incomplete":
         details = response.get("incomplete_details")
@@ -77,11 +77,13 @@ def load_finish(response: JsonMap, *, calls: bool, refused: bool) -> FinishReaso
     reason = _STATUSES.get(str(status), FinishReason.unspecified)
     if reason is FinishReason.stop and refused:
         return FinishReason.refusal
-    return FinishReason.tool_calls if reason is FinishReason.stop and calls else reason
+    if reason is FinishReason.stop and calls:
+        return FinishReason.tool_calls
+    return reason
 
 
 def dump_finish(reason: FinishReason | None) -> Json:
-    """The neutral reason → the fields of a response that say it."""
+    """Returns the fields of a response that say a finish reason."""
     if reason is not None and reason in _SENT:
         return {"status": "incomplete", "incomplete_details": {"reason": _SENT[reason]}}
     status = {FinishReason.cancelled: "cancelled", FinishReason.error: "failed"}.get(
@@ -91,13 +93,14 @@ def dump_finish(reason: FinishReason | None) -> Json:
 
 
 def load_envelope(response: JsonMap) -> Json:
-    """A response's fields beyond the neutral, but for what its request held. `store` only where
-    nothing is stored."""
+    """Returns a response's fields beyond the neutral ones, without what its request held. `store`
+    is kept only if nothing is stored."""
     fields = {
         key: value
         for key, value in read_extra_fields(response, *_NEUTRAL, *_ECHOED).items()
         if value not in (None, {}, [])
     }
+    # Storing is the default, so only its opposite is worth a note.
     if fields.get("store") is not False:
         fields.pop("store", None)
     if other := _other_usage(response.get("usage")):
@@ -106,7 +109,7 @@ def load_envelope(response: JsonMap) -> Json:
 
 
 def load_echo(response: JsonMap) -> Json:
-    """What a response repeats of its request, where that is not the usual and not large."""
+    """Returns what a response repeats of its request, without usual and large values."""
     echoed = {key: response[key] for key in _ECHOED if key in response and key not in _LARGE}
     objects = [key for key, usual in USUAL.items() if isinstance(usual, dict)]
     return {
@@ -119,7 +122,8 @@ def load_echo(response: JsonMap) -> Json:
 
 
 def load_usage(usage: Any) -> Usage | None:
-    """Usage; cached and reasoning tokens are parts of the totals. `None`: there is none."""
+    """Reads token counts. Cached and reasoning tokens are included in the totals. None if there are
+    no counts."""
     raw = if_object(usage)
     counts = {
         "input_tokens": raw.get("input_tokens"),
@@ -130,13 +134,14 @@ def load_usage(usage: Any) -> Usage | None:
         "reasoning_tokens": if_object(raw.get("output_tokens_details")).get("reasoning_tokens"),
     }
     known = {name: count for name, count in counts.items() if type(count) is int}
+    # Without a total the sum of both stands for it.
     if "total_tokens" not in known and {"input_tokens", "output_tokens"} <= known.keys():
         known["total_tokens"] = known["input_tokens"] + known["output_tokens"]
     return Usage(**known) if known else None
 
 
 def _other_usage(usage: Any) -> Json:
-    """A provider's usage beyond the neutral counts, without what is zero or empty."""
+    """Returns a provider's usage beyond the neutral counts, without what is zero or empty."""
     raw = if_object(usage)
     unread = read_extra_fields(raw, "input_tokens", "output_tokens", "total_tokens")
     for name, known in (
@@ -152,25 +157,24 @@ def _other_usage(usage: Any) -> Json:
 
 
 def dump_usage(usage: Usage, other: JsonMap = {}, *, complete: bool = False) -> Json:
-    """The inverse. What is not known is 0 where the API demands a number; `complete`: also what it
-    demands of late."""
-    unknown = usage.cache_write_tokens is None
-    written = (
-        {} if unknown and not complete else {"cache_write_tokens": usage.cache_write_tokens or 0}
-    )
-    inputs, outputs = usage.input_tokens or 0, usage.output_tokens or 0
+    """Writes token counts. An unknown count is 0 where the API demands a number. `complete`: write
+    `cache_write_tokens` too, which newer versions of the API demand."""
+    inputs, outputs, total = usage.input_tokens or 0, usage.output_tokens or 0, usage.total_tokens
+    input_details = {
+        **if_object(other.get("input_tokens_details")),
+        "cached_tokens": usage.cache_read_tokens or 0,
+    }
+    if complete or usage.cache_write_tokens is not None:
+        input_details["cache_write_tokens"] = usage.cache_write_tokens or 0
+    output_details = {
+        **if_object(other.get("output_tokens_details")),
+        "reasoning_tokens": usage.reasoning_tokens or 0,
+    }
     return {
         **other,
         "input_tokens": inputs,
-        "input_tokens_details": {
-            **if_object(other.get("input_tokens_details")),
-            "cached_tokens": usage.cache_read_tokens or 0,
-            **written,
-        },
+        "input_tokens_details": input_details,
         "output_tokens": outputs,
-        "output_tokens_details": {
-            **if_object(other.get("output_tokens_details")),
-            "reasoning_tokens": usage.reasoning_tokens or 0,
-        },
-        "total_tokens": inputs + outputs if usage.total_tokens is None else usage.total_tokens,
+        "output_tokens_details": output_details,
+        "total_tokens": inputs + outputs if total is None else total,
     }

@@ -1,4 +1,4 @@
-"""An answer from the network: reading it, giving it up, and noticing that no more is coming."""
+"""A streamed HTTP response of aiohttp, with limits of size and time."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from dragoman.transport.failure import FAILURES, host_and_port, translate_error
 
 __all__ = ["AiohttpResponse"]
 
-_LOOK_SECONDS = 5.0
-_LINES = ("text/event-stream", "application/x-ndjson", "application/jsonl")
+_CHECK_SECONDS = 5.0
+_LINE_TYPES = ("text/event-stream", "application/x-ndjson", "application/jsonl")
 
 
 class AiohttpResponse:
@@ -73,66 +73,64 @@ class AiohttpResponse:
         self._timeouts = timeouts
         self._bounds = bounds
         self._succeeds = 200 <= response.status < 300
-        self._lines = self.headers.get("content-type", "").startswith(_LINES)
+        self._lines = self.headers.get("content-type", "").startswith(_LINE_TYPES)
         self._size = self._line = 0
         self._complete = False
         self._refusal: ProviderError | None = None
-        self._owner = (
-            # keeps the transport, which closes connections when nobody refers to it
-            owner
-        )
+        # Keeps the transport alive, which closes its connections once nothing refers to it.
+        self._owner = owner
         self._waiting = False
         self._seen = self._idle = 0
         self._timer: asyncio.TimerHandle | None = None
         self._deadline: asyncio.TimerHandle | None = None
         if not self._succeeds and bounds.error_seconds is not None:
             self._deadline = asyncio.get_running_loop().call_later(
-                bounds.error_seconds, _take_no_more, weakref.ref(self)
+                bounds.error_seconds, _end_body, weakref.ref(self)
             )
         self._connection = response.connection
         if self._connection is not None and self._connection.protocol is not None:
             self._connection.protocol.read_timeout = None
-            # with none set, this ends the one that runs
+            # Without a timeout set, this stops the timer that aiohttp has started.
             self._connection.protocol.start_timeout()
-            self._look_later()
+            self._schedule_check()
 
     async def read(self) -> bytes:
         """See `Response.read`."""
         if self._complete:
-            return self._last()
+            return self._finish_read()
         self._waiting = True
         try:
             data = await self._content.readany()
         except FAILURES as error:
-            data = self._take_arrived()
+            data = self._read_arrived()
             if not data and not self._complete:
                 raise translate_error(error, self._url, self._timeouts) from None
         finally:
             self._waiting = False
         if not data:
-            self._look_no_more()
-        return self._take_within_bounds(data) or self._last()
+            self._cancel_timers()
+        return self._apply_bounds(data) or self._finish_read()
 
     async def close(self) -> None:
         """See `Response.close`."""
         self._end()
 
     def __del__(self) -> None:
-        # its event loop may be closed
+        # The event loop may be closed by now.
         with suppress(RuntimeError):
             self._end()
 
     def _end(self) -> None:
-        self._look_no_more()
+        self._cancel_timers()
         connection = self._response.connection
         if connection is not None and connection.transport is not None:
-            # a polite TLS close would go on reading until the server has agreed
+            # An orderly TLS shutdown would go on reading until the server has agreed.
             connection.transport.abort()
         self._response.close()
 
-    def _take_within_bounds(self, data: bytes) -> bytes:
-        """What is taken of the bytes that came; where that is not all, the next read is the
-        last."""
+    def _apply_bounds(self, data: bytes) -> bytes:
+        """Returns the bytes within the bounds. If some are beyond them, the next read ends the
+        body."""
         bounds = self._bounds
         self._size += len(data)
         most = bounds.body if self._succeeds else bounds.error_body
@@ -141,6 +139,7 @@ class AiohttpResponse:
             return data[: len(data) - (self._size - most)]
         if self._lines:
             end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
+            # Only the length is kept: the line itself may be in many reads.
             self._line = len(data) - end if end else self._line + len(data)
             if bounds.line is not None and self._line > bounds.line:
                 self._refuse(f"a line of more than {bounds.line} bytes", "Bounds.line")
@@ -148,7 +147,8 @@ class AiohttpResponse:
         return data
 
     def _refuse(self, what: str, bound: str) -> None:
-        """Takes no more. Of an error, what is there will do."""
+        """Stops reading at a bound. A successful response fails then; an error's body is merely
+        cut."""
         if self._succeeds:
             self._refusal = ProviderError(
                 f"{host_and_port(self._url)} sent {what}: ask for less, or raise {bound} of the transport"
@@ -156,21 +156,23 @@ class AiohttpResponse:
         self._complete = True
         self._end()
 
-    def _last(self) -> bytes:
+    def _finish_read(self) -> bytes:
+        """Returns the empty last read, or raises the refusal."""
         if self._refusal is not None:
             raise self._refusal
         return b""
 
-    def take_no_more(self) -> None:
-        """Ends a body for which there was enough time."""
+    def end_body(self) -> None:
+        """Ends a body whose time is up."""
         if not self._content.is_eof():
             self._complete = True
-            # wakes who waits for more
+            # Wakes the reader that waits for more.
             self._content.set_exception(aiohttp.SocketTimeoutError())
             self._end()
 
-    def _take_arrived(self) -> bytes:
-        """What came before the connection broke: aiohttp hides it as soon as there is an error."""
+    def _read_arrived(self) -> bytes:
+        """Returns the bytes that came before the connection broke, which aiohttp hides once there
+        is an error."""
         error = self._content.exception()
         if error is None or self._response.closed:
             return b""
@@ -182,19 +184,21 @@ class AiohttpResponse:
 
     @property
     def _period(self) -> float:
-        return min(_LOOK_SECONDS, (self._timeouts.read or math.inf) / 4)
+        return min(_CHECK_SECONDS, (self._timeouts.read or math.inf) / 4)
 
-    def _look_later(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(self._period, _look, weakref.ref(self))
+    def _schedule_check(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(
+            self._period, _check_progress, weakref.ref(self)
+        )
 
-    def _look_no_more(self) -> None:
+    def _cancel_timers(self) -> None:
         for timer in (self._timer, self._deadline):
             if timer is not None:
                 timer.cancel()
         self._timer = self._deadline = None
 
-    def look(self) -> None:
-        """Ends the wait of a reader to whom nothing can come, or has come for too long."""
+    def check_progress(self) -> None:
+        """Ends a reader's wait if the connection is gone or has been silent for too long."""
         content, seen = self._content, self._seen
         if content.is_eof() or content.exception() is not None:
             return
@@ -205,15 +209,16 @@ class AiohttpResponse:
         elif self._idle * self._period >= (self._timeouts.read or math.inf):
             content.set_exception(aiohttp.SocketTimeoutError())
         else:
-            self._look_later()
+            self._schedule_check()
 
 
-def _take_no_more(answer: Callable[[], AiohttpResponse | None]) -> None:
+def _end_body(answer: Callable[[], AiohttpResponse | None]) -> None:
     if (living := answer()) is not None:
-        living.take_no_more()
+        living.end_body()
 
 
-def _look(answer: Callable[[], AiohttpResponse | None]) -> None:
-    """A timer that kept its answer alive would keep the connection of one that nobody closed."""
+def _check_progress(answer: Callable[[], AiohttpResponse | None]) -> None:
+    """Checks a response that still exists. A timer that kept its response alive would keep the
+    connection of one that was never closed."""
     if (living := answer()) is not None:
-        living.look()
+        living.check_progress()

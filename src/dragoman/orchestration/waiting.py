@@ -1,8 +1,8 @@
-"""The calls of a model's message that are not run now, and what they wait for."""
+"""Decides which calls of a model's message run now and which wait, and closes a round of tools."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -13,10 +13,10 @@ from dragoman.message import FinishReason, ToolCallPart
 from dragoman.orchestration.interrupts import (
     WaitingCall,
     answer_ids,
-    expiry,
-    interrupt_for,
+    find_expiry,
+    find_reason,
+    make_interrupt,
     needs_mark,
-    reason_of,
 )
 from dragoman.orchestration.iteration import StreamingIterationResult
 from dragoman.orchestration.resume import Decision
@@ -27,17 +27,18 @@ from dragoman.tools import AskUser, Tool
 from dragoman.tools.outcome import describe_error
 from dragoman.tools.record import AgentWaits, CallRecord
 
-__all__ = ["close_round", "hold_back_calls", "question_of"]
+__all__ = ["build_waiting_call", "close_round", "hold_back_calls", "list_interrupts"]
 
 
 async def hold_back_calls(
     state: StreamingState, calls: Sequence[ToolCallPart]
 ) -> tuple[Sequence[ToolCallPart], list[WaitingCall]]:
-    """The calls of the model's last message → those to run now, and what the others wait for."""
+    """Splits the calls of the model's last message into those to run now and those that wait, with
+    their interrupts."""
     tools = state.tool_map
     # The answer to a call of an unknown tool is an error.
     reasons: list[Reason | None] = [
-        reason_of(call, tools)
+        find_reason(call, tools)
         if call.name in tools or call.run_by == "client" or read_interrupt(call)
         else None
         for call in calls
@@ -51,7 +52,9 @@ async def hold_back_calls(
     waiting: list[WaitingCall] = []
     for call, reason in zip(calls, reasons, strict=True):
         asks = reason == "approval" and call.run_by != "client"
-        details: JsonMap | None = await _verdict(state, tools[call.name], call) if asks else {}
+        details: JsonMap | None = (
+            await _check_approval(state, tools[call.name], call) if asks else {}
+        )
         if reason is None or details is None:
             now.append(call)
         else:
@@ -59,14 +62,14 @@ async def hold_back_calls(
             waiting.append(
                 WaitingCall(
                     open_call,
-                    (interrupt_for(history, open_call, reason, tools, state.seal, **details),),
+                    (make_interrupt(history, open_call, reason, tools, state.seal, **details),),
                 )
             )
     return now, waiting
 
 
-async def _verdict(state: StreamingState, tool: Tool, call: ToolCallPart) -> JsonMap | None:
-    """What is told of a call that needs approval; `None`: it needs none."""
+async def _check_approval(state: StreamingState, tool: Tool, call: ToolCallPart) -> JsonMap | None:
+    """Returns the details of an approval that a call needs, or None if it needs none."""
     details: Json = {}
     try:
         if not await tool.needs_approval(call, state.tool_context()):
@@ -75,30 +78,33 @@ async def _verdict(state: StreamingState, tool: Tool, call: ToolCallPart) -> Jso
         details["message"] = (
             f"whether this call needs approval could not be decided: {describe_error(error)}"
         )
-    if (expires := expiry(tool, state.clock())) is not None:
+    if (expires := find_expiry(tool, state.clock())) is not None:
         details["expires_at"] = expires
     return details
 
 
-def question_of(
+def build_waiting_call(
     state: StreamingState,
     open_call: OpenCall,
     question: AskUser,
     record: CallRecord,
     decision: Decision | None = None,
 ) -> WaitingCall:
-    """What a call waits for whose tool asked for something. `decision`: that by which it was run
-    again."""
-    arguments = decision.arguments if decision is not None else None
-    approved = decision is not None and decision.approved
+    """Returns the waiting call for a tool's question. `decision`: the answer with which the call
+    had been run again."""
+    arguments, approved = None, False
+    if decision is not None:
+        arguments, approved = decision.arguments, decision.approved
     runs = question.runs if isinstance(question, AgentWaits) else tuple(record.runs)
     waiting = WaitingCall(open_call, (), record.answers, arguments, approved, runs)
-    return msgspec.structs.replace(waiting, interrupts=_interrupts(state, waiting, question))
+    return msgspec.structs.replace(waiting, interrupts=_make_interrupts(state, waiting, question))
 
 
-def _interrupts(
+def _make_interrupts(
     state: StreamingState, waiting: WaitingCall, question: AskUser
 ) -> tuple[Interrupt, ...]:
+    """Returns the interrupts for a question: one, or those of an agent inside the tool under this
+    call's id."""
     history, past = state.conversation_history, waiting.state()
     if isinstance(question, AgentWaits):
         outer = answer_ids(history, waiting.call)[0]
@@ -110,7 +116,7 @@ def _interrupts(
         ]
         return tuple([state.seal.sign_interrupt(interrupt, past) for interrupt in inner])
     return (
-        interrupt_for(
+        make_interrupt(
             history,
             waiting.call,
             question.reason,
@@ -126,22 +132,31 @@ def _interrupts(
     )
 
 
-def _open(call: ToolCallPart, opened: Sequence[OpenCall]) -> OpenCall:
-    """The place of a call; of one that an executor of somebody's own has made anew, by its id."""
+def _find_open_call(call: ToolCallPart, opened: Sequence[OpenCall]) -> OpenCall:
+    """Returns the open call of a tool call, by identity or by its id, since a custom executor may
+    copy calls."""
     return next((candidate for candidate in opened if candidate.call is call), None) or next(
         candidate for candidate in opened if candidate.call.id == call.id
     )
 
 
+def list_interrupts(waiting: Iterable[WaitingCall]) -> tuple[Interrupt, ...]:
+    """Returns the interrupts of waiting calls, in the order of the calls."""
+    ordered = sorted(waiting, key=lambda call: (call.call.position, call.call.place))
+    return tuple([interrupt for call in ordered for interrupt in call.interrupts])
+
+
 def close_round(
     state: StreamingState, tool_round: ToolRound, waiting: Sequence[WaitingCall]
 ) -> StreamingIterationResult:
-    """The end of a round of tools: its message is told and kept, with marks of what waits."""
+    """Ends a round of tools: stores the message of its results, with marks of waiting calls, and
+    returns the last step."""
     waits = list(waiting)
     if waits or tool_round.asks:
+        # Sorted by the order of the calls, since tools may ask in any order.
         opened = find_open_calls(state.conversation_history)
         waits += [
-            question_of(state, _open(call, opened), ask, state.records.of(call))
+            build_waiting_call(state, _find_open_call(call, opened), ask, state.records.of(call))
             for call, ask in tool_round.asks
         ]
         waits.sort(key=lambda waiting_call: (waiting_call.call.position, waiting_call.call.place))
@@ -149,16 +164,13 @@ def close_round(
         for waiting_call in waits:
             if needs_mark(waiting_call, state.fixed_tools):
                 tool_round.append(waiting_call.mark())
-    events, message, state.tool_round = tool_round.close(), tool_round.message(), None
-    if message is not None:
-        state.add_to_history(message)
-    goes_on = message is not None and not waits
+    events, messages, state.tool_round = tool_round.close(), tool_round.messages(), None
+    state.add_to_history(*messages)
+    goes_on = bool(messages) and not waits
     return StreamingIterationResult(
         events=events,
-        messages=() if message is None else (message,),
+        messages=messages,
         should_continue=goes_on,
-        pending=tuple(
-            [interrupt for waiting_call in waits for interrupt in waiting_call.interrupts]
-        ),
+        pending=list_interrupts(waits),
         finish_reason=FinishReason.unspecified if goes_on else FinishReason.tool_calls,
     )

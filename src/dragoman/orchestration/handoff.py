@@ -1,5 +1,5 @@
-"""Another agent goes on with the conversation: its run is a part of this one, and what it says is a
-message of this one's model."""
+"""Hand-offs: another agent continues the conversation. Its run is part of this one, and what it
+says becomes a message of this run's model."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.orchestration.accumulator import Intake, MessageAccumulator
-from dragoman.orchestration.held_back import close_round, question_of
 from dragoman.orchestration.interrupts import WaitingCall
 from dragoman.orchestration.iteration import RETURN_RESULT, StreamingIterationResult
 from dragoman.orchestration.resume import Decision
-from dragoman.orchestration.shown import is_text
+from dragoman.orchestration.shown_output import is_text
 from dragoman.orchestration.state import StreamingState
+from dragoman.orchestration.waiting import build_waiting_call, close_round
 from dragoman.repair import find_open_calls
 from dragoman.result import ChatResult
 from dragoman.runtime import new_id
@@ -56,25 +56,25 @@ from dragoman.tools.record import AgentWaits, InnerRun
 
 __all__ = ["hand_over", "is_handoff", "transfer_results"]
 
-_FILES = (DataPart, FilePart, LinkPart)
+_FILE_PARTS = (DataPart, FilePart, LinkPart)
 
 
 def is_handoff(state: StreamingState, call: ToolCallPart) -> bool:
-    """Whether a call hands the conversation over."""
+    """True if a call hands the conversation to another agent."""
     return call.state == "complete" and isinstance(state.tool_map.get(call.name), Handoff)
 
 
 def transfer_results(
     state: StreamingState, calls: Sequence[ToolCallPart], *, waits: bool, **details: Any
 ) -> list[ToolResultPart]:
-    """The results of a round's calls that hand over: the first does, where nothing of the round
-    waits for somebody. `details`: fields of the `Transfer` that is then to be made."""
+    """Returns the results of hand-off calls. The first call hands over, unless another call of the
+    round waits. `details`: fields of the `Transfer`."""
     results: list[ToolResultPart] = []
     for call in calls:
         tool = state.tool_map[call.name]
         assert isinstance(tool, Handoff)
         try:
-            _check(state, tool, call, waits=waits)
+            _check_transfer(state, tool, call, waits=waits)
         except Exception as error:  # noqa: BLE001 - a schema of the user's may raise anything: the model is told
             results.append(error_result(call, error).part)
             continue
@@ -86,8 +86,10 @@ def transfer_results(
     return results
 
 
-def _check(state: StreamingState, tool: Handoff, call: ToolCallPart, *, waits: bool) -> None:
-    """Raises `ToolError` where a call cannot hand over."""
+def _check_transfer(
+    state: StreamingState, tool: Handoff, call: ToolCallPart, *, waits: bool
+) -> None:
+    """Raises `ToolError` if a call cannot hand over now."""
     if waits or state.output is not None:
         raise ToolError(
             "not handed over: another call of the same answer comes first; call it again after that"
@@ -100,8 +102,8 @@ def _check(state: StreamingState, tool: Handoff, call: ToolCallPart, *, waits: b
 async def hand_over(
     state: StreamingState, transfer: Transfer, *, by_call: bool
 ) -> AsyncGenerator[StreamingIterationResult, None]:
-    """Has the other agent go on. `by_call`: the output of this run is the arguments of a call of
-    `return_result`.
+    """Runs the other agent and yields its steps as this run's. `by_call`: this run's output is the
+    arguments of a `return_result` call.
 
     Raises:
         Exception: what the other's run failed with.
@@ -111,7 +113,7 @@ async def hand_over(
     before, prompt = InnerRun(after=history[-1].id), None
     if transfer.runs:
         before, prompt = transfer.runs[-1], _join_messages(transfer.new)
-        history = [*_until(history, before.after), *before.messages]
+        history = [*_messages_until(history, before.after), *before.messages]
     options: Json = {
         **state.output_options,
         "history": history,
@@ -121,7 +123,7 @@ async def hand_over(
         options["limits"] = tool.limits
     # The other agent has its own system message, and the state of this run.
     run = begin_inner_run(context, tool.sender(), prompt, share_state=True, **options)
-    relay, answer = relay_of(context, run), _Answer(state, tool.to, by_call=by_call)
+    relay, answer = relay_of(context, run), _OtherAnswer(state, tool.to, by_call=by_call)
     try:
         async with aclosing(run.steps()) as steps:
             async for step in steps:
@@ -139,11 +141,11 @@ async def hand_over(
     state.losses |= dict.fromkeys(result.losses)
     if result.pending:
         call = ToolCallPart((state.new_id or new_id)(), tool.name)
-        yield answer.ends(result, call)
+        yield answer.finish(result, call)
         inner_run = InnerRun((*before.messages, *result.messages), after=before.after)
-        yield _waiting(state, call, AgentWaits(result.pending, (inner_run,)))
+        yield _wait_for_agent(state, call, AgentWaits(result.pending, (inner_run,)))
     else:
-        yield answer.ends(result)
+        yield answer.finish(result)
         if (returned := answer.returned) is not None:
             tool_round = state.begin_round([returned])
             tool_round.add(0, ToolResultPart(returned.id, returned.name, "ok"))
@@ -153,8 +155,8 @@ async def hand_over(
             )
 
 
-class _Answer:
-    """What the other agent says, as a message of this run's model while it is streamed."""
+class _OtherAnswer:
+    """Rewrites what the other agent shows into a message of this run's model, while it streams."""
 
     def __init__(self, state: StreamingState, to: str, *, by_call: bool) -> None:
         self._state, self._to, self._by_call = state, to, by_call
@@ -166,13 +168,13 @@ class _Answer:
         self._thinking: list[ThinkingPart] = []
         self._index = 0
         self._intake = state.intake = Intake(MessageAccumulator(), state.losses, turn=state.turn)
-        state.shows = _is_returned if by_call else is_text
+        state.shows = _is_output_call if by_call else is_text
         self.returned: ToolCallPart | None = None
         """The call whose arguments are the output, once it is whole."""
 
     def watch(self, events: Sequence[Event]) -> None:
-        """Remembers the start and the thinking of the other's message that is being streamed: its
-        text is said again here, and signed thinking goes with the text that it is of."""
+        """Remembers the start and the thinking of the other's streamed message. Its text is
+        repeated here, and signed thinking must precede the text that it belongs to."""
         for event in events:
             if isinstance(event, MessageStarted) and event.role is Role.MODEL:
                 self._source, self._thinking = event, []
@@ -180,44 +182,49 @@ class _Answer:
                 self._thinking.append(event.part)
 
     def feed(self, pieces: Sequence[ChatResult[str]]) -> Sequence[Event]:
-        """What is shown of the other's run → the same, of this one's message."""
+        """Takes pieces of the other run's output and returns the events of this run's message."""
         events: list[Event] = []
         for piece in pieces:
             if piece.retracted:
-                events += self._void("".join(self._texts).removesuffix(piece.retracted))
+                events += self._retract_text("".join(self._texts).removesuffix(piece.retracted))
             if piece.output:
                 events += [*self._begin_text(), PartDelta(self._id, self._index, piece.output)]
                 self._texts.append(piece.output)
         return self._intake.feed(events)
 
-    def ends(
+    def finish(
         self, result: ChatResult[str], call: ToolCallPart | None = None
     ) -> StreamingIterationResult:
-        """The end of the message. `call`: with it the other goes on, since it waits."""
+        """Returns the step that ends the message. `call`: the open call with which a waiting agent
+        continues later."""
         state = self._state
-        other_parts: list[Content] = [call] if call is not None else _files(result.messages)
-        events = self._void("") if self._by_call and call is not None else []
+        events: list[Event] = []
+        other_parts = _list_files(result.messages)
+        reason = result.finish_reason
+        if call is not None:
+            other_parts, reason = [call], FinishReason.tool_calls
+            # An agent that waits has no valid output yet.
+            if self._by_call:
+                events += self._retract_text("")
         if other_parts and not self._id:
             events += self._begin_message()
-        first_index = self._index
+        next_index = self._index
         if text := "".join(self._texts):
-            part = (
-                TextPart(text) if isinstance(self._open, OpenText) else parse_call(self._open, text)
-            )
-            self.returned = part if isinstance(part, ToolCallPart) else None
-            events.append(PartFinished(self._id, self._index, part))
-            first_index = self._index + 1
-        for index, part in enumerate(other_parts, first_index):
+            text_part: Content = TextPart(text)
+            if isinstance(self._open, ToolCallPart):
+                text_part = self.returned = parse_call(self._open, text)
+            events.append(PartFinished(self._id, self._index, text_part))
+            next_index += 1
+        for index, part in enumerate(other_parts, next_index):
             events += part_events(self._id, index, part)
         metadata = {key: value for key, value in result.metadata.items() if key != "thinking"}
         metadata = {"agent": self._to, **metadata}
-        reason = result.finish_reason if call is None else FinishReason.tool_calls
         if not self._id:
             state.intake = None
             return StreamingIterationResult(
                 should_continue=False, finish_reason=reason, metadata=metadata
             )
-        origin, agent = _origin(result.messages), {"agent": metadata["agent"]}
+        origin, agent = _find_origin(result.messages), {"agent": metadata["agent"]}
         told_events = self._intake.feed(
             [*events, MessageFinished(self._id, reason, origin=origin, metadata=agent)]
         )
@@ -234,45 +241,45 @@ class _Answer:
         )
 
     def _begin_text(self) -> list[Event]:
-        """The start of the message and of its text, where it has none yet."""
+        """Returns the events that start the message and its text; none if they have started."""
         if self._id:
             return []
         events = self._begin_message()
-        self._index = 0
-        if not self._by_call:
+        self._index, self._open = 0, OpenText()
+        if self._by_call:
+            self._open = ToolCallPart(self._new_id(), RETURN_RESULT)
+        else:
             for index, part in enumerate(self._thinking):
                 events += part_events(self._id, index, part)
             self._index = len(self._thinking)
-        self._open = ToolCallPart(self._new_id(), RETURN_RESULT) if self._by_call else OpenText()
         return [*events, PartStarted(self._id, self._index, self._open)]
 
     def _begin_message(self) -> list[Event]:
+        """Returns the event that starts the message."""
         self._id = self._new_id()
         native = self._source.native if self._source is not None else None
         ours = {OURS: native[OURS]} if native and OURS in native else None
         return [MessageStarted(self._id, Role.MODEL, native=ours, created_at=self._state.clock())]
 
-    def _void(self, remaining: str) -> list[Event]:
-        """The text is void, but for its beginning."""
+    def _retract_text(self, remaining: str) -> list[Event]:
+        """Returns the events that withdraw the message and show it again with the remaining
+        text."""
         if not self._id:
             return []
-        dropped = MessageDropped(self._id, f"{self._to} began again")
-        self._id, self._texts = "", [remaining] if remaining else []
-        return [
-            dropped,
-            *(
-                [*self._begin_text(), PartDelta(self._id, self._index, remaining)]
-                if remaining
-                else []
-            ),
-        ]
+        events: list[Event] = [MessageDropped(self._id, f"{self._to} began again")]
+        self._id, self._texts = "", []
+        if remaining:
+            self._texts.append(remaining)
+            events += self._begin_text()
+            events.append(PartDelta(self._id, self._index, remaining))
+        return events
 
 
-def _waiting(
+def _wait_for_agent(
     state: StreamingState, call: ToolCallPart, waits: AgentWaits
 ) -> StreamingIterationResult:
-    """The end of a run whose other agent waits: the call with which it goes on waits for the
-    same."""
+    """Returns the step that ends a run whose other agent waits: an open call waits for the same
+    interrupts."""
     tool_round = state.begin_round([call])
     open_call = next(
         candidate
@@ -281,12 +288,14 @@ def _waiting(
     )
     decided = Decision(WaitingCall(open_call, ()), approved=True)
     return close_round(
-        state, tool_round, [question_of(state, open_call, waits, state.records.of(call), decided)]
+        state,
+        tool_round,
+        [build_waiting_call(state, open_call, waits, state.records.of(call), decided)],
     )
 
 
-def _until(messages: Sequence[Message], message_id: str | None) -> list[Message]:
-    """The messages up to and with that one.
+def _messages_until(messages: Sequence[Message], message_id: str | None) -> list[Message]:
+    """Returns the messages up to and including the one with that id.
 
     Raises:
         ResumeError: it is not among them.
@@ -306,31 +315,32 @@ def _is_system(message: Message) -> bool:
     return message.role is Role.SYSTEM
 
 
-def _is_returned(event: PartStarted) -> bool:
+def _is_output_call(event: PartStarted) -> bool:
+    """True if a part is a call of `return_result`."""
     return isinstance(event.part, ToolCallPart) and event.part.name == RETURN_RESULT
 
 
 def _join_messages(messages: Sequence[Message]) -> Message | None:
-    """Messages that follow each other as one prompt; `None`: there is none."""
-    return (
-        Message.user(*[piece for message in messages for piece in message.content])
-        if messages
-        else None
-    )
+    """Returns the content of messages as one user message, or None if there are none."""
+    if not messages:
+        return None
+    return Message.user(*[piece for message in messages for piece in message.content])
 
 
-def _files(messages: Sequence[Message]) -> list[Content]:
-    """What the other's model made beside text."""
+def _list_files(messages: Sequence[Message]) -> list[Content]:
+    """Returns the files that the other agent's model made."""
     parts = [part for message in messages if message.role is Role.MODEL for part in message.parts]
-    return [part for part in parts if isinstance(part, _FILES)]
+    return [part for part in parts if isinstance(part, _FILE_PARTS)]
 
 
-def _origin(messages: Sequence[Message]) -> Origin | None:
-    """Who said it. What would link it to a response is left out: to this run's model that response
-    is unknown."""
+def _find_origin(messages: Sequence[Message]) -> Origin | None:
+    """Returns the origin of the other agent's last answer, without its response id: this run's
+    provider does not know that response."""
     origins = [
         message.origin
         for message in messages
         if message.role is Role.MODEL and message.origin is not None
     ]
-    return msgspec.structs.replace(origins[-1], response_id=None) if origins else None
+    if not origins:
+        return None
+    return msgspec.structs.replace(origins[-1], response_id=None)

@@ -1,5 +1,5 @@
-"""What a store decides of a thread, the same in all: whether it may be written, and what it is
-then; what a query finds; and a copy of a thread."""
+"""Rules that every store shares: who may write a thread, how a batch changes it, what a query
+matches, and how to clone it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from dragoman.errors import HistoryError, ThreadNotFoundError
-from dragoman.json_bytes import JsonMap
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.memory.settings import check_metadata, check_optional_id, check_title
 from dragoman.memory.store import Batch, ThreadChange, ThreadQuery
 from dragoman.memory.thread import Thread
@@ -21,19 +21,19 @@ __all__ = [
     "check_owner",
     "describe_clone",
     "clone_messages",
-    "fits",
+    "matches_query",
     "change_thread",
     "is_owned",
     "split_words",
-    "words_of",
+    "fold_words",
 ]
 
 _WORD = re.compile(r"\w+")
 
 
 def change_thread(batch: Batch, thread: Thread | None) -> Thread:
-    """Returns the thread into which a batch is written, as it is then. `thread`: as it is now;
-    `None`: it is not there.
+    """Returns the thread as it is after a batch is written. `thread`: its present state, or None if
+    it does not exist.
 
     Raises:
         ThreadNotFoundError: it must be there and is not, or is another resource's.
@@ -47,24 +47,24 @@ def change_thread(batch: Batch, thread: Thread | None) -> Thread:
     elif batch.make == "new":
         raise HistoryError(f"a thread with id {batch.thread_id} is there already: give another id")
     else:
-        # A thread of nobody's is given an owner by name, with `save_thread`, not by who happens to
-        # write into it.
+        # A thread without an owner gets one only through `save_thread`, which writes no messages:
+        # whoever merely writes a message must not take the thread over.
         if thread.resource_id is not None or batch.messages:
             check_owner(thread, change.resource_id)
-    return msgspec.structs.replace(
-        thread,
-        updated_at=batch.at,
-        resource_id=thread.resource_id if thread.resource_id is not None else change.resource_id,
-        title=thread.title if change.title is None else change.title,
-        metadata={**thread.metadata, **change.metadata} if change.metadata else thread.metadata,
-        trimmed=max(thread.trimmed, change.trimmed or 0),
-        branch=thread.branch if change.branch is None else change.branch,
-    )
+    changes: Json = {"updated_at": batch.at, "trimmed": max(thread.trimmed, change.trimmed or 0)}
+    if thread.resource_id is None:
+        changes["resource_id"] = change.resource_id
+    if change.metadata:
+        changes["metadata"] = {**thread.metadata, **change.metadata}
+    for name in ("title", "branch"):
+        if (value := getattr(change, name)) is not None:
+            changes[name] = value
+    return msgspec.structs.replace(thread, **changes)
 
 
 def check_owner(thread: Thread, resource_id: str | None) -> None:
-    """Checks that a thread is a resource's. The error is that of a thread which is not there, and
-    names no owner.
+    """Checks that a thread belongs to a resource. The error is the same as for a missing thread, so
+    that it does not reveal the owner.
 
     Raises:
         ThreadNotFoundError: it is another's, or nobody's.
@@ -74,51 +74,52 @@ def check_owner(thread: Thread, resource_id: str | None) -> None:
 
 
 def is_owned(thread: Thread, resource_id: str | None) -> bool:
-    """Returns whether it is that resource's; every thread is where no resource is given."""
+    """True if the thread belongs to the resource, or if no resource is given."""
     return resource_id is None or thread.resource_id == resource_id
 
 
-def fits(thread: Thread, wanted: ThreadQuery) -> bool:
-    """Returns whether a query finds the thread."""
+def matches_query(thread: Thread, query: ThreadQuery) -> bool:
+    """True if a query finds the thread."""
     return (
-        (wanted.ids is None or thread.id in wanted.ids)
-        and is_owned(thread, wanted.resource_id)
+        (query.ids is None or thread.id in query.ids)
+        and is_owned(thread, query.resource_id)
         and all(
-            name in thread.metadata and _same(thread.metadata[name], wanted.metadata[name])
-            for name in wanted.metadata
+            name in thread.metadata and _is_same_value(thread.metadata[name], query.metadata[name])
+            for name in query.metadata
         )
     )
 
 
 def split_words(text: str) -> list[str]:
-    """Returns the words of a text, as they are."""
+    """Returns the words of a text, in their own case."""
     return _WORD.findall(text)
 
 
-def words_of(text: str) -> frozenset[str]:
-    """Returns the words of a text, as they are compared."""
+def fold_words(text: str) -> frozenset[str]:
+    """Returns the words of a text, case-folded for comparison."""
     return frozenset(_WORD.findall(text.casefold()))
 
 
-def _same(value: Any, other: Any) -> bool:
+def _is_same_value(value: Any, other: Any) -> bool:
+    """True if two values are equal and both or neither are booleans: `1 == True` is no match."""
     return value == other and isinstance(value, bool) == isinstance(other, bool)
 
 
 def clone_messages(messages: Iterable[Message], new_id: Callable[[], str]) -> tuple[Message, ...]:
-    """Returns the messages with new ids. A turn that is named by a message is named by its new
-    id."""
+    """Returns the messages with new ids. A turn named by a message keeps that message's new id."""
     ids: dict[str, str] = {}
 
-    def named(old: str | None) -> str:
+    def renew_id(old: str | None) -> str:
         if old is None:
             return new_id()
         if old not in ids:
             ids[old] = new_id()
         return ids[old]
 
+    # A turn is named by the id of its first message, so both go through the same map.
     return tuple(
         [
-            message.replace(id=named(message.id), turn=message.turn and named(message.turn))
+            message.replace(id=renew_id(message.id), turn=message.turn and renew_id(message.turn))
             for message in messages
         ]
     )
@@ -132,8 +133,8 @@ def describe_clone(
     resource_id: str | None,
     metadata: JsonMap | None,
 ) -> ThreadChange:
-    """Returns what a copy of a thread with these messages says of itself. `title`, `resource_id`,
-    `metadata`: go before the thread's own.
+    """Returns the title, owner and metadata of a thread's copy. The arguments win over the thread's
+    own values.
 
     Raises:
         HistoryError: one of them cannot be stored.
@@ -143,10 +144,13 @@ def describe_clone(
     fields = check_metadata("metadata", metadata or {})
     if title is None:
         title = f"Clone of {thread.title}" if thread.title else ""
+    if resource_id is None:
+        resource_id = thread.resource_id
     last = messages[-1].id if messages else None
+    # Mastra's names for these fields, so that a cloned thread reads the same in both.
     clone = {"sourceThreadId": thread.id, "clonedAt": time.isoformat(), "lastMessageId": last}
     return ThreadChange(
         title=title,
-        resource_id=thread.resource_id if resource_id is None else resource_id,
+        resource_id=resource_id,
         metadata={**thread.metadata, **fields, "clone": clone},
     )

@@ -1,5 +1,5 @@
-"""Connections to places that others named: made to the very addresses that a policy has checked,
-one for each request."""
+"""Connections to hosts named by others, made only to addresses that a policy has checked, one for
+each request."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import socket
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from ipaddress import ip_address
+from ssl import SSLContext
 from typing import Any
 
 import aiohttp
@@ -27,7 +28,7 @@ from dragoman.logs import logger
 from dragoman.transport import environment
 from dragoman.transport.address_policy import AddressPolicy
 from dragoman.transport.failure import FAILURES
-from dragoman.transport.hosts import UrlTarget, unreadable
+from dragoman.transport.hosts import UrlTarget, host_error
 
 __all__ = ["explain_failure", "open_response"]
 
@@ -45,17 +46,17 @@ async def open_response(
     headers: Mapping[str, str],
     body: bytes | None = None,
 ) -> AsyncGenerator[aiohttp.ClientResponse]:
-    """The answer of a place, its body not yet read. Redirects are not followed; no cookies,
-    credentials or proxies of the environment are used.
+    """Sends a request and returns the response, its body unread. Redirects, cookies, and the
+    environment's credentials and proxies are not used.
 
     Raises:
         InvalidRequestError: it may not be reached.
         ProviderConnectionError, ProviderTimeoutError, SettingsError: see `Transport.send`.
     """
-    url = _read_alike(target)
-    addresses: Sequence[str] = () if policy.proxy else await policy.addresses(target)
+    url = _parse_alike(target)
+    addresses: Sequence[str] = () if policy.proxy else await policy.find_addresses(target)
     session = aiohttp.ClientSession(
-        connector=_connector(policy, target.scheme, addresses),
+        connector=_make_connector(policy, target.scheme, addresses),
         cookie_jar=aiohttp.DummyCookieJar(),
         headers=_HEADERS,
         timeout=aiohttp.ClientTimeout(total=None),
@@ -78,25 +79,28 @@ async def open_response(
     finally:
         if response is not None:
             if response.connection is not None and response.connection.transport is not None:
-                # a polite end would wait for the server
+                # An orderly TLS shutdown would wait for the server.
                 response.connection.transport.abort()
             response.close()
         with anyio.move_on_after(_CLOSING_SECONDS, shield=True):
             await session.close()
 
 
-def _connector(
+def _make_connector(
     policy: AddressPolicy, scheme: str, addresses: Sequence[str]
 ) -> aiohttp.TCPConnector:
-    speaks_tls = scheme == "https" or policy.proxy
-    certificates = (environment.certificates(os.environ) or True) if speaks_tls else True
+    """Returns a connector that reaches only the checked addresses, or the policy's proxy."""
+    certificates: SSLContext | bool = True
+    # Reading certificates takes long, and plain HTTP needs none.
+    if scheme == "https" or policy.proxy:
+        certificates = environment.load_certificates(os.environ) or True
     if policy.proxy:
         return aiohttp.TCPConnector(ssl=certificates, force_close=True)
 
     def open_socket(address: tuple[Any, ...]) -> socket.socket:
         """The last word on where a connection goes: it is made to this address, whoever found
         it."""
-        if not policy.takes(ip_address(address[4][0])):
+        if not policy.allows(ip_address(address[4][0])):
             raise InvalidRequestError("an address that is not allowed was about to be used")
         # family, type, protocol
         return socket.socket(*address[:3])
@@ -105,13 +109,13 @@ def _connector(
         ssl=certificates,
         force_close=True,
         use_dns_cache=False,
-        resolver=_Checked(addresses),
+        resolver=_FixedResolver(addresses),
         socket_factory=open_socket,
     )
 
 
-class _Checked(AbstractResolver):
-    """Knows nothing but the addresses that were checked."""
+class _FixedResolver(AbstractResolver):
+    """Resolves every host to the checked addresses."""
 
     def __init__(self, addresses: Sequence[str]) -> None:
         self._addresses = addresses
@@ -138,8 +142,8 @@ class _Checked(AbstractResolver):
         """Holds nothing."""
 
 
-def _read_alike(target: UrlTarget) -> URL:
-    """The URL as the client reads it, which has to be as we did.
+def _parse_alike(target: UrlTarget) -> URL:
+    """Parses the URL as the HTTP client does, and checks that both readings agree.
 
     Raises:
         InvalidRequestError: it is not.
@@ -148,20 +152,20 @@ def _read_alike(target: UrlTarget) -> URL:
         url = URL(target.url, encoded=True)
         read = (url.scheme, url.raw_host, url.port, url.raw_user, url.raw_password)
     except ValueError:
-        raise unreadable() from None
+        raise host_error() from None
     if read != (target.scheme, target.host, target.port, None, None):
-        raise unreadable()
+        raise host_error()
     return url
 
 
 def explain_failure(error: Exception, target: UrlTarget) -> DragomanError:
-    """One of `FAILURES` → what to raise. Its words hold no address: they may be for who wrote the
-    URL."""
+    """Returns the error for one of `FAILURES`. Its message shows no address, because the author of
+    the URL may read it."""
     _LOG.info("%s: %s: %s", target.host, type(error).__name__, error)
     if isinstance(error, aiohttp.ClientConnectorCertificateError | aiohttp.ClientSSLError):
         return ProviderConnectionError(f"{target.host} has no certificate that is trusted here")
     if isinstance(error, aiohttp.InvalidURL):
-        return unreadable()
+        return host_error()
     if isinstance(error, ValueError):
         return SettingsError(
             "the message has a header that cannot be sent: take line breaks out of it"

@@ -1,5 +1,5 @@
-"""A conversation that waited goes on: what was decided is carried out, and stands in one user
-message."""
+"""Continues a run that waited: carries out the decisions about its calls and writes all results
+into one user message."""
 
 from __future__ import annotations
 
@@ -12,31 +12,34 @@ import msgspec
 from dragoman.fold import unfold
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason, TextPart, ToolCallPart, ToolResultPart
-from dragoman.orchestration.handing_over import is_handoff, transfer_results
-from dragoman.orchestration.held_back import question_of
-from dragoman.orchestration.interrupts import WaitingCall, expiry, interrupt_for, needs_mark
+from dragoman.orchestration.handoff import is_handoff, transfer_results
+from dragoman.orchestration.interrupts import WaitingCall, find_expiry, make_interrupt, needs_mark
 from dragoman.orchestration.iteration import StreamingIterationResult
 from dragoman.orchestration.resume import Decision, ResumePlan
 from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.tool_round import ToolRound
+from dragoman.orchestration.waiting import build_waiting_call, list_interrupts
 from dragoman.repair import find_open_calls, make_interrupted_result
 from dragoman.tools import ToolExecutionResult
 from dragoman.tools.outcome import error_result
 from dragoman.tools.record import CallRecord
 
-__all__ = ["go_on"]
+__all__ = ["resume_run"]
 
-_EDITED = "the arguments were changed before the call was allowed; it was run with those given here"
-_UNKNOWN = (
+_EDITED_NOTE = (
+    "the arguments were changed before the call was allowed; it was run with those given here"
+)
+_UNKNOWN_OUTCOME = (
     "outcome unknown: this call was allowed and begun before, and nobody knows how it ended; it was not run again. "
     "Find out what it did before it is called once more"
 )
 
 
-async def go_on(
+async def resume_run(
     state: StreamingState, plan: ResumePlan
 ) -> AsyncGenerator[StreamingIterationResult, None]:
-    """Carries out what was decided. The last step says what is waited for still."""
+    """Carries out the decisions of a plan and yields steps. The last step names what is still
+    pending."""
     history = state.conversation_history
     opened = find_open_calls(history)
     calls = [open_call.call for open_call in opened]
@@ -57,7 +60,7 @@ async def go_on(
         else:
             runs[slot] = decision, decision.call
     if runs:
-        tool_round.start(_run(state, tool_round, runs), reports=len(runs))
+        tool_round.start(_run_calls(state, tool_round, runs), reports=len(runs))
         try:
             while events := await tool_round.events():
                 yield StreamingIterationResult(events=events)
@@ -67,7 +70,7 @@ async def go_on(
         slot = next(slot for slot, other in enumerate(calls) if other is call)
         decision, as_run = runs[slot]
         waiting.append(
-            question_of(state, opened[slot], question, state.records.of(as_run), decision)
+            build_waiting_call(state, opened[slot], question, state.records.of(as_run), decision)
         )
     for slot, decision in transfers.items():
         details = {"runs": decision.runs, "resume": decision.resume, "new": plan.new}
@@ -78,9 +81,10 @@ async def go_on(
             **details,
         ):
             tool_round.add(slot, part)
+    # A new prompt ends all waiting.
     still_waiting = () if plan.speaks else (*waiting, *plan.unanswered)
-    # Nothing waits any longer: a call that nobody answered gets an error for a result, so that the
-    # model can be asked.
+    # Nothing waits any longer: an unanswered call gets an error as its result, because providers
+    # refuse a conversation with a call that has none.
     if not still_waiting:
         for open_call in find_open_calls((*history, *tool_round.messages(), *plan.new)):
             tool_round.add(
@@ -91,31 +95,23 @@ async def go_on(
         for waiting_call in waiting:
             if needs_mark(waiting_call, state.fixed_tools):
                 tool_round.append(waiting_call.mark())
-    events, messages, state.tool_round = (
-        [*tool_round.close()],
-        (*tool_round.messages(), *plan.new),
-        None,
-    )
+    events = [*tool_round.close(), *unfold(plan.new)]
+    messages = (*tool_round.messages(), *plan.new)
+    state.tool_round = None
     state.add_to_history(*messages)
     state.request_next_message_prefix()
-    everything = sorted(
-        still_waiting,
-        key=lambda waiting_call: (waiting_call.call.position, waiting_call.call.place),
-    )
     yield StreamingIterationResult(
-        events=[*events, *unfold(plan.new)],
+        events=events,
         messages=messages,
-        pending=tuple(
-            [interrupt for waiting_call in everything for interrupt in waiting_call.interrupts]
-        ),
+        pending=list_interrupts(still_waiting),
         finish_reason=FinishReason.tool_calls if still_waiting else FinishReason.unspecified,
     )
 
 
-async def _run(
+async def _run_calls(
     state: StreamingState, tool_round: ToolRound, runs: Mapping[int, tuple[Decision, ToolCallPart]]
 ) -> None:
-    """Runs the calls that were allowed, by their place in the round, and reports each result."""
+    """Runs the allowed calls, by slot in the round, and reports each result."""
     slots = list(runs)
     calls = [call for _, call in runs.values()]
     for decision, call in runs.values():
@@ -126,7 +122,7 @@ async def _run(
 
     def report(index: int, result: ToolExecutionResult) -> None:
         decision, _ = runs[slots[index]]
-        part = _as_run(result.part, decision.arguments)
+        part = _name_arguments(result.part, decision.arguments)
         tool_round.report(slots[index], msgspec.structs.replace(result, part=part))
 
     if state.executor.reports:
@@ -139,8 +135,8 @@ async def _run(
 async def _find_obstacle(
     state: StreamingState, decision: Decision
 ) -> ToolResultPart | WaitingCall | None:
-    """Why a call that was answered is not run now: its result, or what it waits for first; `None`:
-    it is run."""
+    """Returns the reason why an answered call cannot run now: a result in its place, or another
+    wait. None: it can run."""
     call, open_call = decision.call, decision.waiting.call
     tool = state.tool_map.get(call.name)
     # Its set has it no longer, and the executor says so.
@@ -151,13 +147,13 @@ async def _find_obstacle(
     except Exception as error:  # noqa: BLE001 - code of the user's, which may raise anything: then it is not run
         return error_result(call, error).part
     if needs and not decision.approved:
-        expires = expiry(tool, state.clock())
+        expires = find_expiry(tool, state.clock())
         history = state.conversation_history
         waiting = WaitingCall(
             open_call, (), decision.answers, decision.arguments, runs=decision.runs
         )
         past = waiting.state()
-        interrupt = interrupt_for(
+        interrupt = make_interrupt(
             history,
             open_call,
             "approval",
@@ -167,24 +163,24 @@ async def _find_obstacle(
             expires_at=expires,
         )
         return msgspec.structs.replace(waiting, interrupts=(interrupt,))
-    if not await _claim(state, decision) and not tool.idempotent:
-        return ToolResultPart(call.id, call.name, {"error": _UNKNOWN}, is_error=True)
+    if not await _claim_answers(state, decision) and not tool.idempotent:
+        return ToolResultPart(call.id, call.name, {"error": _UNKNOWN_OUTCOME}, is_error=True)
     return None
 
 
-async def _claim(state: StreamingState, decision: Decision) -> bool:
-    """Whether this run is the first to act upon the answers."""
+async def _claim_answers(state: StreamingState, decision: Decision) -> bool:
+    """True if this run is the first to act on the answers."""
     if state.claim is None:
         return True
     verdicts = [state.claim(state.thread_id, answer, state.run_id) for answer in decision.claims]
     return all([await verdict if isawaitable(verdict) else verdict for verdict in verdicts])
 
 
-def _as_run(result: ToolResultPart, arguments: JsonMap | None) -> ToolResultPart:
-    """A result that says with which arguments it was got, where they are not the model's."""
+def _name_arguments(result: ToolResultPart, arguments: JsonMap | None) -> ToolResultPart:
+    """Returns the result with a note of the arguments, if they are not the model's."""
     if arguments is None:
         return result
-    note = {"note": _EDITED, "arguments": dict(arguments)}
+    note = {"note": _EDITED_NOTE, "arguments": dict(arguments)}
     value: Any = result.result
     if result.is_content:
         text = msgspec.json.encode(note).decode()
