@@ -140,12 +140,17 @@ class ProfileRegistry:
             self._listed[provider, model] = profile
             self._ready.clear()
 
+    @property
+    def has_lessons(self) -> bool:
+        """Whether anything was learned that may still hold."""
+        return bool(self._learned)
+
     def learn(self, endpoint: str, wire: str, model: str, profile: ModelProfile) -> None:
         """Keeps for 24 hours what an error told of a model at an endpoint. Names of refused
         settings are added to those that are known.
 
         Args:
-            endpoint: the base URL.
+            endpoint: the base URL, as `Access.endpoint` shows it.
             wire: name of the wire.
             model: the provider's name of the model.
             profile: the fields that the error tells.
