@@ -133,7 +133,7 @@ def build_run(
         orchestrator = _make_orchestrator(make)
     else:
         orchestrator = choose_orchestrator(
-            *chat_model.providers_for(schema),
+            *chat_model.providers_for(schema, request.settings),
             typed=output is not None,
             tools=bool(tools),
         )

@@ -20,6 +20,7 @@ from dragoman.logs import logger
 from dragoman.loss import Loss, Lost
 from dragoman.message import Origin
 from dragoman.model_profile import ModelProfile
+from dragoman.profiles.lower import lower
 from dragoman.profiles.registry import REGISTRY
 from dragoman.request import ModelRequest, Settings
 
@@ -80,8 +81,6 @@ class Lesson(NamedTuple):
 
     request: ModelRequest
     """The request without the setting."""
-    profile: ModelProfile
-    """What is known of the model now, beyond what was."""
     loss: Loss
     """Says what was left out."""
 
@@ -122,7 +121,7 @@ def learn_refusal(
     )
     what = Lost.output_schema if setting == "output_schema" else Lost.setting
     loss = Loss(None, None, what, "the provider refused it", setting)
-    return Lesson(_leave_out(request, setting), profile, loss)
+    return Lesson(_leave_out(request, setting, profile, wire), loss)
 
 
 def _find_setting(error: InvalidRequestError) -> str | None:
@@ -165,8 +164,12 @@ def _make_profile(setting: str, message: str) -> ModelProfile:
     return ModelProfile(efforts=allowed) if allowed else ModelProfile(thinks="never")
 
 
-def _leave_out(request: ModelRequest, setting: str) -> ModelRequest:
-    """The request without the setting."""
+def _leave_out(
+    request: ModelRequest, setting: str, profile: ModelProfile, wire: str
+) -> ModelRequest:
+    """The request without the setting, or with an effort that the error says is supported."""
+    if profile.efforts:
+        return lower(request, profile, wire=wire)[0]
     if setting == "output_schema":
         return request.replace(output_schema=None)
     changes: dict[str, None] = {setting: None}

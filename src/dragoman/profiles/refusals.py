@@ -85,7 +85,7 @@ def _find_content(request: ModelRequest, profile: ModelProfile) -> Iterator[str]
 
 def _media_types(part: Content) -> Iterator[str]:
     """The kinds of media that a part of a message holds, in the words of a profile."""
-    if isinstance(part, ToolResultPart) and isinstance(part.result, tuple):
+    if isinstance(part, ToolResultPart) and part.is_content:
         for piece in cast("tuple[Content, ...]", part.result):
             yield from _media_types(piece)
     if not isinstance(part, DataPart | LinkPart | FilePart):
