@@ -46,7 +46,7 @@ fuzz: .venv/.dev
 	@PYTHONPATH=src:tests $(BIN)/python -m fuzz $(ARGS)
 
 profiles: .venv/.dev
-	@PYTHONPATH=src:scripts $(BIN)/python -m profiles $(ARGS)
+	@PYTHONPATH=src:scripts $(BIN)/python -m profile_checks $(ARGS)
 
 lint: .venv/.dev
 	$(SAY) "linting"

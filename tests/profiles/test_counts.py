@@ -4,9 +4,9 @@ facts, which are beside the repository."""
 from __future__ import annotations
 
 import pytest
-from profiles.__main__ import FACTS, LEAST_FORESEEN, MOST_LEFT, TRAFFIC
-from profiles.matrix import count_left
-from profiles.recordings import find_recordings, is_of_the_model, predict
+from profile_checks.__main__ import FACTS, LEAST_FORESEEN, MOST_LEFT, TRAFFIC
+from profile_checks.matrix import count_left
+from profile_checks.recordings import find_recordings, is_of_the_model, predict
 
 
 @pytest.mark.slow

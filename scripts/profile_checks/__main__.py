@@ -7,8 +7,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from profiles.matrix import count_left
-from profiles.recordings import find_recordings, is_of_the_model, predict
+from profile_checks.matrix import count_left
+from profile_checks.recordings import find_recordings, is_of_the_model, predict
 
 ROOT = Path(__file__).resolve().parents[2]
 TRAFFIC = Path(os.environ.get("DRAGOMAN_TRAFFIC") or ROOT.parent / "shared" / "traffic")

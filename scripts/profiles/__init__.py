@@ -1,3 +1,0 @@
-"""Checks of the table of model profiles. `python -m profiles` prints what it foresees of recorded
-traffic, and which settings would still be refused after lowering, by a table of facts beside the
-repository. `python -m profiles.compare FILE…` compares it with what providers list."""
