@@ -47,7 +47,7 @@ from dragoman.prompt import (
 )
 from dragoman.providers import Provider
 from dragoman.repair import OpenCall, find_missing_results
-from dragoman.request import ModelRequest
+from dragoman.request import ModelRequest, Settings
 from dragoman.run import Run
 from dragoman.tools import Tool, ToolExecutor, Toolset, split_tools
 
