@@ -47,7 +47,7 @@ from dragoman.prompt import (
 )
 from dragoman.providers import Provider
 from dragoman.repair import OpenCall, find_missing_results
-from dragoman.request import ModelRequest
+from dragoman.request import ModelRequest, Settings
 from dragoman.run import Run
 from dragoman.tools import Tool, ToolExecutor, Toolset, split_tools
 
@@ -127,7 +127,13 @@ def build_run(
         state.output_options = output.options
     start = _Start(agent, run_options, state, conversation)
     orchestrator = _pick_orchestrator(
-        agent, chat_model, model, schema, typed=output is not None, tools=bool(tools)
+        agent,
+        chat_model,
+        model,
+        schema,
+        request.settings,
+        typed=output is not None,
+        tools=bool(tools),
     )
     # What is wrong with the prompt is raised here, where the caller sees it, if nothing must be
     # read first.
@@ -345,6 +351,7 @@ def _pick_orchestrator(
     chat_model: ChatModel,
     model: object,
     schema: JsonMap | None,
+    settings: Settings,
     *,
     typed: bool,
     tools: bool,
@@ -357,6 +364,7 @@ def _pick_orchestrator(
         chat_model: the model that the run calls.
         model: the model that the run was given.
         schema: JSON Schema of the output.
+        settings: how the model is asked.
         typed: the output is more than text.
         tools: the run has tools.
     """
@@ -367,7 +375,9 @@ def _pick_orchestrator(
     orchestrator = named or agent.orchestrator or chat_model.provider.orchestrator
     if orchestrator is not None:
         return _make_orchestrator(orchestrator)
-    return choose_orchestrator(*chat_model.providers_for(schema), typed=typed, tools=tools)
+    return choose_orchestrator(
+        *chat_model.providers_for(schema, settings), typed=typed, tools=tools
+    )
 
 
 def _make_orchestrator(
