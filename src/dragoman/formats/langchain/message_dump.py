@@ -17,6 +17,7 @@ from dragoman.codec.json_values import (
     if_text,
     text_or_json,
 )
+from dragoman.codec.opening import hide_openings
 from dragoman.content import (
     Content,
     MarkPart,
@@ -55,6 +56,7 @@ __all__ = ["dump_message", "dump_result"]
 
 def dump_message(message: Message, losses: list[Loss], version: str | None) -> list[Json]:
     """Returns LangChain's messages for one message: one for each result, and one for all else."""
+    [message] = hide_openings([message])
     content: list[tuple[int, Content]] = []
     results: list[tuple[int, ToolResultPart]] = []
     marks: list[MarkPart] = []
