@@ -17,6 +17,7 @@ from dragoman.codec.json_values import (
     if_text,
     text_or_json,
 )
+from dragoman.codec.opening import hide_openings
 from dragoman.content import (
     Content,
     MarkPart,
@@ -60,6 +61,7 @@ Results = list[tuple[int, ToolResultPart]]
 
 def dump_message(message: Message, losses: list[Loss], version: str | None) -> list[Json]:
     """Returns LangChain's messages for one message: one for each result, and one for all else."""
+    [message] = hide_openings([message])
     content, results, marks = _split_content(message)
     extra = Extra(
         message.created_at, message.own_metadata, message.turn, native=foreign(message.native)
