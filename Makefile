@@ -9,7 +9,7 @@ SAY := @echo "==>"
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --custom-compile-command "make lock"
 
-.PHONY: help demo test quick service fuzz prefix lint format mutate bench pages lock clean
+.PHONY: help demo test quick service fuzz prefix profiles lint format mutate bench pages lock clean
 
 help:
 	@echo "make demo    a real model answers, calls tools and returns a typed value (no key, no network after set-up)"
@@ -18,6 +18,7 @@ help:
 	@echo "make service the slow tests, those against real servers on this machine, and many examples of each property"
 	@echo "make fuzz    a million inputs as nobody means them through all wires (ARGS=\"--count 50000 --wire google\")"
 	@echo "make prefix  scenes before a strict provider that binds thinking to everything before it (needs ../shared/checks)"
+	@echo "make profiles what the model profiles foresee of recorded traffic, and what they leave refused (ARGS=-v names it)"
 	@echo "make lint    ruff, pyright and mypy (of the examples in README and docs too), import-linter"
 	@echo "make format  let ruff format the code"
 	@echo "make mutate  break lines of the code one at a time; some test must fail each time (N=300, M=src/dragoman/fold.py)"
@@ -43,6 +44,9 @@ service: .cache/aimock/.done .cache/clients/.done .cache/ag_ui/.done .cache/ai_s
 
 fuzz: .venv/.dev
 	@PYTHONPATH=src:tests $(BIN)/python -m fuzz $(ARGS)
+
+profiles: .venv/.dev
+	@PYTHONPATH=src:scripts $(BIN)/python -m profile_checks $(ARGS)
 
 lint: .venv/.dev
 	$(SAY) "linting"

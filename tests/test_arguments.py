@@ -211,7 +211,10 @@ SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"max_tokens": 1.5}, "max_tokens=…. must be a whole number"),
     ({"stop": "END"}, "stop=…. must be a tuple of texts, not 'END'"),
     ({"stop": (1,)}, "stop=…. must be a tuple of texts"),
-    ({"reasoning": "hot"}, "must be one of off, low, medium, high, or a number of tokens"),
+    (
+        {"reasoning": "hot"},
+        "must be one of off, minimal, low, medium, high, xhigh, max, or a number of tokens",
+    ),
     ({"reasoning": 1.5}, "an effort or a number of tokens"),
     ({"parallel_tool_calls": 1}, "true or false"),
     ({"tool_choice": ["t"]}, "a text"),

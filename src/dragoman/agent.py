@@ -23,6 +23,7 @@ from dragoman.model.fallbacks import ModelChoice
 from dragoman.model.middleware import Middleware
 from dragoman.model.models import Models
 from dragoman.model.strings import default_transport
+from dragoman.model_profile import ModelProfile
 from dragoman.orchestration import MessageAccumulator, StreamingOrchestrator
 from dragoman.orchestration.seal import Seal
 from dragoman.portal import Portal, synchronous, synchronous_stream
@@ -72,6 +73,7 @@ class Agent(Generic[Deps]):
         tools: Iterable[Tool[Deps] | Toolset | PlainFunction] | None = None,
         system: str | None = None,
         settings: Settings | None = None,
+        profile: ModelProfile | None = None,
         server_tools: Iterable[ServerTool] = (),
         options: Mapping[str, Any] | None = None,
         base_url: str | None = None,
@@ -103,7 +105,8 @@ class Agent(Generic[Deps]):
         made: for keys that change. `environment` holds variables that go before those of the
         process (keys, base URLs, `DRAGOMAN_MODEL`); `environment_only` leaves those of the process
         out. `options` are body fields that have no neutral name, passed on as they are. `hooks` are
-        told of its runs. `on_loss`: what the provider cannot take (a file, a setting, another's
+        told of its runs. `profile`: what you know of the model; it goes before all that dragoman
+        knows of it (`dragoman.profiles`). `on_loss`: what the provider cannot take (a file, a setting, another's
         thinking) is left out and named in `ChatResult.losses`; `error` refuses the request instead.
         `prefix`: a system text or tools that change in the middle of a conversation are said at its
         end, where the model heeds that, so that its cached and signed beginning stays; `break`
@@ -143,6 +146,7 @@ class Agent(Generic[Deps]):
             middleware=middleware,
             new_id=id_factory,
             clock=clock,
+            profile=profile,
         )
         settings, options = settings or Settings(), options or {}
         check_settings(settings)

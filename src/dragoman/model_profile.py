@@ -39,6 +39,8 @@ class ModelProfile(
     """The efforts that it takes while thinking is switched off."""
     budget: tuple[int, int] | None = None
     """Least and most tokens of thinking; 0 as the most: anything below `max_tokens`."""
+    signed_calls: bool | None = None
+    """Whether it refuses a round of calls whose first has no signature."""
     binds: Literal["block", "messages", "prefix"] | None = None
     """What its signed thinking is bound to: the block itself, all messages before it, or system
     text, tools and all messages before it."""
@@ -92,6 +94,10 @@ class ModelProfile(
     """Tool that the provider runs → the version to ask for."""
     refused_server: Names | None = None
     """Tools that the provider runs, or their fields, that are an error."""
+    server_and_tools: bool | None = None
+    """Takes function tools beside tools that the provider runs."""
+    result_media: bool | None = None
+    """Takes media inside the result of a function."""
     tool_search: bool | None = None
     """Finds tools itself whose definitions are deferred."""
     betas: Mapping[str, str] | None = None

@@ -30,6 +30,7 @@ from dragoman.memory.window import ThreadReading
 from dragoman.message import Content, Message
 from dragoman.model.fallbacks import Fallback, ModelChoice
 from dragoman.model.middleware import BatchMiddleware, Middleware
+from dragoman.model_profile import ModelProfile
 from dragoman.orchestration.interrupts import count_seen_messages
 from dragoman.orchestration.state import Claim
 from dragoman.providers.provider import Provider
@@ -271,6 +272,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "model": (str, Provider, Fallback, list, tuple),
     "output_schema": (Mapping,),
     "settings": (Settings,),
+    "profile": (ModelProfile,),
     "limits": (Limits,),
     "reading": (ThreadReading,),
     "trusted_history": (bool,),

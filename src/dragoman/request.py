@@ -216,6 +216,10 @@ class ModelRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     in their place. `drop`: as `keep`, and the provider drops thinking that is bound to another
     conversation, where it would refuse the request."""
 
+    renamed: bool = False
+    """A client's own request (`as_sent`) for another model than the client named: it is lowered to
+    what that model accepts."""
+
     def __post_init__(self) -> None:
         if self.on_loss not in ("tell", "error"):
             raise SettingsError(f'on_loss={self.on_loss!r} is unknown; it is "tell" or "error"')

@@ -177,6 +177,14 @@ def options(wire: str) -> dict[str, dict[str, Any]]:
     }
 
 
+LEFT_OUT = {
+    ("openai_chat", "reasoning"),
+    ("openai_responses", "reasoning"),
+    ("openai_responses", "stop"),
+}
+"""What gpt-4o does not take: the request as it is sent is the same."""
+
+
 @EVERY_WIRE
 @pytest.mark.parametrize("what", options("openai_chat"))
 async def test_whatever_is_said_otherwise_is_another_request(wire: str, what: str) -> None:
@@ -201,7 +209,7 @@ async def test_whatever_is_said_otherwise_is_another_request(wire: str, what: st
 
     assert await asked()
     assert not await asked()
-    assert await asked(**changed)
+    assert await asked(**changed) is not ((wire, what) in LEFT_OUT)
     assert not await asked()
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pydantic
 import pytest
 
-from dragoman import Agent, Role, wires
+from dragoman import Agent, Role, profiles, wires
 from dragoman.capability import Capability
-from dragoman.loss import Loss, Lost
+from dragoman.loss import Lost
 from dragoman.message import Message
 from dragoman.model.fallbacks import fallback
 from dragoman.providers.anthropic import PROVIDER
@@ -111,12 +111,13 @@ async def test_a_fallback_to_an_older_model_takes_the_means_of_both() -> None:
 
 
 @pytest.mark.mend("3.8")
-def test_the_wire_tells_that_an_older_model_takes_no_schema() -> None:
+def test_an_older_model_is_sent_no_schema() -> None:
     wire = wires.get("anthropic")
     for name in OLD:
-        losses: list[Loss] = []
         request = ModelRequest(name, (Message.user("hi"),), output_schema=Town.model_json_schema())
-        assert "output_config" not in wire.dump_request(request, losses=losses)
+        profile = profiles.get(f"anthropic:{name}")
+        request, losses = profiles.lower(request, profile, wire="anthropic")
+        assert "output_config" not in wire.dump_request(request)
         assert [loss.what for loss in losses] == [Lost.output_schema]
 
 

@@ -14,7 +14,7 @@ from dragoman.errors import SettingsError
 from dragoman.loss import Loss
 from dragoman.message import Message
 from dragoman.model_profile import EMPTY
-from dragoman.profiles import ModelProfile, load_shipped, lower
+from dragoman.profiles import ModelProfile, find_refusals, load_shipped, lower
 from dragoman.request import ModelRequest, Settings, ToolSpec
 
 ENTRIES = list(load_shipped().entries())
@@ -106,6 +106,17 @@ def test_never_more_than_was_asked_where_less_is_taken(
     taken = [effort for effort in EFFORTS if effort in (profile.efforts or ())]
     if EFFORTS.index(sent) > EFFORTS.index(reasoning):
         assert all(EFFORTS.index(effort) >= EFFORTS.index(sent) for effort in taken)
+
+
+@given(request=requests, entry=entries, wire=st.sampled_from(WIRES))
+def test_what_it_gives_is_not_refused_by_the_same_profile(
+    request: ModelRequest, entry: tuple[str, str], wire: str
+) -> None:
+    profile = load_shipped().profile(*entry)
+    result, _ = lower(request, profile, wire=wire)
+    refused = find_refusals(result, profile, wire=wire)
+    # Tools are content: what cannot be lowered is left to the model.
+    assert {*refused} <= {"tools"}
 
 
 @pytest.mark.parametrize("effort", EFFORTS[2:])

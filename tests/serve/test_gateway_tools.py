@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 ASK = ModelRequest(MODEL, (Message.user("Hi."),))
 TOOLS_THERE: Mapping[tuple[str, str], tuple[Sequence[str], Sequence[str]]] = {
     ("google", "anthropic"): (
-        ["web_search_20250305", "code_execution_20250825"],
+        ["web_search_20260318", "code_execution_20260521"],
         ["tool computerUse"],
     ),
     ("google", "openai_responses"): (["web_search", "code_interpreter"], ["tool computerUse"]),
@@ -30,7 +30,7 @@ TOOLS_THERE: Mapping[tuple[str, str], tuple[Sequence[str], Sequence[str]]] = {
     ),
     ("anthropic", "mistral"): ([], ["tool web_search", "tool web_fetch", "tool bash"]),
     ("openai_responses", "anthropic"): (
-        ["web_search_20250305", "code_execution_20250825"],
+        ["web_search_20260318", "code_execution_20260521"],
         ["tool mcp"],
     ),
     ("openai_responses", "ollama"): (

@@ -6,11 +6,14 @@ import json
 
 from hypothesis import strategies as st
 
+from dragoman import profiles
 from dragoman.event import RunError
 from dragoman.fold import fold
 from dragoman.message import Message, Origin, ToolCallPart
+from dragoman.profiles import lower
 from dragoman.request import ModelRequest, Settings
 from dragoman.wires import google as wire
+from support.profiles import quirks_of
 
 GOOGLE = Origin("google", "https://g/v1beta", "gemini-2.5-flash")
 
@@ -84,7 +87,14 @@ TOWN = {"type": "object", "properties": {"name": {"type": "string"}}, "required"
 
 def dump(model=NEWER, *, losses=None, **how):
     settings = Settings(**how.pop("settings", {}))
-    return wire.dump_request(ModelRequest(model, (HI,), settings=settings, **how), losses=losses)
+    request, lost = lower(
+        ModelRequest(model, (HI,), settings=settings, **how),
+        profiles.get(f"google:{model}"),
+        wire="google",
+    )
+    if losses is not None:
+        losses += lost
+    return wire.dump_request(request, quirks=quirks_of("google", model), losses=losses)
 
 
 def same_request(body, path=""):

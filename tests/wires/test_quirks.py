@@ -18,11 +18,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "reads": (),
         "max_tokens": None,
         "budgets": TOKENS,
-        "adaptive_models": (
-            "claude-fable-5", "claude-opus-4-6", "claude-opus-4-7", "claude-opus-4-8", "claude-opus-5", "claude-sonnet-4-6",
-            "claude-sonnet-5",
-        ),
-        "system_models": ("claude-fable-5", "claude-opus-4-8"),
+        "profile": None,
         "unsigned_thinking": False,
         "server_tools": {
             "code_execution": "code_execution_20250825",

@@ -12,6 +12,7 @@ from dragoman.loss import Loss
 from dragoman.message import FilePart, LinkPart, Message, Origin
 from dragoman.request import ModelRequest, ServerTool, Settings
 from dragoman.wires import anthropic
+from support.profiles import quirks_of
 
 HI = Message.user("hi")
 SAID = [{"role": "user", "content": "hi"}]
@@ -219,9 +220,10 @@ def test_d114_each_feature_has_its_beta_header(fields: dict[str, Any], beta: str
 @pytest.mark.parametrize(
     ("model", "thinking"),
     [
-        *((f"{name}-x", {"type": "adaptive"}) for name in (
+        *((name, {"type": "adaptive"}) for name in (
             "claude-fable-5", "claude-opus-4-6", "claude-opus-4-7", "claude-opus-4-8", "claude-opus-5", "claude-sonnet-4-6",
             "claude-sonnet-5")),
+        ("claude-opus-9", {"type": "adaptive"}),
         ("claude-opus-4-5", {"type": "enabled", "budget_tokens": 4096}),
         ("my-claude-opus-5", {"type": "enabled", "budget_tokens": 4096}),
     ],
@@ -229,7 +231,10 @@ def test_d114_each_feature_has_its_beta_header(fields: dict[str, Any], beta: str
 def test_an_effort_is_told_to_the_models_that_take_one(
     model: str, thinking: dict[str, Any]
 ) -> None:
-    body, losses = written("anthropic", Settings(reasoning="medium"), model)
+    request = ModelRequest(model, settings=Settings(reasoning="medium"))
+    losses: list[Loss] = []
+    quirks = quirks_of("anthropic", model)
+    body = anthropic.dump_request(request, quirks=quirks, losses=losses)
     assert body["thinking"] == thinking and losses == []
     assert body.get("output_config") == (
         {"effort": "medium"} if thinking == {"type": "adaptive"} else None
@@ -239,7 +244,7 @@ def test_an_effort_is_told_to_the_models_that_take_one(
 @pytest.mark.parametrize(
     ("model", "later"),
     [
-        ("claude-fable-5-x", True),
+        ("claude-fable-5", True),
         ("claude-opus-4-8", True),
         ("claude-opus-4-7", False),
         ("x-claude-fable-5", False),
@@ -250,7 +255,8 @@ def test_d105_a_system_message_in_the_middle(model: str, later: bool) -> None:
     target = Origin("anthropic", None, model)
     messages = [Message.system("a"), Message.user("b"), Message.model("c"), Message.system("d")]
     why = "the model takes none after the first user message; sent as a marked user text"
-    assert anthropic.dump_messages(messages, target=target, losses=losses) == {
+    quirks = quirks_of("anthropic", model)
+    assert anthropic.dump_messages(messages, target=target, quirks=quirks, losses=losses) == {
         "system": "a",
         "messages": [
             {"role": "user", "content": "b"},

@@ -15,6 +15,7 @@ from dragoman.loss import Loss
 from dragoman.message import Message, Origin
 from dragoman.model.strings import ModelString, resolve_model
 from dragoman.model_profile import EMPTY, ModelProfile
+from dragoman.profiles.attach import attach_profile
 from dragoman.providers import REGISTRY, Provider
 from dragoman.providers.address import find_written_url, join_url
 from dragoman.repair import Source, trace_repair
@@ -108,7 +109,8 @@ def _model(provider: Provider, string: ModelString, request: ModelRequest | None
 
     def dump(messages: Sequence[Message], losses: list[Loss]) -> Any:
         sent = around.replace(messages=tuple(messages))
-        return wire.dump_request(sent, target=origin, quirks=provider.quirks, losses=losses)
+        quirks = attach_profile(provider.quirks, wire, profile)
+        return wire.dump_request(sent, target=origin, quirks=quirks, losses=losses)
 
     reads = getattr(provider.quirks, "reads", ())
     return Target(
@@ -161,6 +163,9 @@ def _quirks(wire: str, origin: Origin | None) -> Any:
         provider = REGISTRY.get(origin.provider)
     except SettingsError:  # it is nobody's that is known, which is no fault
         return None
-    if provider.wire == wire:
+    if provider.wire != wire:
+        return None
+    if origin.model is None:
         return provider.quirks
-    return None
+    profile = profiles.REGISTRY.find(provider, origin.model)
+    return attach_profile(provider.quirks, wires.get(wire), profile)

@@ -25,6 +25,7 @@ from dragoman.fold import compact
 from dragoman.json_bytes import Json
 from dragoman.message import FinishReason, MarkPart, Message, Origin, ToolCallPart
 from dragoman.model.middleware import Destination
+from dragoman.profiles.attach import lower_for
 from dragoman.request import ModelRequest
 
 __all__ = ["StoredAnswer", "cache_key", "dump_answer", "is_complete", "load_answer", "replay"]
@@ -177,7 +178,8 @@ def cache_key(
     """Returns the key under which the answer to a request is stored, or None if the request holds
     values that JSON cannot.
 
-    The key covers everything that the model is told, but not ids, times, metadata and usage of
+    The key is that of the request as its model accepts it. It covers everything that the model is
+    told, but not ids, times, metadata and usage of
     messages, nor marks, nor the run. It covers the owner too: users with a `resource_id` share no
     answers. Without one, requests of the same `scope` share them, and without a scope those with
     the same credentials.
@@ -193,6 +195,7 @@ def cache_key(
         destination.wire,
         destination.headers,
     )
+    request, _ = lower_for(request, destination.profile, destination.wire)
     messages = tuple(map(_strip_identity, request.messages))
     relevant_request = request.replace(
         messages=messages, run=None, retries=None, verbatim=request.verbatim

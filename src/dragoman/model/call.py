@@ -53,8 +53,10 @@ from dragoman.loss import Loss, refusal_error
 from dragoman.message import Message, Origin, ToolCallPart
 from dragoman.model.access import Access, ModelRoute, encoding_error
 from dragoman.model.keep_prefix import drop_mismatches, keep_prefix
+from dragoman.model.lessons import MOST_LESSONS, learn_refusal
 from dragoman.model.watch import Watch
 from dragoman.model_profile import ModelProfile
+from dragoman.profiles.attach import attach_profile
 from dragoman.providers.address import join_url
 from dragoman.providers.provider import Provider
 from dragoman.repair import trace_repair
@@ -83,6 +85,16 @@ class _OpenResponse(NamedTuple):
     note: Note
 
 
+class _LoweredRequest(NamedTuple):
+    """A request as its model accepts it."""
+
+    request: ModelRequest
+    profile: ModelProfile | None
+    """Of the model; `None`: nothing is known, or nothing depends on it."""
+    losses: tuple[Loss, ...]
+    """What was changed in it, or left out."""
+
+
 class ModelCaller:
     """Sends the requests of one model. `access` reaches its provider; `name` is the model's
     name."""
@@ -106,7 +118,13 @@ class ModelCaller:
         self._clock = clock
 
     async def events(
-        self, request: ModelRequest, hooks: tuple[Hooks, ...], losses: dict[Loss, None] | None
+        self,
+        request: ModelRequest,
+        hooks: tuple[Hooks, ...],
+        losses: dict[Loss, None] | None,
+        *,
+        profile: ModelProfile | None = None,
+        lowering_losses: tuple[Loss, ...] = (),
     ) -> AsyncGenerator[list[Event], None]:
         """Sends a request and yields its events, one list per network read. A failure is a
         `RunError` at the end.
@@ -115,13 +133,16 @@ class ModelCaller:
             request: what is asked.
             hooks: watch the request.
             losses: gets what the request has to leave out.
+            profile: what is known of the model, for the wire; `None`: nothing.
+            lowering_losses: what the request has lost already on its way here.
         """
         watch = Watch(hooks) if hooks else None
         response: Response | None = None
         open_response: _OpenResponse | None = None
         try:
             try:
-                open_response = await self._open(request, watch, losses)
+                lowered = _LoweredRequest(request, profile, lowering_losses)
+                open_response = await self._open(lowered, watch, losses)
             except (DragomanError, UnicodeEncodeError) as error:
                 if isinstance(error, UnicodeEncodeError):
                     error = encoding_error(error)
@@ -156,24 +177,35 @@ class ModelCaller:
                 await watch.end()
 
     async def _open(
-        self, request: ModelRequest, watch: Watch | None, losses: dict[Loss, None] | None
+        self, lowered: _LoweredRequest, watch: Watch | None, losses: dict[Loss, None] | None
     ) -> _OpenResponse:
-        """Sends a request; if only its link to a stored response was refused, or thinking that is
-        bound to another conversation, sends it again without that."""
+        """Sends a request; if only its link to a stored response was refused, thinking that is
+        bound to another conversation, or a setting that the error names, sends it again without
+        that."""
+        lessons = 0
         while True:
             try:
-                return await self._send(request, watch, losses)
+                return await self._send(lowered, watch, losses)
             except DragomanError as error:
-                # Either says in the request that it was done, so that it is not done again.
+                # Each changes the request so that it is not done again.
+                request = lowered.request
                 changed = unlink_request(request, error) or drop_mismatches(request, error)
-                if changed is None:
+                if changed is not None:
+                    lowered = lowered._replace(request=changed)
+                    continue
+                target = Origin(self._provider.name, self.access.endpoint, self._name)
+                lesson = learn_refusal(request, error, target, self.wire.name)
+                lessons += 1
+                if lesson is None or lessons > MOST_LESSONS:
                     raise
-                request = changed
+                losses_so_far = (*lowered.losses, lesson.loss)
+                lowered = lowered._replace(request=lesson.request, losses=losses_so_far)
 
     async def _send(
-        self, request: ModelRequest, watch: Watch | None, all_losses: dict[Loss, None] | None
+        self, lowered: _LoweredRequest, watch: Watch | None, all_losses: dict[Loss, None] | None
     ) -> _OpenResponse:
         """Sends a request once, and returns the open response."""
+        request = lowered.request
         route = await self.access.route(self._name)
         messages, mark_places = find_sent_messages(request.messages)
         request = request.replace(model=self._name)
@@ -184,14 +216,20 @@ class ModelCaller:
         # Some providers take a URL for a model's name, and a URL may hold a password.
         name = public_url(self._name) if self._provider.by_url else self._name
         target = Origin(self._provider.name, public_url(route.base_url), name)
-        kept = keep_prefix(request, target, self._find_profile, self.wire)
+        kept = keep_prefix(
+            request,
+            target,
+            lambda endpoint: lowered.profile or self._find_profile(endpoint),
+            self.wire,
+        )
         request, target = kept.request, kept.target
         if watch is not None:
             await watch.begin(ModelStart(request.run, target, self.wire.name, request))
-        http, prefix_sent, losses = self._dump(request, target, route.quirks)
+        quirks = attach_profile(route.quirks, self.wire, lowered.profile)
+        http, prefix_sent, losses = self._dump(request, target, quirks)
         if kept.places is not None:
             losses = map_losses_to_input(losses, kept.places)
-        losses = [*kept.losses, *map_losses_to_input(losses, mark_places)]
+        losses = [*lowered.losses, *kept.losses, *map_losses_to_input(losses, mark_places)]
         if request.on_loss == "error" and (refused := refusal_error(losses)) is not None:
             raise refused
         left_out = dict.fromkeys(losses)

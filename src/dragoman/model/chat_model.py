@@ -34,8 +34,12 @@ from dragoman.model.access import Access, Key
 from dragoman.model.call import ModelCaller
 from dragoman.model.middleware import Batches, Destination, Middleware, wrap
 from dragoman.model.strings import ModelString
+from dragoman.model_profile import ModelProfile
+from dragoman.profiles.attach import lower_for, needs_profile
+from dragoman.profiles.capabilities import with_profile
+from dragoman.profiles.registry import REGISTRY
 from dragoman.providers.provider import Provider
-from dragoman.request import ModelRequest
+from dragoman.request import ModelRequest, Settings
 from dragoman.result import ChatResult
 from dragoman.runtime import new_id, now
 from dragoman.transport.base import Transport
@@ -68,13 +72,15 @@ class ChatModel:
         middleware: Sequence[Middleware] = (),
         provider_middleware: Sequence[Middleware] = (),
         others: Callable[[str], ChatModel] | None = None,
+        profile: ModelProfile | None = None,
         hooks: Iterable[Hooks] = (),
         new_id: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
     ) -> None:
         """`access`: the way to the provider, where several models share one; else it is made of
         what follows it. `provider_middleware`: what the provider needs, below all others. `others`:
-        a model string → the model that a request with this string goes to. `hooks` watch requests
+        a model string → the model that a request with this string goes to. `profile`: what the
+        user knows of the model; it goes before all else that is known. `hooks` watch requests
         that no run makes; those of a run are watched by its own.
 
         Raises:
@@ -105,6 +111,7 @@ class ChatModel:
         self._hooks = tuple(hooks)
         self._provider_middleware = tuple(provider_middleware)
         self._others = others
+        self._profile = profile
         self.fallbacks: Mapping[str, ChatModel] = {}
         """The models that a fallback may ask in its place, by their model strings."""
         self.providers: tuple[Provider, ...] = (provider.for_model(self.name),)
@@ -121,6 +128,18 @@ class ChatModel:
     def can(self, capability: Capability) -> bool:
         """Whether the provider's record says so of this model."""
         return capability in self.providers[0].capabilities
+
+    def find_profile(self, wire: str | None = None) -> ModelProfile:
+        """Returns what is known of the model. `wire`: name of the wire that it is asked by; `None`:
+        its own.
+
+        Raises:
+            SettingsError: a file of profiles cannot be read.
+        """
+        wire = wire or self.wire.name
+        endpoint = self._caller.access.endpoint if REGISTRY.has_lessons else None
+        known = REGISTRY.find(self.provider, self.name, wire=wire, endpoint=endpoint)
+        return known if self._profile is None else self._profile.for_wire(wire).over(known)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Event]:
         """A request → its events, one by one."""
@@ -163,18 +182,34 @@ class ChatModel:
             wire=model.wire.name,
             headers=headers,
             credentials=credentials,
+            profile=model._needed_profile(request),
             quirks=model.provider.quirks,
         )
 
-    def providers_for(self, schema: JsonMap | None) -> tuple[Provider, ...]:
-        """Its `providers`. One whose wire has no form for `schema` (Anthropic's has none for
-        recursion) lacks `typed_output` here, where its tools can bring the value instead."""
+    def providers_for(
+        self, schema: JsonMap | None, settings: Settings | None = None
+    ) -> tuple[Provider, ...]:
+        """Returns its `providers`, with what the profiles of their models say of typed output. One
+        whose wire has no form for `schema` (Anthropic's has none for recursion) lacks
+        `typed_output` here, where its tools can bring the value instead.
+
+        Args:
+            schema: of the answer; `None`: it is text.
+            settings: how the models are asked.
+
+        Raises:
+            SettingsError: a file of profiles cannot be read.
+        """
         if schema is None:
             return self.providers
         models = (self, *self.fallbacks.values())
+        known = [
+            with_profile(provider, model.find_profile(), settings or Settings())
+            for model, provider in zip(models, self.providers, strict=True)
+        ]
         return tuple(
             provider if model._can_say(provider, schema) else provider.without(_TYPED)
-            for model, provider in zip(models, self.providers, strict=True)
+            for model, provider in zip(models, known, strict=True)
         )
 
     def _can_say(self, provider: Provider, schema: JsonMap) -> bool:
@@ -221,7 +256,20 @@ class ChatModel:
 
     def _call(self, request: ModelRequest) -> AsyncGenerator[list[Event], None]:
         hooks = request.run.hooks if request.run is not None else find_active_hooks(self._hooks)
-        return self._caller.events(request, hooks, self.losses)
+        try:
+            profile = self._needed_profile(request)
+        except SettingsError as error:
+            return _fail(error)
+        # The one place where a request becomes what its model accepts: behind all middlewares, so
+        # that each model of a fallback is sent what it accepts itself.
+        request, lowered = lower_for(request, profile, self.wire.name)
+        return self._caller.events(
+            request, hooks, self.losses, profile=profile, lowering_losses=lowered
+        )
+
+    def _needed_profile(self, request: ModelRequest) -> ModelProfile | None:
+        """What is known of the model; `None`: nothing of the request depends on it."""
+        return self.find_profile() if needs_profile(request, self.wire.name) else None
 
     def _find_model(self, string: str) -> ChatModel:
         """The model of a model string: itself, or another."""

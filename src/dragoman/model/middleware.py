@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 
 from dragoman.event import Event
 from dragoman.message import Origin
+from dragoman.model_profile import ModelProfile
 from dragoman.request import ModelRequest
 
 __all__ = ["BatchMiddleware", "Batches", "Destination", "Middleware", "Next", "Target", "wrap"]
@@ -23,6 +24,8 @@ class Destination(Origin, frozen=True):
     """Digest of the headers of its requests, without secret ones, as far as settings tell them."""
     credentials: str = ""
     """Digest of the secret headers: keys, and names of the user."""
+    profile: ModelProfile | None = None
+    """What is known of the model; `None`: nothing of the request depends on it."""
     quirks: Any = None
     """The provider's deviations from others of its wire, as the wire's functions take them."""
 

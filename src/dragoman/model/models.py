@@ -20,6 +20,7 @@ from dragoman.model.strings import (
     provider_middleware,
     resolve_model,
 )
+from dragoman.model_profile import ModelProfile
 from dragoman.providers.provider import Provider
 from dragoman.providers.registry import REGISTRY
 from dragoman.transport.base import Transport
@@ -48,8 +49,10 @@ class Models:
         new_id: Callable[[], str],
         clock: Callable[[], datetime],
         access_to: Callable[[Provider], Access] | None = None,
+        profile: ModelProfile | None = None,
     ) -> None:
         """`access_to`: returns the access to each provider, if several agents share them.
+        `profile`: what the user knows of the own model.
 
         Raises:
             SettingsError: a model string is malformed, no provider has that name, or two models of a fallback have one.
@@ -65,7 +68,7 @@ class Models:
         self.string, self.provider = resolve_model(first)
         self._transport, self._environment = transport, environment
         self._middleware, self._new_id, self._clock = tuple(middleware), new_id, clock
-        self._shared = access_to
+        self._shared, self._profile = access_to, profile
         self._access = self._new_access(
             self.provider, api_key=api_key, base_url=base_url, headers=headers
         )
@@ -143,6 +146,7 @@ class Models:
         # `provider` alone means the model that the agent was given, not the provider's default.
         if not name and provider is self.provider:
             name = self.string.chat
+        is_own = provider is self.provider and name == self.string.chat
         key = f"{provider.name}:{name}"
         chat_model = self._chat.get(key)
         if chat_model is None or chat_model.provider is not provider:
@@ -154,6 +158,7 @@ class Models:
                 middleware=self._middleware,
                 provider_middleware=provider_middleware(provider),
                 others=self._make_model,
+                profile=self._profile if is_own else None,
                 new_id=self._new_id,
                 clock=self._clock,
             )

@@ -7,7 +7,9 @@ request, losses = profiles.lower(request, profile, wire="anthropic")
 """
 
 from dragoman.model_profile import ModelProfile
+from dragoman.profiles.attach import attach_profile, lower_for, needs_profile
 from dragoman.profiles.lower import DEFAULTS, is_forced, lower, may_think
+from dragoman.profiles.refusals import find_refusals
 from dragoman.profiles.registry import REGISTRY, ProfileRegistry
 from dragoman.profiles.table import ProfileTable, load_shipped
 
@@ -17,13 +19,17 @@ __all__ = [
     "ModelProfile",
     "ProfileRegistry",
     "ProfileTable",
+    "attach_profile",
+    "find_refusals",
     "get",
     "is_forced",
     "learn",
     "load",
     "load_shipped",
     "lower",
+    "lower_for",
     "may_think",
+    "needs_profile",
     "register",
 ]
 

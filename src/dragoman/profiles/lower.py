@@ -135,7 +135,7 @@ class _Lowering:
         elif profile.budget is not None and _takes_budget(profile):
             tokens = profile.budget[0]
             self._set("reasoning", tokens, f"the model cannot stop thinking; {tokens} are sent")
-        elif profile.efforts is not None:
+        else:
             self._set("reasoning", None, "the model cannot stop thinking")
 
     def _lower_effort(self, effort: Effort) -> None:
@@ -166,29 +166,25 @@ class _Lowering:
             return
         if profile.budget is None:
             return
-        least, most = profile.budget[0], self._most_budget()
-        if most is not None and most < least:
-            why = f"the model thinks {least} tokens at least, and {most} are left for it"
+        least, most = profile.budget
+        limit = self._find_limit() if not most else most + 1
+        if limit is not None and limit <= least:
+            why = f"the model thinks {least} tokens at least, and the answer may have {limit}"
             self._set("reasoning", None, why)
             return
-        allowed = max(least, tokens if most is None else min(tokens, most))
+        allowed = max(least, tokens)
+        if limit is not None and allowed >= limit:
+            # below the limit of the answer there must be room for the answer itself
+            allowed = most or max(least, limit - min(limit // 2, _ANSWER))
         if allowed != tokens:
             self._set("reasoning", allowed, f"{tokens} tokens are asked for, {allowed} are sent")
         elif effort is not None:
             self._set("reasoning", allowed, None)
 
-    def _most_budget(self) -> int | None:
-        """The most tokens of thinking that the model and `max_tokens` leave room for."""
-        most = self._profile.budget[1] if self._profile.budget is not None else 0
-        if most:
-            return most
-        limit = min(
-            (n for n in (self._settings.max_tokens, self._profile.output) if n is not None),
-            default=None,
-        )
-        if limit is None:
-            return None
-        return limit - max(1, min(limit // 2, _ANSWER))
+    def _find_limit(self) -> int | None:
+        """The most tokens of an answer with its thinking."""
+        limits = (self._settings.max_tokens, self._profile.output)
+        return min((limit for limit in limits if limit is not None), default=None)
 
     def _free_tools(self) -> None:
         """Switches thinking off where the model takes no tools beside it."""

@@ -8,7 +8,7 @@ Who knows more about a model goes before who knows less, field by field: the use
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import monotonic
 
@@ -95,6 +95,21 @@ class ProfileRegistry:
             ready = self._ready[key] = (provider, self._build(provider, model, wire, None))
         return ready[1]
 
+    def find_sources(self, model: str) -> Mapping[str, str]:
+        """Returns where each fact that dragoman's own table has of a model comes from: name of the
+        field → its source.
+
+        Args:
+            model: its model string.
+
+        Raises:
+            SettingsError: no provider has that name.
+        """
+        provider, name = _parse(model)
+        family = _family(provider, name)
+        profile = load_shipped(sources=True).find(family, name) if family else None
+        return {} if profile is None else profile.for_wire(provider.wire).sources or {}
+
     def register(
         self, model: str, profile: ModelProfile | None = None, *, like: str | None = None
     ) -> None:
@@ -140,12 +155,17 @@ class ProfileRegistry:
             self._listed[provider, model] = profile
             self._ready.clear()
 
+    @property
+    def has_lessons(self) -> bool:
+        """Whether anything was learned that may still hold."""
+        return bool(self._learned)
+
     def learn(self, endpoint: str, wire: str, model: str, profile: ModelProfile) -> None:
         """Keeps for 24 hours what an error told of a model at an endpoint. Names of refused
         settings are added to those that are known.
 
         Args:
-            endpoint: the base URL.
+            endpoint: the base URL, as `Access.endpoint` shows it.
             wire: name of the wire.
             model: the provider's name of the model.
             profile: the fields that the error tells.

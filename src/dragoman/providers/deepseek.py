@@ -22,7 +22,7 @@ PROVIDER = Provider(
             Capability.models,
         }
     ),
-    quirks=Quirks(reasoning="thinking", developer=False, json_schema=False),
+    quirks=Quirks(reasoning="thinking reasoning_effort", developer=False, json_schema=False),
     calls=Calls("given", "in pieces"),
     token_rates=TokenRates(3.1, 0, 1.07, 226, 2.1, 1.04, 34),
     priced_as="deepseek",

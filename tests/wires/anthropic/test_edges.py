@@ -30,6 +30,7 @@ from dragoman.message import (
 )
 from dragoman.request import ModelRequest, Settings, ToolSpec
 from dragoman.wires import anthropic as wire
+from support.profiles import quirks_of
 
 START: dict[str, Any] = {
     "type": "message_start",
@@ -104,7 +105,7 @@ def test_a_message_that_had_no_content_says_what_was_given_to_it_since() -> None
 
 
 def test_thinking_without_a_budget_adds_nothing_to_the_most_tokens() -> None:
-    quirks = wire.Quirks(max_tokens=4000)
+    quirks = quirks_of("anthropic", "claude-opus-4-6", wire.Quirks(max_tokens=4000))
     request = ModelRequest(
         "claude-opus-4-6", (Message.user("hi"),), settings=Settings(reasoning="low")
     )

@@ -25,6 +25,7 @@ from dragoman.message import (
 from dragoman.wires import anthropic as wire
 from support.anthropic import HERE, SIGNED, deep, dump, losses, payload_of, there_and_back
 from support.histories import NEUTRAL
+from support.profiles import quirks_of
 
 
 def test_d105_system_messages_at_the_head_become_system():
@@ -45,9 +46,12 @@ def test_d105_decision_20b_a_later_system_message_becomes_a_marked_user_text():
 
 def test_decision_20b_a_later_system_message_stays_where_the_model_takes_it():
     talk = [Message.user("Hi"), Message.system("Now in French.")]
-    target = Origin("anthropic", model="claude-opus-4-8")
-    assert dump(*talk, target=target)[1] == {"role": "system", "content": "Now in French."}
-    assert losses(*talk, target=target) == []
+    where = {
+        "target": Origin("anthropic", model="claude-opus-4-8"),
+        "quirks": quirks_of("anthropic", "claude-opus-4-8"),
+    }
+    assert dump(*talk, **where)[1] == {"role": "system", "content": "Now in French."}
+    assert losses(*talk, **where) == []
 
 
 def test_a_system_message_that_only_changes_settings_survives():

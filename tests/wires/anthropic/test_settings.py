@@ -8,6 +8,7 @@ from dragoman.loss import Loss, Lost
 from dragoman.request import ModelRequest, Settings, ToolSpec
 from dragoman.wires import anthropic as wire
 from support.anthropic import HI, dump_request, load_request
+from support.profiles import quirks_of
 
 TOOL = ToolSpec(
     "get_weather", "Weather.", {"type": "object", "properties": {"city": {"type": "string"}}}
@@ -32,7 +33,7 @@ def test_d109_defaults():
         ("low", {"type": "enabled", "budget_tokens": 1024}, 32_768),
         ("high", {"type": "enabled", "budget_tokens": 16384}, 32_768),
         (2000, {"type": "enabled", "budget_tokens": 2000}, 32_768),
-        (60000, {"type": "enabled", "budget_tokens": 60000}, 64_000),
+        (60000, {"type": "enabled", "budget_tokens": 60000}, 64_096),
     ],
 )
 def test_reasoning_is_a_budget_below_max_tokens(reasoning, thinking, max_tokens):
@@ -56,7 +57,11 @@ def test_an_effort_fits_into_max_tokens():
 
 
 def test_newer_models_take_an_effort():
-    body = dump_request(model="claude-opus-4-7-20260101", settings=Settings(reasoning="low"))
+    body = dump_request(
+        model="claude-opus-4-7-20260101",
+        settings=Settings(reasoning="low"),
+        quirks=quirks_of("anthropic", "claude-opus-4-7-20260101"),
+    )
     assert (body["thinking"], body["output_config"]) == ({"type": "adaptive"}, {"effort": "low"})
     body = dump_request(
         model="vendor", settings=Settings(reasoning="low"), quirks=wire.Quirks(budgets={"low": 7})

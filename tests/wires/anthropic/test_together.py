@@ -14,6 +14,7 @@ from dragoman.message import Origin
 from dragoman.request import ModelRequest, Settings, ToolSpec
 from dragoman.wires import anthropic as wire
 from dragoman.wires.anthropic.settings import default_max_tokens
+from support.profiles import quirks_of
 
 MODEL = "claude-sonnet-4-5"
 
@@ -23,7 +24,9 @@ def sent(model: str = MODEL, **settings: Any) -> tuple[dict[str, Any], dict[str,
     losses: list[Loss] = []
     tools = (ToolSpec("look", "Looks."),)
     request = ModelRequest(model, (Message.user("Hi."),), tools, Settings(**settings))
-    body = wire.dump_request(request, target=Origin("anthropic", None, model), losses=losses)
+    quirks = quirks_of("anthropic", model)
+    target = Origin("anthropic", None, model)
+    body = wire.dump_request(request, target=target, quirks=quirks, losses=losses)
     assert not faults(body, {}) or "claude-3" in model
     return body, {loss.which: loss.why for loss in losses}
 
@@ -60,7 +63,7 @@ def test_what_the_api_refuses_together_is_not_sent_together(
 
 @pytest.mark.mend("2.2")
 def test_older_models_take_a_temperature_and_top_p() -> None:
-    body, losses = sent("claude-3-5-haiku-latest", temperature=0.2, top_p=0.9)
+    body, losses = sent("claude-3-5-haiku", temperature=0.2, top_p=0.9)
     assert (body["temperature"], body["top_p"], losses) == (0.2, 0.9, {})
 
 
@@ -105,13 +108,13 @@ def test_where_there_is_no_room_for_thinking_it_is_left_out(reasoning: int | str
     ("model", "most"),
     [
         ("claude-3-haiku-20240307", 4096),
-        ("claude-3-opus-latest", 4096),
+        ("claude-3-opus", 4096),
         ("claude-2.1", 4096),
         ("claude-instant-1.2", 4096),
         ("claude-3-5-sonnet-20241022", 8192),
         ("anthropic/claude-3.5-haiku", 8192),
         ("us.anthropic.claude-3-5-haiku-20241022-v1:0", 8192),
-        ("claude-3-7-sonnet-latest", 32_768),
+        ("claude-3-7-sonnet", 32_768),
         ("claude-opus-4-20250514", 32_000),
         ("claude-opus-4-0", 32_000),
         ("claude-opus-4-1-20250805", 32_000),
@@ -123,7 +126,7 @@ def test_where_there_is_no_room_for_thinking_it_is_left_out(reasoning: int | str
     ],
 )
 def test_an_answer_may_be_32768_tokens_long_or_what_its_model_gives(model: str, most: int) -> None:
-    assert default_max_tokens(model) == most
+    assert default_max_tokens(quirks_of("anthropic", model)) == most
     assert sent(model)[0]["max_tokens"] == most
 
 

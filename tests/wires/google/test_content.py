@@ -19,6 +19,7 @@ from dragoman.message import (
 )
 from dragoman.wires import google as wire
 from support.google import GOOGLE, NEWER_GOOGLE, SIGNED, VERTEX, contents, load_parts, same_parts
+from support.profiles import quirks_of
 
 
 def parts(*pieces, **how):
@@ -144,7 +145,9 @@ def test_decision_4_signed_content_goes_back_byte_exact_and_in_place_to_its_own_
 )
 def test_decision_4_and_to_nobody_else(origin):
     losses = []
-    (content,) = contents(*signed(origin), target=GOOGLE, losses=losses)
+    (content,) = contents(
+        *signed(origin), target=GOOGLE, quirks=quirks_of("google", GOOGLE.model), losses=losses
+    )
     assert content["parts"] == [
         {"text": "so"},
         {"functionCall": {"name": "f", "args": {}}},

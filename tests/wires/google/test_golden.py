@@ -23,6 +23,7 @@ from dragoman.message import (
 )
 from dragoman.wires import google as wire
 from support.google import PARTS, USAGE, body
+from support.profiles import quirks_of
 
 PDF = DataPart(b"%PDF", "application/pdf", "a.pdf")
 
@@ -180,7 +181,8 @@ OLD = ({'systemInstruction': {'parts': [{'text': 'be brief'}, {'text': 'and kind
 )
 def test_a_conversation_of_any_kind_of_part_to_the_last_field(target, written):
     losses = []
-    payload = wire.dump_messages(CONVERSATION, target=target, losses=losses)
+    quirks = None if target is None else quirks_of("google", target.model)
+    payload = wire.dump_messages(CONVERSATION, target=target, quirks=quirks, losses=losses)
     assert (
         payload,
         [(loss.message, loss.part, loss.what, loss.which, loss.why) for loss in losses],

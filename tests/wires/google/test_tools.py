@@ -28,6 +28,7 @@ from support.google import (
     same_request,
 )
 from support.linear import is_linear
+from support.profiles import quirks_of
 
 
 def test_calls_and_results():
@@ -279,8 +280,11 @@ def test_d130_what_no_setting_says_can_be_given_as_an_option():
 
 def test_d124_an_older_model_gets_no_functions_with_a_schema():
     losses = []
-    out = tools(
-        ToolSpec("f"), ServerTool("googleSearch"), model=OLDER, output_schema=TOWN, losses=losses
+    tools_of_both = (ToolSpec("f"), ServerTool("googleSearch"))
+    out = wire.dump_request(
+        ModelRequest(OLDER, (HI,), tools_of_both, output_schema=TOWN),
+        quirks=quirks_of("google", OLDER),
+        losses=losses,
     )
     assert out["tools"] == [{"googleSearch": {}}]
     assert out["generationConfig"] == {
@@ -359,7 +363,9 @@ def test_d124_older_models_lose_functions_beside_a_schema_and_nothing_else(model
     ):
         losses = []
         sent = wire.dump_request(
-            ModelRequest(model, tools=tools, output_schema={"type": "object"}), losses=losses
+            ModelRequest(model, tools=tools, output_schema={"type": "object"}),
+            quirks=quirks_of("google", model),
+            losses=losses,
         )
         why = "the model takes no functions together with an output schema"
         assert [(loss.message, loss.part, loss.what, loss.which, loss.why) for loss in losses] == [

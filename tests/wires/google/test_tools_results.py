@@ -20,6 +20,7 @@ from support.google import (
     same_parts,
     same_request,
 )
+from support.profiles import quirks_of
 
 
 def result(value, name="f", id_="1", **how):
@@ -126,7 +127,9 @@ def test_media_in_a_result():
         {"inlineData": {"mimeType": "image/png", "data": "MTIz"}}
     ]
     losses = []
-    (beside,) = contents(answer, target=GOOGLE, losses=losses)
+    (beside,) = contents(
+        answer, target=GOOGLE, quirks=quirks_of("google", GOOGLE.model), losses=losses
+    )
     assert [next(iter(part)) for part in beside["parts"]] == [
         "functionResponse",
         "text",

@@ -25,6 +25,7 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, refusal_error
 from dragoman.message import Content, Message, Native, Origin, Role, ThinkingPart, ToolCallPart
 from dragoman.model.middleware import Batches, Destination, Target
+from dragoman.profiles.attach import lower_for
 from dragoman.request import ModelRequest, OnLoss
 from dragoman.serve.core.fields import foreign_losses, translate_tools, without_wire
 from dragoman.wires.serving import Serving, get_serving
@@ -195,7 +196,19 @@ class Fitting:
                     return request.replace(messages=messages, verbatim=body)
         origin = Origin(destination.provider, destination.endpoint or None, destination.model)
         # `as_sent`: the wire adds nothing to the client's request, and takes nothing away.
-        return request.replace(messages=_with_origin(origin, messages), as_sent=True)
+        return request.replace(
+            messages=_with_origin(origin, messages),
+            as_sent=True,
+            renamed=not self._is_named(destination, request),
+        )
+
+    def _is_named(self, destination: Destination, request: ModelRequest) -> bool:
+        """Returns whether the client itself named the model that its request goes to."""
+        return self._requested_model in (
+            destination.model,
+            f"{destination.provider}:{destination.model}",
+            request.model,
+        )
 
     def _adapt_body(
         self,
@@ -208,15 +221,15 @@ class Fitting:
         """Returns the body to send, or None if it is to be written."""
         if served.forward is None:
             return None
-        if self._requested_model in (
-            destination.model,
-            f"{destination.provider}:{destination.model}",
-            request.model,
-        ):
+        if self._is_named(destination, request):
             return body
         # A vendor with quirks may refuse fields that the API has, so the wire writes the
         # body.
         if destination.quirks is not None:
+            return None
+        # The client's body is for another model: it is written anew if this one does not take it.
+        renamed = request.replace(as_sent=True, renamed=True)
+        if lower_for(renamed, destination.profile, destination.wire)[0] is not renamed:
             return None
         adapt = served.request_fields.adapt
         if adapt is None:

@@ -398,7 +398,9 @@ def _dump(out: OutgoingBlocks, position: int) -> Json | None:
             "nothing of it can be sent, and the API takes no empty message",
         )
         return None
-    takes_system = out.model.startswith(out.quirks.system_models) or form.get("place") == "messages"
+    profile = out.quirks.profile
+    is_known_to_take = profile is not None and profile.midsys is True
+    takes_system = is_known_to_take or form.get("place") == "messages"
     if message.role is Role.SYSTEM and not takes_system:
         why = "the model takes none after the first user message; sent as a marked user text"
         out.lose(position, None, Lost.system_message, why)

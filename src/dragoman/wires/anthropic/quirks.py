@@ -10,6 +10,7 @@ import msgspec
 from dragoman.codec.efforts import TOKENS
 from dragoman.codec.ids import CALL_IDS, TOOL_NAMES, NameRule
 from dragoman.codec.native import WireNative
+from dragoman.model_profile import ModelProfile
 from dragoman.request import Effort
 
 __all__ = ["NAME", "OWN", "Quirks"]
@@ -61,15 +62,8 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     budgets: Mapping[Effort, int] = TOKENS
     """Effort → tokens of thinking, for models that take a budget; 1024 is the least that Anthropic
     takes."""
-    adaptive_models: tuple[str, ...] = (
-        "claude-fable-5", "claude-opus-4-6", "claude-opus-4-7", "claude-opus-4-8", "claude-opus-5", "claude-sonnet-4-6",
-        "claude-sonnet-5",
-    )  # fmt: skip
-    """Beginnings of the names of models that take an effort in place of a budget (the newest of
-    them take nothing else)."""
-    system_models: tuple[str, ...] = ("claude-fable-5", "claude-opus-4-8")
-    """Beginnings of the names of models that take a system message in the middle of a
-    conversation."""
+    profile: ModelProfile | None = None
+    """What is known of the model that is asked; `None`: nothing."""
     unsigned_thinking: bool = False
     """Thinking without a signature may be sent (llama.cpp, DeepSeek and others that sign
     nothing)."""

@@ -86,7 +86,7 @@ def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
 def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
     """Converts the neutral request to path, headers and body, with the beta headers that its
     content needs."""
-    request, betas = sending.request, sending.quirks.betas
+    request, quirks = sending.request, sending.quirks
     form, options = OWN.form(request.native), request.options
     prepare = partial(prepare_conversation, model=request.model)
     out, payload, block_types, _ = sending.conversation(
@@ -116,12 +116,15 @@ def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
     set_fields = {key: value for key, value in fields.items() if value is not None}
     # Else it is written as it was read.
     if sending.target is not None:
-        set_fields = fit_together(set_fields, request.model, out.losses)
+        set_fields = fit_together(set_fields, quirks, out.losses)
     body = {**nulls, **options, **set_fields}
     used: Iterable[str] = ()
     # A client of this API sends the betas that it wants.
     if not request.as_sent:
         used = _words(body, tool_words if request.tools else _types(body.get("tools")), block_types)
+    betas = dict(quirks.betas)
+    if quirks.profile is not None:
+        betas |= quirks.profile.betas or {}
     needed = dict.fromkeys(
         [*form.get("betas", ()), *[betas[beta_use] for beta_use in used if beta_use in betas]]
     )
@@ -140,10 +143,10 @@ load_request, dump_request, dump_http = (
 )
 
 
-def adapt(request: ModelRequest, body: JsonMap, losses: list[Loss]) -> JsonMap:
+def adapt(request: ModelRequest, body: JsonMap, losses: list[Loss]) -> JsonMap:  # noqa: ARG001 as of `RequestFields.adapt`
     """Returns a client's body for a model that it did not name: without what the API refuses
     together."""
-    return fit_together(body, request.model, losses)
+    return fit_together(body, Quirks(), losses)
 
 
 def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> HttpRequest:  # noqa: ARG001 as of `Forward`

@@ -27,8 +27,6 @@ __all__ = [
     "fit_together",
     "load_schema",
     "load_settings",
-    "most_output",
-    "takes_both_samplings",
     "takes_schema",
 ]
 
@@ -73,13 +71,6 @@ _ANSWER = 4096
 """Tokens that thinking leaves for the answer at least, where the limit allows so many twice."""
 _USUAL = 32_768
 _LEAST_TOP_P = 0.95  # beside thinking
-_OUTPUTS = (
-    (re.compile(r"claude-(2|v2|instant|3-(haiku|opus|sonnet))"), 4096),
-    (re.compile(r"claude-3-5-"), 8192),
-    (re.compile(r"claude-opus-4(-[01])?(-20\d{6}|$|[@:])"), 32_000),
-    (re.compile(r"claude-(3-7-|(sonnet|haiku)-4(-[0-5])?(-20\d{6}|$|[@:])|opus-4-5)"), 64_000),
-)
-"""Beginning of a model's name → the tokens of its longest answer. Newer ones give 128,000."""
 _FIRST_FOUR = re.compile(
     r"claude-(2|v2|instant|3-|4(-20\d{6}|$|[@:])|(sonnet|opus)-4(-0)?(-20\d{6}|$|[@:]))"
 )
@@ -131,7 +122,7 @@ def dump_settings(request: ModelRequest, quirks: Quirks, losses: list[Loss]) -> 
         and "max_tokens" not in request.options
     ):
         budget = if_object(thinking).get("budget_tokens", 0)
-        fields["max_tokens"] = default_max_tokens(request.model, budget, quirks.max_tokens)
+        fields["max_tokens"] = default_max_tokens(quirks, budget)
     return {key: value for key, value in fields.items() if value is not None}
 
 
@@ -161,7 +152,7 @@ def dump_schema(request: ModelRequest, form: JsonMap, losses: list[Loss]) -> Jso
     own: JsonMap = form.get("output_schema", {})
     schema = request.output_schema
     if schema is not None and "as is" not in own:
-        schema = _fit_schema(schema, request.model, losses)
+        schema = _fit_schema(schema, losses)
     if schema is None:
         return {}
     format_ = {**own.get("fields", {}), "type": "json_schema", "schema": schema}
@@ -172,12 +163,8 @@ def dump_schema(request: ModelRequest, form: JsonMap, losses: list[Loss]) -> Jso
     )
 
 
-def _fit_schema(schema: JsonMap, model: str, losses: list[Loss]) -> JsonMap | None:
-    """A schema in the API's dialect; `None`, with a loss: the model takes none, or the dialect
-    cannot say it."""
-    if not takes_schema(model):
-        losses.append(Loss(None, None, Lost.output_schema, "the model takes no output schema"))
-        return None
+def _fit_schema(schema: JsonMap, losses: list[Loss]) -> JsonMap | None:
+    """A schema in the API's dialect; `None`, with a loss: the dialect cannot say it."""
     fitting = fit_schema(schema, _DIALECT)
     if fitting is None:
         losses.append(
@@ -229,18 +216,27 @@ def _dump_reasoning(
     fields = own.get("thinking", {})
     details = read_extra_fields(fields or {}, "type")
     if reasoning == "off":
-        return {**details, "type": "disabled"}, None
+        return {**details, "type": _find_off_word(quirks)}, None
     if isinstance(reasoning, int):
         return {**details, "type": "enabled", "budget_tokens": reasoning}, None
     if fields is None:
         return None, reasoning
-    if "type" in fields or request.model.startswith(quirks.adaptive_models):
+    if "type" in fields or _takes_effort(quirks):
         effort = reasoning if own.get("effort", True) or reasoning != _USUAL_EFFORT else None
         return {**details, "type": "adaptive"}, effort
     budget = quirks.budgets[reasoning]
     if (limit := request.settings.max_tokens) is not None:
         budget = min(budget, _room(limit))
     return {**details, "type": "enabled", "budget_tokens": budget}, None
+
+
+def _takes_effort(quirks: Quirks) -> bool:
+    """True if the model is asked to think by an effort. One of which nothing is known is given a
+    budget, which all endpoints of this API take."""
+    profile = quirks.profile
+    if profile is None or not profile.known():
+        return False
+    return profile.ways is None or "adaptive" in profile.ways
 
 
 def _dump_effort(effort: Effort, losses: list[Loss]) -> Effort:
@@ -259,26 +255,23 @@ def _take(body: Json, outer: str, inner: str) -> None:
         del body[outer]
 
 
-def default_max_tokens(model: str, budget: int = 0, usual: int | None = None) -> int:
-    """How many tokens of an answer to allow where nothing says it: the API demands a number.
-
-    Args:
-        model: its name.
-        budget: tokens of thinking, which count too.
-        usual: what an endpoint allows; `None`: 32,768, or what the model's answers have at most.
-    """
-    most = most_output(model) if usual is None else None
-    wanted = max(usual or _USUAL, budget + _ANSWER if budget else 0)
+def default_max_tokens(quirks: Quirks, budget: int = 0) -> int:
+    """Returns how many tokens of an answer to allow where nothing says it: the API demands a
+    number. `budget`: tokens of thinking, which count too."""
+    most = quirks.profile.output if quirks.profile is not None else None
+    wanted = quirks.max_tokens or _USUAL
+    if budget:
+        wanted = max(wanted, budget + _ANSWER)
     return min(wanted, most or wanted)
 
 
-def fit_together(body: JsonMap, model: str, losses: list[Loss]) -> JsonMap:
+def fit_together(body: JsonMap, quirks: Quirks, losses: list[Loss]) -> JsonMap:
     """The fields of a body without those that the API refuses beside others of them; the same where
     it takes all. What is left out or lowered is added to `losses`."""
     thinking = _fit_thinking(body, losses)
     changes: Json = {} if thinking == body.get("thinking") else {"thinking": thinking}
     thinks = if_object(thinking).get("type") in ("enabled", "adaptive")
-    left_out = _unfit_sampling(body, thinks=thinks, both=takes_both_samplings(model))
+    left_out = _unfit_sampling(body, thinks=thinks, both=_takes_both(quirks))
     losses += [Loss(None, None, Lost.setting, why, name) for name, why in left_out.items() if why]
     if not changes and not left_out:
         return body
@@ -339,21 +332,21 @@ def _unfit_sampling(body: JsonMap, *, thinks: bool, both: bool) -> dict[str, str
     return {**found, "top_p": "the model does not take it beside a temperature"}
 
 
-def most_output(model: str) -> int | None:
-    """Most tokens of an answer of this model; `None`: that is not known."""
-    name = _plain(model)
-    return next((output for pattern, output in _OUTPUTS if pattern.match(name)), None)
+def _takes_both(quirks: Quirks) -> bool:
+    """True if nothing is known against a temperature and `top_p` in one request."""
+    pairs = quirks.profile.together if quirks.profile is not None else None
+    return ("temperature", "top_p") not in (pairs or ())
+
+
+def _find_off_word(quirks: Quirks) -> str:
+    """The type of `thinking` that switches it off, as far as the model can."""
+    words = quirks.profile.off if quirks.profile is not None else None
+    return words[0] if words else "disabled"
 
 
 def takes_schema(model: str) -> bool:
     """Whether a model answers by a JSON Schema (`output_config.format`)."""
     return _FIRST_FOUR.match(_plain(model)) is None
-
-
-def takes_both_samplings(model: str) -> bool:
-    """Whether a model takes a temperature and `top_p` in one request. All others answer with an
-    error."""
-    return _FIRST_FOUR.match(_plain(model)) is not None
 
 
 def _plain(model: str) -> str:

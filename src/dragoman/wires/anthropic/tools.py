@@ -287,7 +287,10 @@ def _dump_function(tool: ToolSpec, out: Outgoing[Quirks]) -> Json:
 
 def _dump_server_tool(tool: ServerTool, quirks: Quirks) -> Json:
     wire_fields = OWN.fields(tool.native)
-    block = {"type": quirks.server_tools.get(tool.name, tool.name), **tool.options, **wire_fields}
+    versions = dict(quirks.server_tools)
+    if quirks.profile is not None:
+        versions |= quirks.profile.server or {}
+    block = {"type": versions.get(tool.name, tool.name), **tool.options, **wire_fields}
     if OWN.form(tool.native).get("name") != "absent":
         versioned = _VERSIONED.fullmatch(tool.name)
         if versioned and "type" not in wire_fields:

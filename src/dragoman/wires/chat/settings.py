@@ -3,7 +3,7 @@ has no neutral meaning stays this wire's own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -131,7 +131,7 @@ def dump_settings(out: OutgoingChat, settings: Settings, form: JsonMap) -> Json:
         if (value := getattr(settings, setting)) is None:
             continue
         key = form.get(setting, out.ways.get(setting, ways[0].key))
-        way = next((way for way in ways if way.key == key), ways[0])
+        way = _find_way(ways, key, value, out)
         value_sent = way.dump(value, out.name)
         # A setting that was changed after it was loaded may not fit the way in which it was
         # written.
@@ -145,6 +145,17 @@ def dump_settings(out: OutgoingChat, settings: Settings, form: JsonMap) -> Json:
         if value_sent is not None:
             body[way.field] = value_sent
     return body
+
+
+def _find_way(
+    ways: Sequence[SettingWriter], key: str, value: Any, out: OutgoingChat
+) -> SettingWriter:
+    """The way of this key to write a setting. Some vendors have two fields for one setting: then of
+    two keys the first whose field can say the value."""
+    named = [way for name in key.split(" ") for way in ways if way.key == name] or [ways[0]]
+    if len(named) == 1:
+        return named[0]
+    return next((way for way in named if way.load(way.dump(value, out.name)) == value), named[0])
 
 
 def load_schema(body: Json) -> tuple[JsonMap | None, Json]:

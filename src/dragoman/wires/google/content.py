@@ -84,7 +84,8 @@ def dump_content(content: Sequence[Content], out: OutgoingContents, position: in
     come last."""
     parts: list[_Block] = []
     later: list[_Block] = []
-    unsigned = (out.target is not None or out.unreadable[position] is not None) and out.newer
+    has_reader = out.target is not None or out.unreadable[position] is not None
+    unsigned = has_reader and out.quirks.signs_calls
     for index, piece in enumerate(content):
         part, following = dump_block(piece, out, position, index)
         later += following

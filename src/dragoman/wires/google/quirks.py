@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Literal
 
 import msgspec
 
 from dragoman.codec.efforts import TOKENS
 from dragoman.codec.ids import TOOL_NAMES, NameRule
 from dragoman.codec.native import WireNative
+from dragoman.model_profile import ModelProfile
 from dragoman.request import Effort
 
 __all__ = ["NAME", "OWN", "Quirks"]
@@ -34,13 +36,9 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     """Takes JSON Schema (`parametersJsonSchema`, `responseJsonSchema`), as the Gemini API and
     Vertex do; else schemas are lowered to the older subset of OpenAPI (`parameters`,
     `responseSchema`)."""
-    older: tuple[str, ...] = ("gemini-1", "gemini-2", "gemma-2", "gemma-3", "learnlm")
-    """Beginnings of the names of models before Gemini 3. These take a budget and no level of
-    thinking, no functions together with an output schema or with tools of the provider's, and no
-    media inside a function's response; and they do not refuse calls that have no signature."""
-    always_thinking: str = "-pro"
-    """What the names of newer models have in them that cannot think less than `low`; the others
-    have `minimal`."""
+    profile: ModelProfile | None = None
+    """What is known of the model that is asked; `None`: nothing. Such a model is written for as the
+    newest are."""
     budgets: Mapping[Effort, int] = TOKENS
     """Effort → tokens of thinking, for older models."""
     placeholder: str = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
@@ -63,12 +61,11 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     names: NameRule = TOOL_NAMES
     """What names of functions it takes."""
 
-    def is_older(self, model: str) -> bool:
-        """Whether the model is one of `older`."""
-        return _bare(model).startswith(self.older)
+    def allows(self, fact: Literal["schema_tools", "server_and_tools", "result_media"]) -> bool:
+        """Returns whether nothing is known against what a field of the profile says."""
+        return self.profile is None or getattr(self.profile, fact) is not False
 
-
-def _bare(model: str) -> str:
-    """A model's name without what stands before it in a path: `models/gemini-3-pro` →
-    `gemini-3-pro`."""
-    return model.rpartition("/")[2]
+    @property
+    def signs_calls(self) -> bool:
+        """Whether the model may refuse calls without a signature."""
+        return self.profile is None or self.profile.signed_calls is not False

@@ -269,7 +269,7 @@ def _tool_config(
     config: Json = {}
     if (choice := request.settings.tool_choice) is not None:
         config[_CHOICE] = dump_tool_choice(choice, out, if_object(form.get("choice")))
-    if _has_both_types(tools) and "include" not in form and out.newer:
+    if _has_both_types(tools) and "include" not in form and out.quirks.allows("server_and_tools"):
         config[_INCLUDE] = True
     return to_snake_case(
         merged(config, if_object(request.options.get("toolConfig"))),
@@ -282,7 +282,11 @@ def _select_tools(
 ) -> tuple[ToolSpec | ServerTool, ...]:
     """Returns the tools, without functions where the model does not take them beside an output
     schema."""
-    if request.output_schema is None or "tools_with_schema" in form or out.newer:
+    if (
+        request.output_schema is None
+        or "tools_with_schema" in form
+        or out.quirks.allows("schema_tools")
+    ):
         return request.tools
     if functions := [tool.name for tool in request.tools if isinstance(tool, ToolSpec)]:
         why = "the model takes no functions together with an output schema"

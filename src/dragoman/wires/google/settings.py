@@ -212,18 +212,15 @@ def _dump_level(effort: Effort, form: JsonMap, out: OutgoingContents) -> str:
 
 
 def _dump_thinking(reasoning: Effort | int, form: JsonMap, out: OutgoingContents) -> Json:
-    by_level = form["form"] == "level" if "form" in form else out.newer
+    """The setting → `thinkingConfig`. A model of which nothing is known is asked by a level."""
+    profile = out.quirks.profile
+    by_level = form.get("form", "level") == "level"
+    off = profile.off if profile is not None else None
     config: Json
-    if reasoning == "off" and by_level:
-        least = "low" if out.quirks.always_thinking in out.model else "minimal"
-        config = {"thinkingLevel": least}
-        out.lose(
-            None,
-            None,
-            Lost.setting,
-            f"the model cannot stop thinking; asked for {least}",
-            "reasoning",
-        )
+    if reasoning == "off" and by_level and not off:
+        config = {"thinkingLevel": "minimal"}
+        why = "the model cannot stop thinking; minimal is sent"
+        out.lose(None, None, Lost.setting, why, "reasoning")
     elif reasoning == "off":
         config = {"thinkingBudget": 0}
     elif isinstance(reasoning, int):

@@ -70,11 +70,6 @@ class OutgoingContents(outgoing.Outgoing[Quirks], frozen=True, kw_only=True, gc=
     functions: Mapping[str, str] = {}
     """Id of a call → its function, for results that do not name it."""
 
-    @property
-    def newer(self) -> bool:
-        """True if the model is none of those before Gemini 3."""
-        return not self.quirks.is_older(self.model)
-
     def own(self, piece: Content, position: int, index: int) -> Json:
         """Returns a piece's own fields, without a signature that the target does not read."""
         wire_fields = _own_fields(piece)

@@ -109,7 +109,7 @@ def dump_result(
                 position, index, Lost.order, "a function's response has its text before its media"
             )
         parts = [dump_media(piece, out, position, index) for piece in media]
-        if form.get("parts") == "inside" or out.newer:
+        if form.get("parts") == "inside" or out.quirks.allows("result_media"):
             parts = [
                 part_to_snake_case(part, OWN.form(piece.native))
                 for part, piece in zip(parts, media, strict=True)

@@ -26,11 +26,19 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     max_tokens: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     """Field of the token limit. OpenAI's reasoning models know `max_completion_tokens` only, most
     others `max_tokens`."""
-    reasoning: Literal["reasoning_effort", "reasoning", "thinking", "enable_thinking"] | None = (
-        "reasoning_effort"
-    )
+    reasoning: (
+        Literal[
+            "reasoning_effort",
+            "reasoning",
+            "thinking",
+            "thinking reasoning_effort",
+            "enable_thinking",
+        ]
+        | None
+    ) = "reasoning_effort"
     """Field that says how much to think: `reasoning_effort` (OpenAI, Groq, xAI), `reasoning`
-    (OpenRouter), `thinking` (DeepSeek, Z.ai), `enable_thinking` (Qwen, DashScope); `None`: there is
+    (OpenRouter), `thinking` (Z.ai; DeepSeek with `reasoning_effort` for
+    what the other cannot say), `enable_thinking` (Qwen, DashScope); `None`: there is
     none."""
     cache: Literal["prompt_cache_retention", "cache_control"] | None = None
     """Field that says how long to keep the prompt in its cache: `prompt_cache_retention` (OpenAI,
