@@ -269,7 +269,7 @@ def _unpack(value: str) -> Vector:
         data = b64decode(value, validate=True)
     except ValueError as error:
         raise shape_error(value, "a vector that is no base64") from error
-    # Floats of a model are small. Signed bytes read as floats are nearly always huge.
+    # Signed bytes read as floats soon give one that is larger than any in a vector.
     if len(data) % 4 == 0:
         floats = array("f", data)
         if sys.byteorder == "big":
