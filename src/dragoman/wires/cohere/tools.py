@@ -198,6 +198,14 @@ def _dump_content(
     if not part.is_content:
         result = part.result
         return {"content": result if content_form == "raw" else text_or_json(result)}, []
+    blocks, media = _dump_blocks(part, out, position, index)
+    return dump_content(blocks, "", form), media
+
+
+def _dump_blocks(
+    part: ToolResultPart, out: Outgoing[Quirks], position: int, index: int
+) -> tuple[list[Json], list[Json]]:
+    """Writes the pieces of a result as blocks of text and blocks of media."""
     blocks: list[Json] = []
     media: list[Json] = []
     for piece in part.result or ():
@@ -210,7 +218,7 @@ def _dump_content(
             blocks.append(block)
         else:
             media.append(block)
-    return dump_content(blocks, "", form), media
+    return blocks, media
 
 
 def _document(data: Any) -> Json:
