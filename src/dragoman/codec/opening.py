@@ -127,6 +127,7 @@ def find_opening(messages: Sequence[Message], target: Origin) -> Opening:
         note = _read_note(message)
         if note is None or message.origin is None or message.origin.provider != target.provider:
             continue
+        # It must be said in every later request, so one note in any answer counts for all.
         drops = drops or note.drops
         if note.change is not None:
             changes.append((position, note.change))
