@@ -1,4 +1,10 @@
-"""Results: of a send, whole or as a chunk of a stream, and of embedding; and a model in a list."""
+"""Results: of a send, whole or as a chunk of a stream, and of embedding; and a model in a list.
+
+All of them are frozen values. `ChatResult` serves whole results and chunks with the same fields:
+a chunk holds only what is new, and the field docstrings say what differs. `calls` lists the model
+calls; `usage` and `cost` are sums over it. Costs are computed when they are read, from the prices
+of the time of each call.
+"""
 
 from __future__ import annotations
 
