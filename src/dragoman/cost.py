@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from decimal import Decimal
 from importlib import import_module
@@ -97,6 +97,13 @@ def call_cost(
         return _FREE
     if usage is None or usage.input_tokens is None or usage.output_tokens is None:
         return None
+    return _sum_prices(origin, usage, response, created_at)
+
+
+def _sum_prices(
+    origin: Origin, usage: Usage, response: JsonMap, created_at: datetime | None
+) -> Decimal | None:
+    """Returns the prices of all that a call used, by the list of prices; `None`: one is unknown."""
     texts = {name: _first(response, paths) for name, paths in _CONTEXT.items()}
     context = {name: text for name, text in texts.items() if isinstance(text, str)}
     model = origin.served_model or origin.model or ""
@@ -220,15 +227,19 @@ def _units(usage: Usage, response: JsonMap) -> dict[str, int]:
         if unit in counts
     }
     units = {unit: int(count) for unit, count in counts.items() if type(count) in (int, float)}
-    for name, unit in _MODALITIES.items():
-        for entry in _list(_at(response, ("usageMetadata", name))):
-            modality, count = (
-                _KINDS.get(str(_object(entry).get("modality"))),
-                _object(entry).get("tokenCount"),
-            )
-            if modality is not None and type(count) is int:
-                units[unit.format(modality)] = units.get(unit.format(modality), 0) + count
+    for unit, count in _read_modalities(response):
+        units[unit] = units.get(unit, 0) + count
     return units
+
+
+def _read_modalities(response: JsonMap) -> Iterator[tuple[str, int]]:
+    """Yields Google's counts of tokens that are no text, each with its unit. Two of its modalities
+    may be of one unit."""
+    for name, unit in _MODALITIES.items():
+        for entry in map(_object, _list(_at(response, ("usageMetadata", name)))):
+            modality, count = _KINDS.get(str(entry.get("modality"))), entry.get("tokenCount")
+            if modality is not None and type(count) is int:
+                yield unit.format(modality), count
 
 
 def _beside(served: str, response: JsonMap) -> list[tuple[str, dict[str, int]]]:

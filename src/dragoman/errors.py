@@ -335,13 +335,17 @@ def public(error: BaseException) -> DragomanError:
     return public_error
 
 
+def _is_local(error: DragomanError) -> bool:
+    """True if an error is a provider's by its class, but no provider answered with it."""
+    return isinstance(error, ProviderError) and not any(getattr(error, name) for name in _UPSTREAM)
+
+
 def _public_text(error: DragomanError) -> tuple[str, str | None] | None:
     """Returns the words of an error for a client, and the field at fault; `None` if they are for
     the server alone."""
     neutral = next((words for base, words in _NEUTRAL.items() if isinstance(error, base)), None)
     is_request = isinstance(error, _REQUEST)
-    has_upstream = any(getattr(error, name) for name in _UPSTREAM)
-    is_local = isinstance(error, ProviderError) and not has_upstream
+    is_local = _is_local(error)
     if not (is_local or is_request or neutral):
         return None
     if neutral and not is_local:

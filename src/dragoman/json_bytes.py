@@ -117,14 +117,20 @@ def _mend(value: object) -> Any:
             return listed
         return type(listed)(mended)
     if isinstance(value, msgspec.Struct):
-        changed: dict[str, Any] = {}
-        for name in value.__struct_fields__:
-            old = getattr(value, name)
-            if (new := _mend(old)) is not old:
-                changed[name] = new
-        if changed:
-            return msgspec.structs.replace(value, **changed)
-        return value
+        return _mend_struct(value)
+    return value
+
+
+def _mend_struct(value: msgspec.Struct) -> msgspec.Struct:
+    """Returns a message, or a part of one, without halves of characters; the same object where it
+    holds none."""
+    changed: dict[str, Any] = {}
+    for name in value.__struct_fields__:
+        old = getattr(value, name)
+        if (new := _mend(old)) is not old:
+            changed[name] = new
+    if changed:
+        return msgspec.structs.replace(value, **changed)
     return value
 
 

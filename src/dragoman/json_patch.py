@@ -103,15 +103,18 @@ class PatchedValue:
             self._estimate += _weigh_moved(value, path)
             self._add(path, copy_value(value), undos)
         else:
-            source = _read_pointer(operation, "from")
-            if path[: len(source)] == source and path != source:
-                raise PatchError("a value cannot be moved into itself")
-            value = self._find(source)
-            # It may nest deeper there.
-            if len(path) > len(source):
-                _weigh_moved(value, path)
-            self._remove(source, undos)
-            self._add(path, value, undos)
+            self._move(_read_pointer(operation, "from"), path, undos)
+
+    def _move(self, source: list[str], path: list[str], undos: list[_Undo]) -> None:
+        """Moves the value at `source` to `path`."""
+        if path[: len(source)] == source and path != source:
+            raise PatchError("a value cannot be moved into itself")
+        value = self._find(source)
+        # It may nest deeper there.
+        if len(path) > len(source):
+            _weigh_moved(value, path)
+        self._remove(source, undos)
+        self._add(path, value, undos)
 
     def _add(self, path: list[str], value: object, undos: list[_Undo]) -> None:
         if not path:

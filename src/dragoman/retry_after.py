@@ -111,6 +111,13 @@ def _until(value: str, headers: Mapping[str, str]) -> float | None:
         return wait
     else:
         then = _moment(value)
+    return _seconds_until(then, headers)
+
+
+def _seconds_until(then: float | None, headers: Mapping[str, str]) -> float | None:
+    """Returns seconds from the answer until a moment, in seconds since 1970; `None`: it has passed,
+    or one of the two is unknown."""
+    # The server's clock counts, not this machine's: only their difference is meant.
     now = _moment(headers.get("date", ""))
     if then is not None and now is not None and then > now:
         return then - now

@@ -18,11 +18,13 @@ from dragoman.arguments import expect_each
 from dragoman.errors import InvalidRequestError, ResumeError
 from dragoman.hooks import Hooks
 from dragoman.interrupt import Interrupt, Resume
+from dragoman.json_bytes import JsonMap
 from dragoman.limits import Limits
 from dragoman.loss import Loss, refusal_error
 from dragoman.memory.conversation import ConversationRecorder, open_conversation
 from dragoman.memory.memory import Memory
-from dragoman.message import MarkPart, Message, Role
+from dragoman.message import MarkPart, Message, Role, ToolResultPart
+from dragoman.model.chat_model import ChatModel
 from dragoman.model.models import Models
 from dragoman.orchestration import (
     MessageAccumulator,
@@ -45,7 +47,7 @@ from dragoman.prompt import (
 )
 from dragoman.providers import Provider
 from dragoman.repair import OpenCall, find_missing_results
-from dragoman.request import ModelRequest
+from dragoman.request import ModelRequest, Settings
 from dragoman.run import Run
 from dragoman.tools import Tool, ToolExecutor, Toolset, split_tools
 
@@ -124,19 +126,15 @@ def build_run(
     if output is not None:
         state.output_options = output.options
     start = _Start(agent, run_options, state, conversation)
-    if isinstance(model, Provider):
-        model_orchestrator = model.orchestrator
-    else:
-        model_orchestrator = None
-    make = model_orchestrator or agent.orchestrator or chat_model.provider.orchestrator
-    if make is not None:
-        orchestrator = _make_orchestrator(make)
-    else:
-        orchestrator = choose_orchestrator(
-            *chat_model.providers_for(schema),
-            typed=output is not None,
-            tools=bool(tools),
-        )
+    orchestrator = _pick_orchestrator(
+        agent,
+        chat_model,
+        model,
+        schema,
+        request.settings,
+        typed=output is not None,
+        tools=bool(tools),
+    )
     # What is wrong with the prompt is raised here, where the caller sees it, if nothing must be
     # read first.
     first = start.begin_now()
@@ -253,14 +251,24 @@ class _Start:
                 "nothing to send: without a prompt the history must end in a user message or in tool results"
             )
         self._refuse(losses)
-        own = [*self._state.asked]
-        if made_up and own and own[0].tool_results:
-            own[0] = own[0].replace(content=(*own[0].content, *made_up))
-        elif made_up:
-            results = Message.user(*made_up)
-            own.insert(0, results.replace(id=self._agent.new_id(), created_at=self._agent.clock()))
+        own = self._with_results(self._state.asked, made_up)
         messages[len(messages) - len(self._state.asked) :] = own
         return self._state.begin(messages, tuple(own), losses)
+
+    def _with_results(
+        self, asked: Sequence[Message], results: Sequence[ToolResultPart]
+    ) -> list[Message]:
+        """Returns a run's new messages with results of calls that nobody answered: in the first
+        message if that has results, else before it."""
+        own = [*asked]
+        if not results:
+            return own
+        if own and own[0].tool_results:
+            own[0] = own[0].replace(content=(*own[0].content, *results))
+            return own
+        message = Message.user(*results)
+        own.insert(0, message.replace(id=self._agent.new_id(), created_at=self._agent.clock()))
+        return own
 
     def _resume(
         self,
@@ -294,10 +302,10 @@ class _Start:
         plan = ResumePlan(
             tuple(decided), unanswered, tuple(self._state.asked[len(answers) :]), is_speaking
         )
-        answered_slots = {(call.position, call.place) for call in answered}
-        gone = [loss for loss in losses if (loss.message, loss.part) not in answered_slots]
-        if goes_on_waiting:
-            gone = []
+        # While it waits, calls without a result are no loss: their answers may still come.
+        gone: list[Loss] = []
+        if not goes_on_waiting:
+            gone = _without_calls(losses, answered)
         self._refuse(gone)
         end = len(messages) - len(self._state.asked) + len(answers)
         return self._state.begin(messages[:end], tuple(answers), gone, plan)
@@ -330,6 +338,46 @@ class _Start:
     def _refuse(self, losses: Sequence[Loss]) -> None:
         if self._state.request.on_loss == "error" and (error := refusal_error(losses)) is not None:
             raise error
+
+
+def _without_calls(losses: Iterable[Loss], calls: Iterable[OpenCall]) -> list[Loss]:
+    """Returns the losses that are not of these calls."""
+    slots = {(call.position, call.place) for call in calls}
+    return [loss for loss in losses if (loss.message, loss.part) not in slots]
+
+
+def _pick_orchestrator(
+    agent: RunDefaults,
+    chat_model: ChatModel,
+    model: object,
+    schema: JsonMap | None,
+    settings: Settings,
+    *,
+    typed: bool,
+    tools: bool,
+) -> StreamingOrchestrator:
+    """Returns the orchestrator that the provider given to the run, the agent or the model's
+    provider names, in this order; else the one that fits the model and its task.
+
+    Args:
+        agent: the agent's defaults.
+        chat_model: the model that the run calls.
+        model: the model that the run was given.
+        schema: JSON Schema of the output.
+        settings: how the model is asked.
+        typed: the output is more than text.
+        tools: the run has tools.
+    """
+    if isinstance(model, Provider):
+        named = model.orchestrator
+    else:
+        named = None
+    orchestrator = named or agent.orchestrator or chat_model.provider.orchestrator
+    if orchestrator is not None:
+        return _make_orchestrator(orchestrator)
+    return choose_orchestrator(
+        *chat_model.providers_for(schema, settings), typed=typed, tools=tools
+    )
 
 
 def _make_orchestrator(

@@ -139,7 +139,7 @@ def test_the_embedded_model_is_loaded_while_the_rest_is_imported(
     def load_early(model: str | None) -> None:
         begun.append((model, "dragoman.agent" in sys.modules))
 
-    monkeypatch.setattr("dragoman.providers.local.load_early", load_early)
+    monkeypatch.setattr("dragoman.providers.local.preload_model", load_early)
     for module in [name for name in sys.modules if name == "dragoman.agent"]:
         monkeypatch.delitem(sys.modules, module)
     assert cli("chat", "x", "-m", "local:/nowhere.gguf")[0] == 3

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, cast
 
 import msgspec
 import typer
@@ -67,18 +68,33 @@ def models(
     base_url: Annotated[
         str | None, typer.Option(metavar="URL", help="Where the provider is.")
     ] = None,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show what is known of each model.")
+    ] = False,
+    why: Annotated[
+        bool, typer.Option("--why", help="Show where each fact comes from; implies -v.")
+    ] = False,
     json: _Json = False,
 ) -> None:
     """List the models that a provider offers, as model strings.
 
+    With a model string, show what is known of that model: what it accepts, its limits, and the day
+    on which the provider retires it. Nothing is sent for that.
+
     \b
     dragoman models openrouter
+    dragoman models anthropic -v
+    dragoman models anthropic:claude-opus-5-5 --why
     dragoman models openai-compatible --base-url http://localhost:8000/v1
     """
     import asyncio
 
     from dragoman.agent import Agent
     from dragoman.result import ModelInfo
+
+    if ":" in provider and base_url is None:
+        _show_profile(provider, why=why, json=json)
+        return
 
     async def list_models() -> list[ModelInfo]:
         async with Agent[None](provider or None, base_url=base_url) as agent:
@@ -90,8 +106,55 @@ def models(
         return
     for heading in _KINDS:
         named = [info.model for info in infos if _find_heading(info.kinds) == heading]
-        if named:
-            echo("\n  ".join([f"{heading.capitalize()}:", *named]))
+        if not named:
+            continue
+        echo(f"{heading.capitalize()}:")
+        for model in named:
+            echo(f"  {model}")
+            if (verbose or why) and heading == "chat":
+                _echo_profile(model, why=why, indent=4)
+
+
+def _show_profile(model: str, *, why: bool, json: bool) -> None:
+    """Shows what is known of one model."""
+    from dragoman import profiles
+
+    if json:
+        echo_json({"model": model, **msgspec.to_builtins(profiles.get(model))})
+        return
+    echo(model)
+    _echo_profile(model, why=why, indent=2)
+
+
+def _echo_profile(model: str, *, why: bool, indent: int) -> None:
+    """Writes a line for each known field of a model's profile, with its source if asked."""
+    from dragoman import profiles
+
+    profile = profiles.get(model)
+    sources = profiles.REGISTRY.find_sources(model) if why else {}
+    known = {
+        name: value for name, value in profile.known().items() if name not in ("on", "sources")
+    }
+    if not known:
+        echo(" " * indent + "nothing is known of it")
+    for name, value in known.items():
+        reason = f"   # {sources[name]}" if name in sources else ""
+        echo(f"{' ' * indent}{name}: {_format_value(value)}{reason}")
+
+
+def _format_value(value: object) -> str:
+    """A field of a profile as people read it."""
+    if value is True or value is False:
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, tuple):
+        items = cast("tuple[object, ...]", value)
+        return ", ".join(map(_format_value, items)) or "none"
+    if isinstance(value, Mapping):
+        pairs = cast("Mapping[str, object]", value)
+        return ", ".join(f"{name} {_format_value(item)}" for name, item in pairs.items())
+    return str(value)
 
 
 def _find_heading(kinds: tuple[str, ...]) -> str:

@@ -131,21 +131,34 @@ class Addition:
         positions = [
             None if message.id is None else rows.position(message.id) for message in messages
         ]
-        if name is None:
-            current = None
-        else:
-            current = rows.turn(name)
-        if current is None and name is not None:
-            current = rows.position(name)
+        current = self._find_named_turn(name)
         if current is None and not any(position is not None for position in positions):
             return ((None, messages),)
+        unit_starts = self._find_unit_starts(positions, current)
+        pieces = groupby(zip(unit_starts, messages, strict=True), key=itemgetter(0))
+        return [(position, tuple([message for _, message in group])) for position, group in pieces]
+
+    def _find_named_turn(self, name: str | None) -> int | None:
+        """Returns the position at which the turn of that name starts; `None`: there is none."""
+        if name is None:
+            return None
+        start = self.rows.turn(name)
+        # A turn is named by the id of its first message, which may have no turn of its own yet.
+        if start is None:
+            start = self.rows.position(name)
+        return start
+
+    def _find_unit_starts(
+        self, positions: Sequence[int | None], current: int | None
+    ) -> list[int | None]:
+        """Returns for each message where the turn starts that it belongs to. A new message, whose
+        position is `None`, belongs to that of the one before; the first to `current`."""
         unit_starts: list[int | None] = []
         for position in positions:
             if position is not None:
-                current = rows.unit(position)[0]
+                current = self.rows.unit(position)[0]
             unit_starts.append(current)
-        pieces = groupby(zip(unit_starts, messages, strict=True), key=itemgetter(0))
-        return [(position, tuple([message for _, message in group])) for position, group in pieces]
+        return unit_starts
 
     # what is there already
 
@@ -157,11 +170,7 @@ class Addition:
         sealed = rows[0].order <= self.rows.sealed
         result = decide_outcome(rows, messages, self.source, sealed=sealed, merge=self.merge)
         if result.replaced:
-            if start:
-                before = self.rows[start - 1].message.id
-            else:
-                before = None
-            self.branches.append(ReplacedBranch(before, tuple([row.message for row in rows])))
+            self._keep_branch(start, rows)
         copy_ids = {message.id for message in messages}
         new_rows = self._merge_rows(
             rows, result.messages, copy_ids, is_stored=result.stored_first, replaced=result.replaced
@@ -180,6 +189,14 @@ class Addition:
             self._add_new(new_turn, follows=False)
         for message in messages:
             self.orders[id(message)] = new_rows[-1].order
+
+    def _keep_branch(self, start: int, rows: Sequence[Row]) -> None:
+        """Keeps the rows of a turn, before they are replaced, as a branch. `start`: its position."""
+        if start:
+            before = self.rows[start - 1].message.id
+        else:
+            before = None
+        self.branches.append(ReplacedBranch(before, tuple([row.message for row in rows])))
 
     def _warn_of_changed_record(self, before: Sequence[Row], after: Sequence[Row]) -> None:
         """Warns if a client's copy changes what a tool or the model said. `add` takes the copy's
@@ -338,10 +355,7 @@ class Addition:
         if self.apart:
             turn, self.apart = self.apart, False
             return turn if isinstance(turn, str) else None
-        if last is None or message.turn is not None or not self.merge:
-            return None
-        is_answer = message.role is Role.MODEL or holds_only_answers(message)
-        if not is_answer or last.order <= rows.sealed:
+        if last is None or not self._may_join(message, last):
             return None
         first = rows[rows.last_start].message
         # The whole turn was looked at when its second message came, so that a long turn costs no
@@ -350,6 +364,14 @@ class Addition:
             may_grow = first.role is Role.MODEL and not is_done([last.message, message])
             return first.turn if may_grow else None
         return self._continue_unit(first, message)
+
+    def _may_join(self, message: Message, last: Row) -> bool:
+        """True if a response is of a kind that continues a turn, and the last row may still get
+        something behind it."""
+        if message.turn is not None or not self.merge:
+            return False
+        is_answer = message.role is Role.MODEL or holds_only_answers(message)
+        return is_answer and last.order > self.rows.sealed
 
     def _continue_unit(self, first: Message, message: Message) -> str | None:
         """Returns the id of the last turn if a message may join it, and names a turn that has

@@ -46,16 +46,9 @@ def align(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
         if depth < _DEEPEST:
             anchors = _anchors(these[a:a_end], those[b:b_end], every=False)
         if not anchors:
-            # A table costs the product of both lengths, so it is for short ones. Long ones without
-            # anchors are repetitive.
-            is_small = (a_end - a) * (b_end - b) <= _TABLE
-            if is_small:
-                find = _longest_common
-            else:
-                find = _pair_repeated
-            pairs += [(a + i, b + j) for i, j in find(these[a:a_end], those[b:b_end])]
+            pairs += _shift_pairs(_pair_without_anchors(these[a:a_end], those[b:b_end]), a, b)
             continue
-        anchors = [(a + i, b + j) for i, j in anchors]
+        anchors = _shift_pairs(anchors, a, b)
         pairs += anchors
         starts = [(a, b), *((i + 1, j + 1) for i, j in anchors)]
         ends = [*anchors, (a_end, b_end)]
@@ -118,7 +111,24 @@ def _longest_rising(pairs: Sequence[Pair]) -> list[Pair]:
     return rising[::-1]
 
 
-def _longest_common(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
+def _pair_without_anchors(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
+    """Returns the positions of equal elements, in order, in sequences that have no anchors."""
+    # A table costs the product of both lengths, so it is for short ones. Long ones without
+    # anchors are repetitive.
+    if len(these) * len(those) <= _TABLE:
+        return _longest_common(these, those)
+    return _pair_repeated(these, those)
+
+
+def _shift_pairs(pairs: Iterable[Pair], start: int, other_start: int) -> list[Pair]:
+    """Returns pairs of positions in two slices as positions in the sequences. `start`,
+    `other_start`: where the slices begin."""
+    return [(start + i, other_start + j) for i, j in pairs]
+
+
+def _measure_common(these: Sequence[Key], those: Sequence[Key]) -> list[list[int]]:
+    """Returns a table of lengths: in row `a` and column `b` that of the longest common sequence of
+    what stands from there on in both."""
     width = len(those) + 1
     lengths = [[0] * width for _ in range(len(these) + 1)]
     for a in range(len(these) - 1, -1, -1):
@@ -126,6 +136,12 @@ def _longest_common(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
         for b in range(len(those) - 1, -1, -1):
             equal = these[a] is not None and these[a] == those[b]
             row[b] = below[b + 1] + 1 if equal else max(below[b], row[b + 1])
+    return lengths
+
+
+def _longest_common(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
+    """Returns the positions of the longest common sequence of both."""
+    lengths = _measure_common(these, those)
     pairs: list[Pair] = []
     a = b = 0
     while a < len(these) and b < len(those):

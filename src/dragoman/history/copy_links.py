@@ -171,12 +171,18 @@ class CopyLinks:
                     shown_groups.add(_piece_group(content[part_index]))
                 elif self.units[position] in alive:
                     missing_groups.add(_piece_group(content[part_index]))
-        never_shown = missing_groups - shown_groups - {""}
+        return self._without_groups(needed, missing_groups - shown_groups - {""})
+
+    def _without_groups(
+        self, needed: Mapping[int, Sequence[int]], groups: set[str]
+    ) -> dict[int, list[int]]:
+        """Returns the pieces that the copy must have without those of groups that the client cannot
+        show."""
         return {
             position: [
                 part_index
                 for part_index in part_indexes
-                if _piece_group(self.stored[position].content[part_index]) not in never_shown
+                if _piece_group(self.stored[position].content[part_index]) not in groups
             ]
             for position, part_indexes in needed.items()
         }

@@ -181,6 +181,13 @@ class CopyMerge:
                 contents.setdefault(position, [])
                 metadata.setdefault(position, {}).update(message.own_metadata)
             self._collect_pieces(index, contents, owners, owned_parts)
+        return self._change_messages(contents, metadata), added
+
+    def _change_messages(
+        self, contents: Mapping[int, _Pieces], metadata: Mapping[int, Json]
+    ) -> dict[int, Message]:
+        """Returns the stored messages that get another content, by position. `metadata`: what the
+        copy has of each."""
         changed: dict[int, Message] = {}
         for position, pieces in contents.items():
             before = self._stored[position]
@@ -188,7 +195,7 @@ class CopyMerge:
             if content is not None and (before.role is not Role.MODEL or self._policy.answers):
                 own_metadata = {**before.own_metadata, **metadata[position]}
                 changed[position] = before.replace(content=content, metadata=own_metadata)
-        return changed, added
+        return changed
 
     def _collect_pieces(
         self,
@@ -225,11 +232,8 @@ class CopyMerge:
         if message.role is Role.USER and holds_only_answers(self._stored[owners[-1]]):
             return extra, set()
         if message.role is Role.MODEL:
-            matched = [
-                part_index for owner_index, part_index in self._match.pieces if owner_index == index
-            ]
-            is_behind = bool(extra) and bool(matched) and min(extra) > max(matched)
-            if self._joins_answers and is_behind:
+            # Where the format joins two answers, what is behind the known pieces is the next one.
+            if self._joins_answers and self._is_behind_matched(index, extra):
                 return extra, set()
             return set(), extra
         results = {
@@ -238,6 +242,13 @@ class CopyMerge:
             if isinstance(message.content[part_index], ToolResultPart)
         }
         return results, extra - results
+
+    def _is_behind_matched(self, index: int, part_indexes: Collection[int]) -> bool:
+        """True if these pieces of a message of the copy stand behind all of it that are stored."""
+        matched = [
+            part_index for owner_index, part_index in self._match.pieces if owner_index == index
+        ]
+        return bool(part_indexes) and bool(matched) and min(part_indexes) > max(matched)
 
     def _new_message(self, index: int, part_indexes: Collection[int]) -> Message:
         """Returns the new pieces of a message of the copy as a message. It keeps its id only if it
@@ -261,20 +272,9 @@ class CopyMerge:
         content = self._stored[position].content
         needed = self._links.needed.get(position, ())
         remaining = {part_index for part_index, _ in pieces}
-        unchanged = {
-            part_index
-            for part_index, piece in pieces
-            if part_index is not None and piece is content[part_index]
-        }
-        if len(unchanged) == len(pieces) and unchanged.issuperset(needed):
+        if _is_unchanged(content, pieces, needed):
             return None
-        behind: dict[int, list[Content]] = {}
-        last = -1
-        for part_index, piece in enumerate(content):
-            if part_index in remaining:
-                last = part_index
-            elif part_index not in needed or self._is_fixed_piece(piece):
-                behind.setdefault(last, []).append(piece)
+        behind = self._group_unseen(content, remaining, needed)
         composed = behind.get(-1, [])
         for part_index, piece in pieces:
             if part_index is None:
@@ -286,10 +286,34 @@ class CopyMerge:
             return None
         return tuple(composed)
 
+    def _group_unseen(
+        self, content: Sequence[Content], remaining: Collection[int | None], needed: Collection[int]
+    ) -> dict[int, list[Content]]:
+        """Returns the pieces of a stored message that stay though the copy lacks them, by the place
+        of the remaining piece that they follow; -1: they stand before all of these."""
+        behind: dict[int, list[Content]] = {}
+        last = -1
+        for part_index, piece in enumerate(content):
+            if part_index in remaining:
+                last = part_index
+            elif part_index not in needed or self._is_fixed_piece(piece):
+                behind.setdefault(last, []).append(piece)
+        return behind
+
     def _is_fixed_piece(self, piece: Content) -> bool:
         """True if a piece is a call or a result that the client may not remove."""
         is_call_or_result = isinstance(piece, ToolCallPart | ToolResultPart)
         return is_call_or_result and not self._policy.may_change(piece)
+
+
+def _is_unchanged(content: Sequence[Content], pieces: _Pieces, needed: Collection[int]) -> bool:
+    """True if the pieces that the copy has are stored ones, each once, and all that it must have."""
+    unchanged = {
+        part_index
+        for part_index, piece in pieces
+        if part_index is not None and piece is content[part_index]
+    }
+    return len(unchanged) == len(pieces) and unchanged.issuperset(needed)
 
 
 def _with_id(piece: Content, before: Content) -> Content:

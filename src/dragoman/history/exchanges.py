@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dragoman.codec.marks import strip_marks
 from dragoman.codec.turns import holds_only_answers
 from dragoman.history.rows import Rows
-from dragoman.message import Message, Role, TextPart, ToolCallPart, ToolResultPart
+from dragoman.message import Content, Message, Role, TextPart, ToolCallPart, ToolResultPart
 from dragoman.repair import repair
 
 __all__ = ["Prompts", "find_cuts", "find_start", "sanitize"]
@@ -34,15 +34,22 @@ def find_cuts(messages: Sequence[Message]) -> list[int]:
         is_question = message.role is Role.USER and not holds_only_answers(message)
         if position == 0 or (is_question and not was_question and not open_):
             positions.append(position)
-        for piece in message.content:
-            if isinstance(piece, ToolCallPart) and unanswered[piece.id] > open_[piece.id]:
-                open_[piece.id] += 1
-            elif isinstance(piece, ToolResultPart):
-                unanswered[piece.id] -= 1
-                open_[piece.id] -= 1
-                if open_[piece.id] <= 0:
-                    del open_[piece.id]
+        _count_calls(message, open_, unanswered)
     return positions
+
+
+def _count_calls(message: Message, open_: Counter[str], unanswered: Counter[str]) -> None:
+    """Adds the calls of a message to those that are open, and takes off those that it answers.
+    `unanswered`: how many results of each id are still ahead."""
+    for piece in message.content:
+        if isinstance(piece, ToolCallPart) and unanswered[piece.id] > open_[piece.id]:
+            open_[piece.id] += 1
+        elif isinstance(piece, ToolResultPart):
+            unanswered[piece.id] -= 1
+            open_[piece.id] -= 1
+            # A counter is empty, and nothing open, only if it has no zeros.
+            if open_[piece.id] <= 0:
+                del open_[piece.id]
 
 
 def find_start(
@@ -63,13 +70,18 @@ def find_start(
             total += sum(map(tokens_of, messages[position:end]))
         end = position
         if number > 1 and (
-            (most_messages is not None and len(messages) - position > most_messages)
-            or (most_exchanges is not None and number > most_exchanges)
-            or (most_tokens is not None and total > most_tokens)
+            _exceeds(len(messages) - position, most_messages)
+            or _exceeds(number, most_exchanges)
+            or _exceeds(total, most_tokens)
         ):
             break
         start = position
     return start
+
+
+def _exceeds(count: int, most: int | None) -> bool:
+    """True if a count is over its limit. `None`: there is no limit."""
+    return most is not None and count > most
 
 
 _BEGINNING = Message.user(".")
@@ -82,19 +94,18 @@ def sanitize(message: Message) -> Message | None:
     """Returns a message without marks and blank texts; `None` if nothing is left of it. A blank
     text of the model stays if it is all that there is."""
     bare = strip_marks(message)
-    if any(isinstance(piece, TextPart) and not piece.text.strip() for piece in bare.content):
-        content = tuple(
-            [
-                piece
-                for piece in bare.content
-                if not isinstance(piece, TextPart) or piece.text.strip()
-            ]
-        )
+    if any(_is_blank_text(piece) for piece in bare.content):
+        content = tuple([piece for piece in bare.content if not _is_blank_text(piece)])
         if content or bare.role is not Role.MODEL:
             bare = bare.replace(content=content)
     if bare.content or not message.content:
         return bare
     return None
+
+
+def _is_blank_text(piece: Content) -> bool:
+    """True if a piece is a text that is empty, or of white space alone."""
+    return isinstance(piece, TextPart) and not piece.text.strip()
 
 
 class Prompts:

@@ -92,35 +92,37 @@ def find_lost_fields(messages: Sequence[Message], target: Target, known: Known) 
     is_written: dict[_Kind, bool] = {}
     for position, message in enumerate(messages):
         formats: tuple[str, ...] | None = None
-        for bearer in _bearers(message):
-            if _is_gone(position, bearer, known):
-                continue
-            for wire, field, value in _fields(bearer.native):
-                if field in _SEALS:
-                    what = Lost.signature
-                else:
-                    what = Lost.field
-                if (position, bearer.part, what) in known:
-                    continue
-                if unreadable is None:
-                    unreadable = target.unreadable(messages)
-                if formats is None:
-                    formats = _formats(message)
-                why = unreadable[position]
-                group = _kind(wire, field, bearer, message, why, formats)
-                if group not in is_written:
-                    is_written[group] = _is_held(message, bearer, group, target)
-                if not is_written[group]:
-                    losses.append(
-                        Loss(
-                            position,
-                            bearer.part,
-                            what,
-                            why or f"{wire} alone has it",
-                            _which(field, value),
-                        )
-                    )
+        for bearer, what, wire, field, value in _find_doubtful_fields(position, message, known):
+            # What costs time is found out at the first such field: many conversations have none.
+            if unreadable is None:
+                unreadable = target.unreadable(messages)
+            if formats is None:
+                formats = _formats(message)
+            why = unreadable[position]
+            group = _kind(wire, field, bearer, message, why, formats)
+            if group not in is_written:
+                is_written[group] = _is_held(message, bearer, group, target)
+            if not is_written[group]:
+                reason = why or f"{wire} alone has it"
+                losses.append(Loss(position, bearer.part, what, reason, _which(field, value)))
     return losses
+
+
+def _find_doubtful_fields(
+    position: int, message: Message, known: Known
+) -> Iterator[tuple[_Bearer, Lost, str, str, Any]]:
+    """Yields the fields of a message that may be lost, and are not lost already: whose each is,
+    what is lost with it, its format, name and value."""
+    for bearer in _bearers(message):
+        if _is_gone(position, bearer, known):
+            continue
+        for wire, field, value in _fields(bearer.native):
+            if field in _SEALS:
+                what = Lost.signature
+            else:
+                what = Lost.field
+            if (position, bearer.part, what) not in known:
+                yield bearer, what, wire, field, value
 
 
 def _bearers(message: Message) -> Iterator[_Bearer]:

@@ -45,11 +45,7 @@ def find_resent(rows: Rows, messages: Sequence[Message], digests: Digests) -> li
     """
     if not len(rows) or not messages or any(message.id is not None for message in messages):
         return []
-    count = 0
-    while count < min(len(rows), len(messages)) and _alike(
-        rows[count].message, messages[count], digests
-    ):
-        count += 1
+    count = _count_alike_at_start(rows, messages, digests)
     if count and (count == len(rows) or _has_answer(messages[:count])):
         return list(range(count))
     count = _count_overlap(rows, messages, digests)
@@ -64,6 +60,16 @@ def _has_answer(messages: Sequence[Message]) -> bool:
 
 def _alike(message: Message, other: Message, digests: Digests) -> bool:
     return message.role is other.role and digests.of(message) == neutral_digest(other)
+
+
+def _count_alike_at_start(rows: Rows, messages: Sequence[Message], digests: Digests) -> int:
+    """Returns how many of the first of these messages say the same as the first rows."""
+    count = 0
+    while count < min(len(rows), len(messages)) and _alike(
+        rows[count].message, messages[count], digests
+    ):
+        count += 1
+    return count
 
 
 def _count_overlap(rows: Rows, messages: Sequence[Message], digests: Digests) -> int:

@@ -126,7 +126,7 @@ def _match_moved(
     if not pairs or len(match.whole) == len(copy_keys):
         return
     taken = set(match.whole.values())
-    remaining: dict[str, deque[int]] = {}
+    remaining: dict[str, deque[int]] = {}  # positions of unmatched messages, by what they say
     for position, key in enumerate(stored_keys, floor):
         if position not in taken:
             remaining.setdefault(key, deque()).append(position)
@@ -135,12 +135,20 @@ def _match_moved(
         if not positions or index in match.whole:
             continue
         position = match.named.get(index, positions[0])
-        is_behind = index > pairs[-1][1]
-        is_asked = message.role is Role.USER and bool(message.text)
-        is_new = is_behind and (is_asked or position < pairs[0][0])
-        if position in positions and not is_new:
+        if position in positions and not _is_said_again(message, index, position, pairs):
             positions.remove(position)
             match.whole[index] = position
+
+
+def _is_said_again(
+    message: Message, index: int, position: int, pairs: Sequence[tuple[int, int]]
+) -> bool:
+    """True if a message of the copy is new, though a stored one says the same: it stands behind all
+    that are matched in order, and is a question, or the stored one stands before all of them."""
+    if index <= pairs[-1][1]:
+        return False
+    is_question = message.role is Role.USER and bool(message.text)
+    return is_question or position < pairs[0][0]
 
 
 def _find_gaps(
@@ -221,6 +229,10 @@ class _Pieces:
         self._free = {piece.location: piece for piece in stored_pieces}
         if copy_pieces:
             self._match_gap(copy_pieces, shown_pieces)
+        return self._filter_unfinished(shown_pieces)
+
+    def _filter_unfinished(self, shown_pieces: Iterable[Shown]) -> list[Shown]:
+        """Returns the shown pieces that show a stored one which is not matched yet."""
         return [
             shown_piece
             for shown_piece in shown_pieces
@@ -229,12 +241,7 @@ class _Pieces:
 
     def _match_gap(self, copy_pieces: Sequence[Piece], shown_pieces: Sequence[Shown]) -> None:
         """Matches the pieces between two matched messages, the surest ways first."""
-        keys = [piece.key for piece in copy_pieces]
-        for number, index in align([shown_piece.key for shown_piece in shown_pieces], keys):
-            self._link(
-                copy_pieces[index],
-                [source for source in shown_pieces[number].sources if source in self._free],
-            )
+        self._match_shown(copy_pieces, shown_pieces)
         for pair in (align, pair_equal):
             stored_pieces, unmatched = (
                 list(self._free.values()),
@@ -248,15 +255,20 @@ class _Pieces:
             for step in (1, -1):
                 self._match_texts(copy_pieces, role, step)
 
+    def _match_shown(self, copy_pieces: Sequence[Piece], shown_pieces: Sequence[Shown]) -> None:
+        """Matches pieces that say what the client was shown, in order."""
+        keys = [piece.key for piece in copy_pieces]
+        for number, index in align([shown_piece.key for shown_piece in shown_pieces], keys):
+            self._link(
+                copy_pieces[index],
+                [source for source in shown_pieces[number].sources if source in self._free],
+            )
+
     def _match_texts(self, copy_pieces: Sequence[Piece], role: Role, step: int) -> None:
         """Matches texts of one role that were split or joined, as long as they read alike. `step`:
         1 reads from the first text on, -1 from the last one back."""
-        stored_pieces, unmatched = (
-            [piece for piece in pieces if piece.role is role and isinstance(piece.part, TextPart)][
-                ::step
-            ]
-            for pieces in (self._free.values(), self._filter_unmatched(copy_pieces))
-        )
+        stored_pieces = _filter_texts(self._free.values(), role)[::step]
+        unmatched = _filter_texts(self._filter_unmatched(copy_pieces), role)[::step]
         stored_texts, texts = (
             [letters(piece)[::step] for piece in pieces] for pieces in (stored_pieces, unmatched)
         )
@@ -277,22 +289,30 @@ class _Pieces:
         unmatched = self._filter_unmatched(shared_pieces(self._copy, indexes))
         if not unmatched:
             return
-        old = [
-            piece
-            for piece in unmatched
-            if piece.home <= last
-            or piece.role is not Role.USER
-            or isinstance(piece.part, ToolResultPart)
-        ]
+        old = [piece for piece in unmatched if piece.home <= last or not _is_input(piece)]
+        used = self._match_shown_anywhere(old, shown_pieces)
+        sources = {source for shown_piece in shown_pieces for source in shown_piece.sources}
+        self._match_calls(self._filter_unmatched(unmatched), sources - used)
+
+    def _match_shown_anywhere(
+        self, copy_pieces: Sequence[Piece], shown_pieces: Sequence[Shown]
+    ) -> set[Place]:
+        """Matches pieces that say what the client was shown, in any order. Returns where the
+        stored pieces are that they show."""
         used: set[Place] = set()
         for number, index in pair_equal(
-            [shown_piece.key for shown_piece in shown_pieces], [piece.key for piece in old]
+            [shown_piece.key for shown_piece in shown_pieces], [piece.key for piece in copy_pieces]
         ):
-            match.pieces[old[index].location] = shown_pieces[number].sources
+            self._match.pieces[copy_pieces[index].location] = shown_pieces[number].sources
             used.update(shown_pieces[number].sources)
-        sources = {source for shown_piece in shown_pieces for source in shown_piece.sources}
-        by_call = self._find_calls(sorted(sources - used))
-        for piece in self._filter_unmatched(unmatched):
+        return used
+
+    def _match_calls(self, pieces: Iterable[Piece], sources: Iterable[Place]) -> None:
+        """Matches calls and results by the call's id, whatever they say. `sources`: where the
+        stored ones are."""
+        match = self._match
+        by_call = self._find_calls(sorted(sources))
+        for piece in pieces:
             call = _call(piece.part)
             if call is None:
                 source = None
@@ -320,6 +340,16 @@ class _Pieces:
         self._match.pieces[piece.location] = tuple(sources)
         for source in sources:
             self._free.pop(source, None)
+
+
+def _filter_texts(pieces: Iterable[Piece], role: Role) -> list[Piece]:
+    """Returns the texts of one role."""
+    return [piece for piece in pieces if piece.role is role and isinstance(piece.part, TextPart)]
+
+
+def _is_input(piece: Piece) -> bool:
+    """True if a piece is what a user said, and no result of a tool."""
+    return piece.role is Role.USER and not isinstance(piece.part, ToolResultPart)
 
 
 def _unique(messages: Sequence[Message]) -> set[str]:

@@ -36,12 +36,7 @@ def widen_spans(
 ) -> list[tuple[int, int]]:
     """Ranges of messages, which rise, widened so that each begins with a question, or with the
     first message, and ends before one."""
-    starts = [
-        position
-        for position, message in enumerate(messages)
-        if message.role is Role.USER and not holds_only_answers(message)
-    ]
-    begins, number = [0, *starts], 0
+    begins, number = [0, *_find_questions(messages)], 0
     widened: list[tuple[int, int]] = []
     for first, end in ranges:
         while number + 1 < len(begins) and begins[number + 1] <= first:
@@ -58,6 +53,15 @@ def widen_spans(
         else:
             widened.append((begins[number], stop))
     return widened
+
+
+def _find_questions(messages: Sequence[Message]) -> list[int]:
+    """Returns the positions of the messages in which the user says something."""
+    return [
+        position
+        for position, message in enumerate(messages)
+        if message.role is Role.USER and not holds_only_answers(message)
+    ]
 
 
 def project(messages: Sequence[Message], start: int, end: int, format: str) -> list[Shown]:  # noqa: A002 what it is called everywhere
@@ -130,12 +134,7 @@ class _Tracing:
         joined or split; otherwise every read piece comes from all of the own ones."""
         these, those = self._find_remaining(own, reads, kind, role)
         if kind == "text" and len(these) != len(those):
-            texts = [letters(self._free[number]) for number in these]
-            for own_range, range_ in align_texts(
-                texts, [letters(self._read[number]) for number in those]
-            ):
-                sources = tuple([self._free.pop(these[number]).location for number in own_range])
-                self._sources.update(dict.fromkeys([those[number] for number in range_], sources))
+            self._take_texts(these, those)
             these, those = self._find_remaining(own, reads, kind, role)
         is_even = len(these) == len(those)
         if not these or not those or (kind == "content" and not is_even):
@@ -143,6 +142,14 @@ class _Tracing:
         sources = tuple([self._free.pop(number).location for number in these])
         for number, read in enumerate(those):
             self._sources[read] = (sources[number],) if is_even else sources
+
+    def _take_texts(self, own: Sequence[int], reads: Sequence[int]) -> None:
+        """Traces texts that were joined or split, as long as both sides read alike."""
+        own_texts = [letters(self._free[number]) for number in own]
+        read_texts = [letters(self._read[number]) for number in reads]
+        for own_range, read_range in align_texts(own_texts, read_texts):
+            sources = tuple([self._free.pop(own[number]).location for number in own_range])
+            self._sources.update(dict.fromkeys([reads[number] for number in read_range], sources))
 
     def _find_remaining(
         self, own: Sequence[int], reads: Sequence[int], kind: str, role: Role | None

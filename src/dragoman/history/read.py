@@ -4,6 +4,7 @@ format, lists of them all."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple, cast
 
@@ -92,11 +93,7 @@ def _flat(value: object) -> Iterator[Any]:
         for element in stack[-1]:
             if isinstance(element, Message):
                 yield element
-            elif (
-                element is None
-                or element in ("", b"")
-                or (isinstance(element, Mapping) and not element)
-            ):
+            elif _is_empty(element):
                 continue
             elif isinstance(element, (str, bytes, Mapping)) or not isinstance(element, Iterable):
                 yield element
@@ -111,6 +108,13 @@ def _flat(value: object) -> Iterator[Any]:
             stack.pop()
             if open_:
                 open_.popitem()
+
+
+def _is_empty(element: object) -> bool:
+    """True if an element says nothing: `None`, an empty text or an object without fields."""
+    if isinstance(element, Mapping):
+        return not element
+    return element is None or element in ("", b"")
 
 
 def _is_lone(value: object) -> bool:
@@ -169,19 +173,22 @@ def _objects(
 
 
 def _bodies() -> Callable[[JsonMap], bool]:
-    """Returns whether an element is the body of a request, and no message."""
+    """Returns a function that says if an element is the body of a request, and no message."""
     layouts_known = layouts().values()
     lists = frozenset(field for layout in layouts_known for field in layout.fields or ())
     texts = [layout.fields[0] for layout in layouts_known if layout.text and layout.fields]
+    return partial(_is_body, lists=lists, texts=texts)
 
-    def is_body(element: JsonMap) -> bool:
-        if isinstance(element.get("role"), str) or lists.isdisjoint(element):
-            return False
-        if any(isinstance(element.get(field), list) for field in lists):
-            return True
-        return "type" not in element and any(isinstance(element.get(field), str) for field in texts)
 
-    return is_body
+def _is_body(element: JsonMap, *, lists: frozenset[str], texts: Sequence[str]) -> bool:
+    """True if an element is the body of a request. `lists`, `texts`: the fields in which bodies
+    have messages, as a list or as a text."""
+    if isinstance(element.get("role"), str) or lists.isdisjoint(element):
+        return False
+    if any(isinstance(element.get(field), list) for field in lists):
+        return True
+    # A custom tool call of OpenAI has a text as its `input` as well, and a type.
+    return "type" not in element and any(isinstance(element.get(field), str) for field in texts)
 
 
 def _run(

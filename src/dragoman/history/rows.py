@@ -398,22 +398,16 @@ class Rows:
     def _mark_starts(self, start: int, stop: int, new_rows: Sequence[Row]) -> tuple[list[Row], int]:
         """Rows that are to stand there, and of those behind them such for which a turn begins
         elsewhere now; and where they stop."""
+        first = before = None
         if start:
             before = self[start - 1].message
-        else:
-            before = None
-        if start:
             first = self[self.unit(start - 1)[0]].message
-        else:
-            first = None
         rows: list[Row] = []
         changed = 0
         for number, row in enumerate(
             chain(new_rows, map(self.__getitem__, range(stop, len(self))))
         ):
-            starts = (
-                first is None or before is None or not continues_turn(first, before, row.message)
-            )
+            starts = _begins_turn(first, before, row.message)
             # Behind the new rows the first turn that begins where it did before ends the walk:
             # nothing later changes.
             if number >= len(new_rows) and starts and row.starts:
@@ -429,6 +423,12 @@ class Rows:
         while start and not self[start - 1].starts:
             start -= 1
         self.last_start = max(start - 1, 0)
+
+
+def _begins_turn(first: Message | None, before: Message | None, message: Message) -> bool:
+    """True if a turn begins with a message. `first`, `before`: the first and the last message of
+    the turn that stands before it; `None`: nothing does."""
+    return first is None or before is None or not continues_turn(first, before, message)
 
 
 def order_rows(rows: Iterable[Row]) -> list[Row]:

@@ -95,21 +95,7 @@ def load(data: bytes | str) -> ListContents:
     Raises:
         HistoryError: it is no list that `dump` wrote.
     """
-    if not isinstance(cast(object, data), bytes | bytearray | str):
-        raise HistoryError(
-            f"a stored list of messages is bytes or a string, not {type(data).__name__}"
-        )
-    try:
-        json_bytes.check_depth(data, 2 + 2 * json_bytes.MOST_DEPTH)
-        stored_list = msgspec.json.decode(data, type=_Stored)
-    except (ValueError, RecursionError) as error:
-        raise HistoryError(
-            f"not a stored list of messages: {error}. Write it with MessageList.dump()."
-        ) from error
-    if stored_list.list_version != _VERSION:
-        raise HistoryError(
-            f"a list of messages of version {stored_list.list_version}; this release reads version {_VERSION}"
-        )
+    stored_list = _decode(data)
     messages = load_messages(bytes(stored_list.messages))
     systems = [
         System(Message.from_json(bytes(item.message)), item.tag, item.behind)
@@ -142,6 +128,30 @@ def load(data: bytes | str) -> ListContents:
     return ListContents(
         rows, Systems(systems), branches, stored_list.thread_id, stored_list.resource_id
     )
+
+
+def _decode(data: bytes | str) -> _Stored:
+    """JSON → the stored list, whose messages are not read yet.
+
+    Raises:
+        HistoryError: it is no such list, or one of another version.
+    """
+    if not isinstance(cast(object, data), bytes | bytearray | str):
+        raise HistoryError(
+            f"a stored list of messages is bytes or a string, not {type(data).__name__}"
+        )
+    try:
+        json_bytes.check_depth(data, 2 + 2 * json_bytes.MOST_DEPTH)
+        stored_list = msgspec.json.decode(data, type=_Stored)
+    except (ValueError, RecursionError) as error:
+        raise HistoryError(
+            f"not a stored list of messages: {error}. Write it with MessageList.dump()."
+        ) from error
+    if stored_list.list_version != _VERSION:
+        raise HistoryError(
+            f"a list of messages of version {stored_list.list_version}; this release reads version {_VERSION}"
+        )
+    return stored_list
 
 
 def _bits(sources: frozenset[str]) -> int:

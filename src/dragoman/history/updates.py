@@ -43,11 +43,7 @@ def put_result(rows: Rows, result: ToolResultPart, name: str | None, mint: Mint)
         return False
     start, stop = rows.unit(position)
     flat = lay_flat([row.message for row in rows.between(start, stop)])
-    index, call = next(
-        (index, piece.part)
-        for index, piece in reversed([*enumerate(flat.pieces)])
-        if isinstance(piece.part, ToolCallPart) and piece.part.id == result.id
-    )
+    index, call = _last_call(flat, result.id)
     result = replace(result, name=name or result.name or call.name, run_by=call.run_by)
     if call.run_by == "provider":
         put = _put_behind
@@ -55,6 +51,15 @@ def put_result(rows: Rows, result: ToolResultPart, name: str | None, mint: Mint)
         put = _put_answer
     _replace_unit(rows, start, stop, join_pieces(put(flat, index, result)), mint)
     return True
+
+
+def _last_call(flat: Flat, call_id: str) -> tuple[int, ToolCallPart]:
+    """Returns the last call of an id in a turn that has one, and its place among the pieces."""
+    return next(
+        (index, piece.part)
+        for index, piece in reversed([*enumerate(flat.pieces)])
+        if isinstance(piece.part, ToolCallPart) and piece.part.id == call_id
+    )
 
 
 def put_metadata(rows: Rows, call_id: str, metadata: JsonMap, mint: Mint) -> bool:
@@ -190,7 +195,18 @@ def step_content(rows: Rows, number: int) -> list[Content]:
     first is 1; -1 is the last."""
     if not len(rows) or rows[rows.last_start].message.role is not Role.MODEL:
         return []
-    flat = lay_flat([row.message for row in rows.between(rows.last_start, len(rows))])
+    steps = _split_steps(
+        lay_flat([row.message for row in rows.between(rows.last_start, len(rows))])
+    )
+    index = number if number < 0 else number - 1
+    if number and -len(steps) <= index < len(steps):
+        return steps[index]
+    return []
+
+
+def _split_steps(flat: Flat) -> list[list[Content]]:
+    """Returns the pieces of a turn by step, calls with their results behind them. A step begins at
+    its mark, and with each further message of the model."""
     steps: list[list[Content]] = [[]]
     home = 0
     for piece in flat.pieces:
@@ -202,10 +218,7 @@ def step_content(rows: Rows, number: int) -> list[Content]:
         if not is_step(piece.part):
             result = result_of(piece)
             steps[-1] += [piece.part] if result is None else [piece.part, result]
-    index = number if number < 0 else number - 1
-    if number and -len(steps) <= index < len(steps):
-        return steps[index]
-    return []
+    return steps
 
 
 def last_boundary(rows: Rows) -> Boundary:

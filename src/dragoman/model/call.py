@@ -53,6 +53,7 @@ from dragoman.loss import Loss, refusal_error
 from dragoman.message import Message, Origin, ToolCallPart
 from dragoman.model.access import Access, ModelRoute, encoding_error
 from dragoman.model.keep_prefix import drop_mismatches, keep_prefix
+from dragoman.model.lessons import MOST_LESSONS, learn_refusal
 from dragoman.model.watch import Watch
 from dragoman.model_profile import ModelProfile
 from dragoman.profiles.attach import attach_profile
@@ -178,18 +179,27 @@ class ModelCaller:
     async def _open(
         self, lowered: _LoweredRequest, watch: Watch | None, losses: dict[Loss, None] | None
     ) -> _OpenResponse:
-        """Sends a request; if only its link to a stored response was refused, or thinking that is
-        bound to another conversation, sends it again without that."""
+        """Sends a request; if only its link to a stored response was refused, thinking that is
+        bound to another conversation, or a setting that the error names, sends it again without
+        that."""
+        lessons = 0
         while True:
             try:
                 return await self._send(lowered, watch, losses)
             except DragomanError as error:
-                # Either says in the request that it was done, so that it is not done again.
+                # Each changes the request so that it is not done again.
                 request = lowered.request
                 changed = unlink_request(request, error) or drop_mismatches(request, error)
-                if changed is None:
+                if changed is not None:
+                    lowered = lowered._replace(request=changed)
+                    continue
+                target = Origin(self._provider.name, self.access.endpoint, self._name)
+                lesson = learn_refusal(request, error, target, self.wire.name)
+                lessons += 1
+                if lesson is None or lessons > MOST_LESSONS:
                     raise
-                lowered = lowered._replace(request=changed)
+                losses_so_far = (*lowered.losses, lesson.loss)
+                lowered = lowered._replace(request=lesson.request, losses=losses_so_far)
 
     async def _send(
         self, lowered: _LoweredRequest, watch: Watch | None, all_losses: dict[Loss, None] | None

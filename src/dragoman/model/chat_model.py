@@ -36,9 +36,10 @@ from dragoman.model.middleware import Batches, Destination, Middleware, wrap
 from dragoman.model.strings import ModelString
 from dragoman.model_profile import ModelProfile
 from dragoman.profiles.attach import lower_for, needs_profile
+from dragoman.profiles.capabilities import with_profile
 from dragoman.profiles.registry import REGISTRY
 from dragoman.providers.provider import Provider
-from dragoman.request import ModelRequest
+from dragoman.request import ModelRequest, Settings
 from dragoman.result import ChatResult
 from dragoman.runtime import new_id, now
 from dragoman.transport.base import Transport
@@ -185,15 +186,30 @@ class ChatModel:
             quirks=model.provider.quirks,
         )
 
-    def providers_for(self, schema: JsonMap | None) -> tuple[Provider, ...]:
-        """Its `providers`. One whose wire has no form for `schema` (Anthropic's has none for
-        recursion) lacks `typed_output` here, where its tools can bring the value instead."""
+    def providers_for(
+        self, schema: JsonMap | None, settings: Settings | None = None
+    ) -> tuple[Provider, ...]:
+        """Returns its `providers`, with what the profiles of their models say of typed output. One
+        whose wire has no form for `schema` (Anthropic's has none for recursion) lacks
+        `typed_output` here, where its tools can bring the value instead.
+
+        Args:
+            schema: of the answer; `None`: it is text.
+            settings: how the models are asked.
+
+        Raises:
+            SettingsError: a file of profiles cannot be read.
+        """
         if schema is None:
             return self.providers
         models = (self, *self.fallbacks.values())
+        known = [
+            with_profile(provider, model.find_profile(), settings or Settings())
+            for model, provider in zip(models, self.providers, strict=True)
+        ]
         return tuple(
             provider if model._can_say(provider, schema) else provider.without(_TYPED)
-            for model, provider in zip(models, self.providers, strict=True)
+            for model, provider in zip(models, known, strict=True)
         )
 
     def _can_say(self, provider: Provider, schema: JsonMap) -> bool:

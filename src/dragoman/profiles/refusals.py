@@ -85,11 +85,9 @@ def _find_content(request: ModelRequest, profile: ModelProfile) -> Iterator[str]
 
 def _media_types(part: Content) -> Iterator[str]:
     """The kinds of media that a part of a message holds, in the words of a profile."""
-    if isinstance(part, ToolResultPart):
-        result: object = part.result
-        if isinstance(result, tuple):
-            for piece in cast("tuple[Content, ...]", result):
-                yield from _media_types(piece)
+    if isinstance(part, ToolResultPart) and part.is_content:
+        for piece in cast("tuple[Content, ...]", part.result):
+            yield from _media_types(piece)
     if not isinstance(part, DataPart | LinkPart | FilePart):
         return
     mime_type = part.mime_type

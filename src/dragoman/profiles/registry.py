@@ -8,7 +8,7 @@ Who knows more about a model goes before who knows less, field by field: the use
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import monotonic
 
@@ -94,6 +94,21 @@ class ProfileRegistry:
                 self._ready.clear()
             ready = self._ready[key] = (provider, self._build(provider, model, wire, None))
         return ready[1]
+
+    def find_sources(self, model: str) -> Mapping[str, str]:
+        """Returns where each fact that dragoman's own table has of a model comes from: name of the
+        field → its source.
+
+        Args:
+            model: its model string.
+
+        Raises:
+            SettingsError: no provider has that name.
+        """
+        provider, name = _parse(model)
+        family = _family(provider, name)
+        profile = load_shipped(sources=True).find(family, name) if family else None
+        return {} if profile is None else profile.for_wire(provider.wire).sources or {}
 
     def register(
         self, model: str, profile: ModelProfile | None = None, *, like: str | None = None

@@ -127,10 +127,11 @@ class RunTail:
     def advance_reader(self, cursor: Cursor, page: Sequence[Event], offset: int) -> None:
         """Notes that a reader has passed on this page, which ends at `offset`."""
         index = offset - (self.end - len(self._events))
-        if index > 0:
+        if 0 < index <= len(self._sums):
             cursor.read_bytes = self._sums[index - 1]
         else:
-            # The events that it read are no longer here, so their sizes are computed again.
+            # The events that it read are no longer here, or it read them from the log before they
+            # came here. So their sizes are computed again.
             cursor.read_bytes += weigh_events(page)
         self._wake_run()
 

@@ -36,6 +36,29 @@ _OPERATIONS: JsonMap = {
 }
 
 
+_OBJECT: JsonMap = {"application/json": {"schema": {"type": "object"}}}
+_PLAN = (
+    "/v1/plan",
+    "What a conversation would lose, cost and void at a model.",
+    _OBJECT,
+    {"200", "400", "401", "404"},
+)
+_PLAN_BODY: JsonMap = {
+    "application/json": {
+        "schema": {
+            "type": "object",
+            "required": ["model", "format", "body"],
+            "properties": {
+                "model": {"type": "string"},
+                "format": {"type": "string"},
+                "body": {"type": ["object", "array"]},
+            },
+        }
+    }
+}
+"""The body of `/v1/plan`."""
+
+
 def describe_server(method_paths: Iterable[MethodPath], *, has_keys: bool) -> Json:
     """Returns the OpenAPI document of these places: methods, parameters, keys, bodies and
     answers."""
@@ -49,6 +72,8 @@ def describe_server(method_paths: Iterable[MethodPath], *, has_keys: bool) -> Js
         path: {"get": _describe_own_path(path, summary, content, statuses)}
         for path, (summary, content, statuses) in _OPERATIONS.items()
     }
+    plan = _describe_own_path(*_PLAN)
+    paths["/v1/plan"] = {"post": {**plan, "requestBody": {"required": True, "content": _PLAN_BODY}}}
     wires: dict[str, Wire] = {}
     for method_path in method_paths:
         paths.setdefault(method_path.path, {})[method_path.method.lower()] = _describe_operation(
@@ -148,7 +173,7 @@ def _describe_own_path(path: str, summary: str, content: Any, statuses: set[str]
     for status in sorted(statuses - {"200"}):
         responses[status] = {"description": "It may not, or does not."}
     return {
-        "operationId": path.strip("/").replace(".", "_"),
+        "operationId": path.strip("/").replace(".", "_").replace("/", "_"),
         "summary": summary,
         "responses": responses,
     }
