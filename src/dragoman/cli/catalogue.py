@@ -131,7 +131,7 @@ def _echo_profile(model: str, *, why: bool, indent: int) -> None:
     from dragoman import profiles
 
     profile = profiles.get(model)
-    sources = profiles.REGISTRY.find_sources(model) if why else {}
+    sources: Mapping[str, str] = profiles.REGISTRY.find_sources(model) if why else {}
     known = {
         name: value for name, value in profile.known().items() if name not in ("on", "sources")
     }
