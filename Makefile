@@ -53,6 +53,7 @@ lint: .venv/.dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/pyright --pythonpath $(BIN)/python
+	@$(BIN)/python scripts/check_words.py
 	@$(BIN)/python scripts/check_docs.py
 	@$(BIN)/lint-imports
 

@@ -112,23 +112,13 @@ class AgentAnswer:
 
     def _take(self, event: Event) -> None:
         if isinstance(event, MessageStarted):
-            is_model = event.role is Role.MODEL and event.candidate == 0
-            for is_there, whose in (
-                (is_model, self._models),
-                (event.role is Role.USER, self._users),
-            ):
-                (whose.add if is_there else whose.discard)(event.message_id)
+            self._note_author(event)
         elif isinstance(event, PartStarted):
             self._begin(event)
         elif isinstance(event, PartFinished):
             self._end(event)
         elif isinstance(event, MessageFinished):
-            if event.message_id in self._models:
-                self._reason = event.finish_reason or self._reason
-                if self._usage is None:
-                    self._usage = event.usage
-                else:
-                    self._usage = self._usage + (event.usage or Usage())
+            self._note_end(event)
         elif isinstance(event, MessageDropped):
             self._drop(event)
         elif isinstance(event, StateSnapshot | StateDelta | Custom):
@@ -139,6 +129,26 @@ class AgentAnswer:
             self._finish(event)
         elif isinstance(event, RunError):
             self._fail(event.error)
+
+    def _note_author(self, event: MessageStarted) -> None:
+        """Records whether a message is the model's or its user's; of others, nothing is told."""
+        # An id that starts again may have another role.
+        self._models.discard(event.message_id)
+        self._users.discard(event.message_id)
+        if event.role is Role.MODEL and event.candidate == 0:
+            self._models.add(event.message_id)
+        elif event.role is Role.USER:
+            self._users.add(event.message_id)
+
+    def _note_end(self, event: MessageFinished) -> None:
+        """Records why a message of the model's ended, and adds its tokens to those of the run."""
+        if event.message_id not in self._models:
+            return
+        self._reason = event.finish_reason or self._reason
+        if self._usage is None:
+            self._usage = event.usage
+        else:
+            self._usage = self._usage + (event.usage or Usage())
 
     # parts
 
@@ -151,9 +161,9 @@ class AgentAnswer:
         """Returns the part; a call that the agent runs itself is marked as the provider's."""
         if not isinstance(part, ToolCallPart) or part.run_by == "provider":
             return part
-        return msgspec.structs.replace(
-            part, run_by="agent" if part.name in self._tools else "provider"
-        )
+        if part.name in self._tools:
+            return msgspec.structs.replace(part, run_by="agent")
+        return msgspec.structs.replace(part, run_by="provider")
 
     def _end(self, event: PartFinished) -> None:
         key, part = (event.message_id, event.index), event.part
@@ -211,29 +221,36 @@ class AgentAnswer:
     def _finish(self, event: RunFinished) -> None:
         self.is_over = True
         self._out.start()
-        waits = [each for each in event.pending if each.call is None or not self._is_named(each)]
+        # First what belongs to a call that was told, so that the call ends with its interrupt.
+        unnamed = [
+            interrupt
+            for interrupt in event.pending
+            if interrupt.call is None or not self._is_named(interrupt)
+        ]
         for index in list(self._calls.values()):
             self._settle(index)
-        for interrupt in waits:
+        for interrupt in unnamed:
             self._ask(interrupt)
-        asks = any(
-            isinstance(part, ToolCallPart) and part.run_by != "provider"
-            for _, part, _ in self._closed.values()
-        )
-        if asks:
-            reason = FinishReason.tool_calls
-        else:
-            reason = self._reason or FinishReason.stop
-        if reason is FinishReason.tool_calls and not asks:
-            reason = FinishReason.stop
-        if event.outcome == "cancelled":
-            reason = FinishReason.cancelled
         self._out.finish(
-            reason,
+            self._end_reason(event),
             event.usage or self._usage,
             origin=self._answer_origin(),
             native=self._notes(waits=bool(event.pending)),
         )
+
+    def _end_reason(self, event: RunFinished) -> FinishReason:
+        """Returns the reason for which the message ends, by the calls that it leaves open."""
+        if event.outcome == "cancelled":
+            return FinishReason.cancelled
+        if any(
+            isinstance(part, ToolCallPart) and part.run_by != "provider"
+            for _, part, _ in self._closed.values()
+        ):
+            return FinishReason.tool_calls
+        # The agent's model stopped for calls that the agent ran itself: nobody has to run them.
+        if self._reason is None or self._reason is FinishReason.tool_calls:
+            return FinishReason.stop
+        return self._reason
 
     def _is_named(self, interrupt: Interrupt) -> bool:
         """Returns True if the interrupt belongs to a call that was told, and attaches it to that
@@ -248,12 +265,9 @@ class AgentAnswer:
         if (index := self._calls.pop(call.id, None)) is None:
             return False
         closed_part = self._closed[index][1]
-        self._settle(
-            index,
-            attach_interrupt(
-                closed_part if isinstance(closed_part, ToolCallPart) else call, interrupt
-            ),
-        )
+        if isinstance(closed_part, ToolCallPart):
+            call = closed_part
+        self._settle(index, attach_interrupt(call, interrupt))
         return True
 
     def _ask(self, interrupt: Interrupt) -> None:
@@ -291,7 +305,9 @@ class AgentAnswer:
         how many parts each of its messages had."""
         whose = [self._closed[index][0] for index in sorted(self._closed)]
         turns = [[id_, len(list(same))] for id_, same in groupby(whose)]
-        waiting_id = (self._task() or self._run_id) if waits else None
+        waiting_id = None
+        if waits:
+            waiting_id = self._task() or self._run_id
         notes: Json = {"thread": self._thread_id, "turns": turns, "waits": waiting_id}
         return self._own.note(**notes)
 

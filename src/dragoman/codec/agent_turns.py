@@ -43,18 +43,23 @@ def agent_turns(
             notes = wire_native.notes(message.native)
             thread_id = if_text(notes.get("thread")) or thread_id
             waits, resume = if_text(notes.get("waits")) or None, []
-            open_calls = {
-                call.id: call for call in message.tool_calls if read_interrupt(call) is not None
-            }
+            # Only what the agent's newest answer waits for can still be answered.
+            open_calls = _find_open_calls(message)
             agent_messages += _by_turns(message, if_list(notes.get("turns")))
             known_messages = len(agent_messages)
         elif message.role is Role.USER and open_calls:
             answered, remaining = _answers(message, open_calls)
             resume += answered
-            agent_messages += [] if remaining is None else [remaining]
+            if remaining is not None:
+                agent_messages.append(remaining)
         else:
             agent_messages.append(message)
     return AgentTurns(tuple(agent_messages), known_messages, tuple(resume), thread_id, waits)
+
+
+def _find_open_calls(message: Message) -> dict[str, ToolCallPart]:
+    """Returns the calls of a message that wait for the client, by their ids."""
+    return {call.id: call for call in message.tool_calls if read_interrupt(call) is not None}
 
 
 def _is_from(origin: Origin | None, target: Origin | None) -> bool:
@@ -71,32 +76,40 @@ def _answers(
     resume: list[Resume] = []
     remaining: list[Content] = []
     for piece in message.content:
-        if isinstance(piece, ToolResultPart):
-            call = open_calls.get(piece.id)
-        else:
-            call = None
-        interrupt = None if call is None else read_interrupt(call)
-        if (
-            isinstance(piece, ToolResultPart)
-            and interrupt is not None
-            and interrupt.reason != "tool"
-        ):
-            resume.append(read_resume(interrupt, piece))
+        answer = _read_answer(piece, open_calls)
+        if answer is not None:
+            resume.append(answer)
         elif not isinstance(piece, MarkPart):
             remaining.append(piece)
-    if not remaining and message.content:
+    if len(remaining) == len(message.content):
+        return resume, message
+    if not remaining:
         return resume, None
-    return resume, message if len(remaining) == len(message.content) else message.replace(
-        content=tuple(remaining)
-    )
+    return resume, message.replace(content=tuple(remaining))
+
+
+def _read_answer(piece: Content, open_calls: dict[str, ToolCallPart]) -> Resume | None:
+    """Returns the answer in the result of a call that waits for the client; None in any other
+    piece."""
+    if not isinstance(piece, ToolResultPart) or piece.id not in open_calls:
+        return None
+    interrupt = read_interrupt(open_calls[piece.id])
+    # The result of a tool that the client ran goes to the agent as a result.
+    if interrupt is None or interrupt.reason == "tool":
+        return None
+    return read_resume(interrupt, piece)
 
 
 def _by_turns(message: Message, turns: list[Any]) -> Iterator[Message]:
     """Yields a message as those that the agent told."""
     for id_, pieces in _groups(message.content, turns):
         is_result = all(isinstance(piece, ToolResultPart) for piece in pieces)
+        if is_result:
+            role = Role.USER
+        else:
+            role = Role.MODEL
         yield Message(
-            Role.USER if is_result else Role.MODEL,
+            role,
             tuple(map(_agents, pieces)),
             id=id_,
             created_at=message.created_at,
@@ -106,16 +119,30 @@ def _by_turns(message: Message, turns: list[Any]) -> Iterator[Message]:
 def _groups(
     content: Sequence[Content], turns: list[Any]
 ) -> Iterable[tuple[str | None, Sequence[Content]]]:
-    """Yields the pieces by the messages that they were told in, without those that stand for what
+    """Returns the pieces by the messages that they were told in, without those that stand for what
     no message told; where that is not known, results stand apart."""
     sizes = [(turn[0], turn[1]) for turn in turns if _is_size(turn)]
+    # A client may have dropped or merged parts since; then the sizes no longer tell anything.
     if sizes and sum(size for _, size in sizes) == len(content):
-        start = 0
-        for id_, size in sizes:
-            if id_:
-                yield id_, content[start : start + size]
-            start += size
-        return
+        return _split_by_sizes(content, sizes)
+    return _split_by_results(content)
+
+
+def _split_by_sizes(
+    content: Sequence[Content], sizes: Sequence[tuple[str, int]]
+) -> Iterator[tuple[str | None, Sequence[Content]]]:
+    """Yields each message's id and pieces, but none for an empty id, which no message has."""
+    start = 0
+    for id_, size in sizes:
+        if id_:
+            yield id_, content[start : start + size]
+        start += size
+
+
+def _split_by_results(
+    content: Sequence[Content],
+) -> Iterator[tuple[str | None, Sequence[Content]]]:
+    """Yields runs of results and of other pieces, since a result is the user's to an agent."""
     group: list[Content] = []
     for piece in content:
         if group and isinstance(piece, ToolResultPart) != isinstance(group[-1], ToolResultPart):

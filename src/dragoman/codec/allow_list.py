@@ -70,7 +70,9 @@ def parse_kinds(table: str) -> dict[str, ObjectKind]:
         for entry in listed.split():
             written, _, inner = entry.partition("=")
             plain = written.rstrip(_MARKS)
-            fields[plain] = (written[len(plain) :], tuple(inner.split("|")) if inner else ())
+            # Not `"".split("|")`, which would be one kind without a name.
+            kind_names = tuple(inner.split("|")) if inner else ()
+            fields[plain] = (written[len(plain) :], kind_names)
         optional = field.endswith("?")
         kinds[name] = ObjectKind(
             field.rstrip("?"), frozenset(filter(None, values.split(","))), optional, fields
@@ -126,21 +128,23 @@ class AllowList:
         Raises:
             _Refused: it may not.
         """
-        entry = fields.get(key if self._spell is None or key in fields else self._spell(key))
+        entry = fields.get(self._spell_in(fields, key))
         if entry is None:
             if value in _EMPTY:
                 return value
             raise _Refused(path)
         mark, kinds = entry
-        if mark == "!" and value not in _EMPTY:
-            raise _Refused(path)
-        if mark == "*" and isinstance(value, str):
-            raise _Refused(path)
-        if mark == "%" and not _is_public(value):
+        if _is_refused(mark, value):
             raise _Refused(path)
         if kinds:
             return self._value(kinds, value, path, left_out)
         return value
+
+    def _spell_in(self, fields: JsonMap, key: str) -> str:
+        """Returns a key as the table has it: as it is, or in the table's spelling."""
+        if self._spell is None or key in fields:
+            return key
+        return self._spell(key)
 
     def _value(self, kinds: tuple[str, ...], value: Any, path: str, left_out: list[str]) -> Any:
         if isinstance(value, list):
@@ -168,8 +172,7 @@ class AllowList:
     def _object(self, kinds: tuple[str, ...], value: Json, path: str, left_out: list[str]) -> Json:
         fields = self._fields(kinds, value)
         if fields is None:
-            tag_value = value.get(self._tags(kinds)[0])
-            raise _Refused(f"{path}.{tag_value}" if isinstance(tag_value, str) else path)
+            raise _Refused(self._path_of_kind(kinds, value, path))
         out: Json = {}
         is_whole = True
         for key, inner in value.items():
@@ -177,6 +180,7 @@ class AllowList:
             try:
                 passed = out[key] = self._field(fields, key, inner, below, left_out)
             except _Refused as refused:
+                # Refused from further below, or a field that the table marks: both refuse the object.
                 if refused.path != below or self._is_listed(fields, key):
                     raise
                 left_out.append(below)
@@ -191,7 +195,7 @@ class AllowList:
     def _is_listed(self, fields: JsonMap, key: str) -> bool:
         """Returns True if the table has a field. One that is refused refuses its object too; any
         other is merely left out."""
-        return key in fields or (self._spell is not None and self._spell(key) in fields)
+        return self._spell_in(fields, key) in fields
 
     def _fields(self, kinds: tuple[str, ...], value: JsonMap) -> JsonMap | None:
         """Returns the fields that an object may have which is of one of these kinds; `None`: it is
@@ -199,10 +203,21 @@ class AllowList:
         tag, untagged = self._tags(kinds)
         if not tag:
             return self._merged(untagged)
-        tag_value = value.get(tag)
-        return self._merged(
-            self._choose_kinds(kinds, tag_value if isinstance(tag_value, str) else None) or untagged
-        )
+        return self._merged(self._choose_kinds(kinds, self._read_tag(kinds, value)) or untagged)
+
+    def _path_of_kind(self, kinds: tuple[str, ...], value: JsonMap, path: str) -> str:
+        """Returns the path by which an object is refused: with its kind, if it names one."""
+        tag_value = self._read_tag(kinds, value)
+        if tag_value is None:
+            return path
+        return f"{path}.{tag_value}"
+
+    def _read_tag(self, kinds: tuple[str, ...], value: JsonMap) -> str | None:
+        """Returns what an object says of its kind, if that is a text."""
+        tag_value = value.get(self._tags(kinds)[0])
+        if isinstance(tag_value, str):
+            return tag_value
+        return None
 
     @cache  # noqa: B019 tables live as long as the process
     def _tags(self, kinds: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
@@ -240,6 +255,15 @@ def _union(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...]:
     return tuple(dict.fromkeys([*first, *second]))
 
 
+def _is_refused(mark: str, value: Any) -> bool:
+    """True if the mark of a field forbids this value."""
+    if mark == "!":
+        return value not in _EMPTY
+    if mark == "*":
+        return isinstance(value, str)
+    return mark == "%" and not _is_public(value)
+
+
 def _is_public(value: Any) -> bool:
     if not isinstance(value, str):
         return not value
@@ -249,5 +273,6 @@ def _is_public(value: Any) -> bool:
         parts = urlsplit(value)
     except ValueError:
         return False
+    # `HOST.` with the dot of the root is the same host.
     host = (parts.hostname or "").rstrip(".").lower()
     return parts.scheme.lower() in _WEB and bool(host) and host not in _ACCOUNT_HOSTS

@@ -108,7 +108,7 @@ class ResponseDecoder(ABC):
     def close(self) -> list[Event]:
         """Ends the stream and returns the last events. An answer that has not ended was cut."""
         for payload in self._frames.close():
-            # Else it is the first half of a chunk.
+            # Else it is the first half of a chunk, which a cut connection leaves.
             if payload.strip() == _DONE or is_json(payload):
                 self.read_payload(payload)
         if (body := self._frames.body) is not None and not self._over:

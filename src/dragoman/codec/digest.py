@@ -80,13 +80,14 @@ def chain_digest_bytes(
     def make(message: Message) -> Any:
         return _select_signed(message, wire)
 
+    # System text at the head does not count: `Origin.system` has a digest of its own for it.
     chain = [after or b""] * (head + 1)
     for message in messages[head:]:
+        # No wire sends a message of waits alone, so it must not change the chain.
         if holds_only_waits(message):
-            message_digest = None
+            chain.append(chain[-1])
         else:
-            message_digest = hash_message(message, wire, make)
-        chain.append(chain[-1] if message_digest is None else _next(chain[-1], message_digest))
+            chain.append(_next(chain[-1], hash_message(message, wire, make)))
     return chain
 
 
@@ -120,11 +121,10 @@ def chain_neutral_digests(messages: Iterable[Message]) -> list[str]:
     more than there are messages."""
     digests = [b""]
     for message in messages:
-        digests.append(
-            digests[-1]
-            if holds_only_waits(message)
-            else _next(digests[-1], hash_message(message, "", _neutral))
-        )
+        if holds_only_waits(message):
+            digests.append(digests[-1])
+        else:
+            digests.append(_next(digests[-1], hash_message(message, "", _neutral)))
     return [digest.hex() for digest in digests]
 
 
@@ -148,20 +148,29 @@ def _select_signed(message: Message, wire: str) -> Any:
 def _of_wire(piece: Content, wire: str) -> Content:
     """Returns the piece with only this wire's fields in `native`, and without what formats cannot
     tell about who ran a tool."""
-    if isinstance(piece, ToolCallPart | ToolResultPart) and piece.run_by == "client":
-        piece = msgspec.structs.replace(piece, run_by=_run_by(piece))
-    if isinstance(piece, ToolResultPart) and piece.is_content:
-        piece = msgspec.structs.replace(
-            piece, result=tuple([_of_wire(part, wire) for part in piece.result])
-        )
-    if isinstance(piece, ToolResultPart) and piece.denied:
-        piece = msgspec.structs.replace(piece, denied=False)
+    if isinstance(piece, ToolCallPart | ToolResultPart):
+        piece = _strip_run(piece, wire)
     wire_fields = (piece.native or {}).get(wire)
     if piece.native is None or (len(piece.native) == 1 and wire_fields is not None):
         return piece
-    return msgspec.structs.replace(
-        piece, native=None if wire_fields is None else {wire: wire_fields}
-    )
+    if wire_fields is None:
+        return msgspec.structs.replace(piece, native=None)
+    return msgspec.structs.replace(piece, native={wire: wire_fields})
+
+
+def _strip_run(piece: ToolCallPart | ToolResultPart, wire: str) -> ToolCallPart | ToolResultPart:
+    """Returns a call or a result without what formats cannot tell about its run."""
+    if piece.run_by == "client":
+        piece = msgspec.structs.replace(piece, run_by=_run_by(piece))
+    if not isinstance(piece, ToolResultPart):
+        return piece
+    if piece.is_content:
+        piece = msgspec.structs.replace(
+            piece, result=tuple([_of_wire(part, wire) for part in piece.result])
+        )
+    if piece.denied:
+        piece = msgspec.structs.replace(piece, denied=False)
+    return piece
 
 
 def _neutral(message: Message) -> Any:
@@ -272,10 +281,10 @@ def hash_message(
     """Converts the digest of a message behind `after`. `counted`: the message to what of it counts;
     `name`: which digest that is, a wire's, the neutral one (empty), or that of earlier releases
     (`None`)."""
+    entry = None
     if _large_messages:
         entry = _large_messages.get(id(message))
-    else:
-        entry = None
+    # The identity of a message that is gone may be another one's by now.
     if entry is not None and entry[0]() is message:
         before, digest = entry[1].get(name, (None, b""))
         if before == after:

@@ -78,10 +78,10 @@ def load_texts(
     try:
         if numbers:
             loaded = ()
+        elif isinstance(input_value, str):
+            loaded = (input_value,)
         else:
-            loaded = msgspec.convert(
-                [input_value] if isinstance(input_value, str) else input_value, tuple[str, ...]
-            )
+            loaded = msgspec.convert(input_value, tuple[str, ...])
     except msgspec.ValidationError as error:
         raise InvalidRequestError(
             f"an embeddings request needs the field {texts}, a text or a list of texts"
@@ -104,7 +104,7 @@ def load_texts(
 
 def _are_tokens(input_value: Any) -> bool:
     """True if the input is a list of token numbers, or a list of such lists."""
-    if any(isinstance(one, list) for one in if_list(input_value)):
+    if any(isinstance(entry, list) for entry in if_list(input_value)):
         lists = if_list(input_value)
     else:
         lists = [input_value]
@@ -175,6 +175,7 @@ def load_vector(value: Any) -> Vector:
     except ValueError as error:
         # Among them half a pair of surrogates, which is not convertible.
         raise shape_error(value, "a vector that is no list of numbers") from error
+    # A sum is finite only if each number is, and is much faster than a look at each.
     if not isfinite(sum(vector)):
         raise shape_error(value, "a vector with numbers that are none (NaN or infinity)")
     return vector
@@ -226,9 +227,9 @@ def load_data_vectors(
     if "data" not in answer:
         raise refusal(answer)
     usage, beside = counted(if_object(answer.get("usage")))
-    metadata = read_extra_fields(answer, "object", "data", "id", "usage") | (
-        {"usage": beside} if beside else {}
-    )
+    metadata = read_extra_fields(answer, "object", "data", "id", "usage")
+    if beside:
+        metadata["usage"] = beside
     return BatchEmbeddingsResult(
         load_vector_entries(answer["data"]),
         count_input_tokens(usage),
@@ -268,6 +269,7 @@ def _unpack(value: str) -> Vector:
         data = b64decode(value, validate=True)
     except ValueError as error:
         raise shape_error(value, "a vector that is no base64") from error
+    # Signed bytes read as floats soon give one that is larger than any in a vector.
     if len(data) % 4 == 0:
         floats = array("f", data)
         if sys.byteorder == "big":

@@ -10,6 +10,7 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.codec.json_values import as_text, if_list, if_object, if_objects
+from dragoman.json_bytes import JsonMap
 
 __all__ = ["collect_codes", "parse_body", "strip_quoted_names", "collect_words"]
 
@@ -18,6 +19,7 @@ _WORDS = (
     "faultstring", "title", "base_resp", "status_msg",
 )  # fmt: skip
 """Where the words stand; the first that says something counts."""
+_ERROR_FIRST = ("error", *(key for key in _WORDS if key != "error"))
 _CODES = ("code", "type", "status", "reason", "reasons", "error_type", "errorcode")
 _INNER = ("error", "errors", "innererror", "details", "detail", "metadata", "error_from")
 """Where more codes stand."""
@@ -44,6 +46,7 @@ _DEPTH = 8
 
 def parse_body(body: bytes) -> Any:
     """Returns the JSON in a body, or a short version of the text that a reader would see."""
+    # A byte order mark is no JSON.
     text = body.removeprefix(b"\xef\xbb\xbf").decode(errors="replace")
     for candidate in (text, *_DATA.findall(text)):
         if (value := _decode_json(candidate)) is not None:
@@ -51,8 +54,13 @@ def parse_body(body: bytes) -> Any:
     if text.strip() == "null":
         return None
     title = _TITLE.search(text[:_HEAD])
-    seen = " ".join((title[1] if title else _UNSEEN.sub(" ", text[:_READ])).split())
-    # Loads a table of 2,000 names.
+    # The title of a proxy's page tells the fault ("502 Bad Gateway"); the rest is mostly layout.
+    if title:
+        seen = title[1]
+    else:
+        seen = _UNSEEN.sub(" ", text[:_READ])
+    seen = " ".join(seen.split())
+    # Imported here, since it loads a table of 2,000 names that most processes never need.
     from html import unescape
 
     return " ".join(unescape(seen[:_OPENED]).split())[:_SHOWN]
@@ -64,26 +72,40 @@ def collect_words(value: Any, depth: int = _DEPTH) -> str:
     if not value or depth == 0:
         return ""
     if isinstance(value, str):
-        before, inner = _split_json(value)
-        text = collect_words(inner, depth - 1) if inner else ""
-        return f"{before}{text}" if text else value
+        return _unpack_words(value, depth)
+    # FastAPI's shape, as many self-hosted servers answer: a list of `{"loc": …, "msg": …}`.
     if field_errors := [entry for entry in if_objects(value) if "msg" in entry]:
-        return "; ".join(
-            f"{'.'.join(map(as_text, if_list(field_error.get('loc'))))}: {as_text(field_error['msg'])}".removeprefix(
-                ": "
-            )
-            for field_error in field_errors
-        )
+        return "; ".join(map(_describe_field_error, field_errors))
     if entries := if_list(value):
         return "; ".join(filter(None, (collect_words(entry, depth - 1) for entry in entries)))
     fields = if_object(value)
-    error = fields.get("error")
-    if isinstance(error, dict):
-        order = ("error", *(key for key in _WORDS if key != "error"))
-    else:
-        order = _WORDS
-    texts = (collect_words(fields.get(key), depth - 1) for key in order)
+    texts = (collect_words(fields.get(key), depth - 1) for key in _order_of_words(fields))
     return next(filter(None, texts), "")
+
+
+def _order_of_words(fields: JsonMap) -> tuple[str, ...]:
+    """Returns the fields in which an error's words may stand, the surest first."""
+    # An object there is the error itself; a text there may be no more than its class.
+    if isinstance(fields.get("error"), dict):
+        return _ERROR_FIRST
+    return _WORDS
+
+
+def _unpack_words(text: str, depth: int) -> str:
+    """Returns a text with the JSON at its end replaced by that JSON's own words."""
+    before, inner = _split_json(text)
+    if not inner:
+        return text
+    words = collect_words(inner, depth - 1)
+    if words:
+        return f"{before}{words}"
+    return text
+
+
+def _describe_field_error(field_error: JsonMap) -> str:
+    """Returns `path: fault` for a rejected field, without the value that was sent."""
+    path = ".".join(map(as_text, if_list(field_error.get("loc"))))
+    return f"{path}: {as_text(field_error['msg'])}".removeprefix(": ")
 
 
 def collect_codes(value: Any, depth: int = _DEPTH) -> Iterator[str]:
@@ -94,15 +116,17 @@ def collect_codes(value: Any, depth: int = _DEPTH) -> Iterator[str]:
         yield from collect_codes(entry, depth - 1)
     for key, inner in if_object(value).items():
         if key in _CODES:
-            yield from (
-                str(code)
-                for code in (if_list(inner) or [inner])
-                if isinstance(code, (str, int)) and code
-            )
+            yield from _list_codes(inner)
         elif isinstance(inner, str):
             yield from collect_codes(_split_json(inner)[1], depth - 1)
         elif key in _INNER:
             yield from collect_codes(inner, depth - 1)
+
+
+def _list_codes(value: Any) -> list[str]:
+    """Returns the codes in a field, which holds one or a list of them."""
+    codes = if_list(value) or [value]
+    return [str(code) for code in codes if isinstance(code, (str, int)) and code]
 
 
 def strip_quoted_names(text: str) -> str:
@@ -115,10 +139,9 @@ def _split_json(text: str) -> tuple[str, Any]:
     """Returns the text before the JSON at the end of `text`, and that JSON; None if it ends in
     none."""
     match = _JSON.search(text)
-    inner = _decode_json(text[match.start() :]) if match else None
-    if match:
-        return (text[: match.start()], inner)
-    return (text, None)
+    if match is None:
+        return text, None
+    return text[: match.start()], _decode_json(text[match.start() :])
 
 
 def _decode_json(text: str) -> Any:
@@ -126,6 +149,7 @@ def _decode_json(text: str) -> Any:
     neither."""
     try:
         value: Any = msgspec.json.decode(text)
+        # An error that a gateway passed on as a text of JSON.
         if isinstance(value, str):
             return _decode_json(value)
     except (msgspec.DecodeError, UnicodeError, RecursionError):

@@ -301,28 +301,31 @@ def build_error(
         f"{info.codes} {strip_quoted_names(info.text[:_READ])}".strip(),
         rules,
     )
-    if re.search("[a-z]", info.codes, re.IGNORECASE):
-        code = f"no words but {info.codes}"
-    else:
-        code = "no words"
-    text = info.text or (
-        f"the provider answered with HTTP {status} and {code}" if status else "the provider failed"
-    )
+    text = info.text or _describe_silence(status, info.codes)
     advice = rules.advice.get(error_class) or _ADVICE[error_class]
     error = error_class(f"{_short(text).rstrip('.')}. {advice}", status=status, body=body)
     if isinstance(error, RateLimitError | OverloadedError):
-        if isinstance(error, RateLimitError):
-            limits = parse_limit_reset({**headers, **info.headers})
-        else:
-            limits = None
-        waits = (
-            info.retry_after,
-            parse_retry_after(headers),
-            parse_waiting_text(info.text),
-            limits,
-        )
-        error.retry_after = next((wait for wait in waits if wait is not None), None)
+        error.retry_after = _find_wait(info, headers, is_limit=isinstance(error, RateLimitError))
     return error.at(request_id=find_request_id(headers, info.request_id))
+
+
+def _describe_silence(status: int | None, codes: str) -> str:
+    """Returns the text of an error in which the provider says nothing for people."""
+    if not status:
+        return "the provider failed"
+    # A code of digits alone mostly repeats the status.
+    if re.search("[a-z]", codes, re.IGNORECASE):
+        return f"the provider answered with HTTP {status} and no words but {codes}"
+    return f"the provider answered with HTTP {status} and no words"
+
+
+def _find_wait(info: ErrorInfo, headers: Mapping[str, str], *, is_limit: bool) -> float | None:
+    """Returns the seconds to wait before the next try: the surest source that tells any."""
+    waits = [info.retry_after, parse_retry_after(headers), parse_waiting_text(info.text)]
+    # When a limit is reset says nothing about when an overload ends.
+    if is_limit:
+        waits.append(parse_limit_reset({**headers, **info.headers}))
+    return next((wait for wait in waits if wait is not None), None)
 
 
 class ErrorReader(msgspec.Struct, frozen=True):
@@ -356,7 +359,9 @@ class ErrorReader(msgspec.Struct, frozen=True):
 
 
 def _short(text: str) -> str:
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    if len(text) <= _SHOWN:
+        return text
+    return f"{text[:_SHOWN]}…"
 
 
 def find_request_id(headers: Mapping[str, str], inside: str | None = None) -> str | None:
@@ -372,22 +377,31 @@ def _kind(status: int, text: str, rules: ErrorRules) -> _Kind:
     """Returns the class of an error. `status`: the HTTP status, 0 if unknown."""
     if (error_class := rules.statuses.get(status) or _STATUSES.get(status)) is not None:
         return _first(_BETTER.get(error_class, ()), text) or error_class
-    faults = _FAULTS if status >= 500 else ()
-    if (error_class := _first((*rules.patterns, *faults, *_WORDS), text)) is not None:
+    # A wire's own patterns come first: its words may mean something else with another provider.
+    patterns = (*rules.patterns, *_WORDS)
+    # Of a server's own fault, "too many requests" speaks of its load, not of the caller's limit.
+    if status >= 500:
+        patterns = (*rules.patterns, *_FAULTS, *_WORDS)
+    if (error_class := _first(patterns, text)) is not None:
         return error_class
-    if status == 403:
-        return PermissionDeniedError
-    if status == 404:
-        if _MODEL.search(text):
-            return ModelNotFoundError
-        return InvalidRequestError
     if 400 <= status < 500 and status != _DEPENDENCY:
-        return InvalidRequestError
+        return _class_of_refusal(status, text)
     if (error_class := _first(_FAULTS, text)) is not None:
         return error_class
+    # An error inside a stream has no status. "Invalid" in words is too weak a sign beside one.
     if not status and _INVALID.search(text):
         return InvalidRequestError
     return ProviderError
+
+
+def _class_of_refusal(status: int, text: str) -> _Kind:
+    """Returns the class of an error whose words say nothing, by its status from 400 to 499."""
+    if status == 403:
+        return PermissionDeniedError
+    # A 404 may also be for a file or a path; then the request is at fault, not the model's name.
+    if status == 404 and _MODEL.search(text):
+        return ModelNotFoundError
+    return InvalidRequestError
 
 
 def _first(lines: Patterns, text: str) -> _Kind | None:

@@ -65,7 +65,10 @@ class ConversationFormat(msgspec.Struct, Generic[O, P], frozen=True):
         Raises:
             HistoryError: the payload is no conversation of this format.
         """
-        return self.load(check_depth(payload) if problems is None else payload, origin, problems)
+        # With problems, each element is checked by itself, so that one too deep costs only itself.
+        if problems is None:
+            check_depth(payload)
+        return self.load(payload, origin, problems)
 
     def dump_messages(
         self,
@@ -171,9 +174,11 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
         Raises:
             HistoryError: the body is no request of this format.
         """
-        check_depth(
-            body if problems is None else read_extra_fields(if_object(body), *self.conversation)
-        )
+        if problems is None:
+            check_depth(body)
+        else:
+            # The conversation's elements are checked one by one where they are read.
+            check_depth(read_extra_fields(if_object(body), *self.conversation))
         return self.load(body, RequestEnvelope(path, headers, origin, problems))
 
     def dump_request(

@@ -30,7 +30,9 @@ def read_function_name(entry: JsonMap) -> str:
 def collect_own_fields(outer: JsonMap, inner: JsonMap) -> Json:
     """Returns the fields of a tool or call that have no neutral name: `outer` fields of its own,
     `inner` ones of its `function`."""
-    return {**outer, **({"function": inner} if inner else {})}
+    if inner:
+        return {**outer, "function": inner}
+    return {**outer}
 
 
 def load_tool(wire_native: WireNative, tool: JsonMap) -> ToolSpec:
@@ -56,15 +58,14 @@ def load_function(
         if_text(function.get("description")),
         if_object(function.get("parameters")),
     )
-    function_fields = read_extra_fields(
-        function,
-        "name",
-        *(("description",) if description else ()),
-        *(("parameters",) if parameters else ()),
-    )
-    if "parameters" in function:
-        form = form
-    else:
+    # Empty ones are not written by a dump, so they stay among the wire's own fields.
+    read_names = ["name"]
+    if description:
+        read_names.append("description")
+    if parameters:
+        read_names.append("parameters")
+    function_fields = read_extra_fields(function, *read_names)
+    if "parameters" not in function:
         form = {**form, "parameters": _ABSENT}
     name = if_text(function.get("name"))
     return ToolSpec(

@@ -128,6 +128,7 @@ class History:
         first_index = count_system_messages(messages)
         with self._lock:
             line = known_history.line
+            # Another run may have added to the line since it was found.
             if line is None or len(line.ends) != known_history.segments:
                 first = messages[first_index]
                 if line is None:
@@ -143,6 +144,7 @@ class History:
         self, messages: Sequence[Message], key: Hashable
     ) -> Iterator[tuple[int, SentHistory]]:
         first_index = count_system_messages(messages)
+        # A copy, since lines may go at any time; the one that was used last comes first.
         for number, line in reversed(self._lines.copy().items()):
             if line.at == first_index and line.first() is messages[first_index] and line.key == key:
                 yield number, line
@@ -152,15 +154,16 @@ class History:
         gone."""
         with self._lock:
             if number is None:
-                line = None
-            else:
-                line = self._lines.pop(number, None)
-            if number is not None and line is not None:
+                return None
+            line = self._lines.pop(number, None)
+            if line is not None:
                 self._lines[number] = line
             return line
 
     def _add(self, line: SentHistory, first: Message) -> None:
         number, lines = next(self._numbers), self._lines
+        # The callback holds the table, not `self`, and pops without the lock: the collector may
+        # call it at any time, also in a thread that has the lock.
         line.first = ref(first, lambda _: lines.pop(number, None))
         lines[number] = line
         self._shrink()

@@ -64,11 +64,11 @@ def dump_with_history(
 ) -> Dumped[O]:
     """Dumps a conversation, with the JSON of its beginning from memory if the model sent it before.
     `losses` grows; losses by repair come first."""
-    history = None if turn is None else turn.history
+    history = None
+    if turn is not None:
+        history = turn.history
     if turn is not None and history is not None:
-        if len(turn.messages) >= history.least and count_system_messages(turn.messages) < len(
-            turn.messages
-        ):
+        if _is_worth_keeping(turn, history):
             key = turn.target, way.key, way.link is not None
             if not history.is_whole(turn.messages, key):
                 try:
@@ -76,6 +76,7 @@ def dump_with_history(
                 except CannotCutError:
                     history.keep_whole(turn.messages, key)
         messages, lost = repair_with_losses(turn.messages)
+        # Losses by repair come first, as where the messages were repaired before.
         losses[:0] = lost
     out = _prepare_whole(history, way, messages, losses, tools)
     if turn is not None:
@@ -84,14 +85,22 @@ def dump_with_history(
         out = replace(
             out, unreadable=find_unreadable(messages, turn.target, out.quirks.reads, digest_at)
         )
-    link = None if way.link is None else way.link.find(out)
-    if link is None or way.link is None:
-        payload = way.dump(out)
-    else:
-        payload = way.link.dump(out, link[0])
-    return Dumped(
-        out, payload, _once(way.notes(way.elements(payload))), None if link is None else link[1]
-    )
+    payload, link_id = _dump_from_link(way, out)
+    return Dumped(out, payload, _once(way.notes(way.elements(payload))), link_id)
+
+
+def _is_worth_keeping(turn: DumpedRequest, history: History) -> bool:
+    """True if a conversation is long enough to be remembered and not of system messages alone."""
+    messages = turn.messages
+    return len(messages) >= history.least and count_system_messages(messages) < len(messages)
+
+
+def _dump_from_link(way: DumpRules[O], out: O) -> tuple[Any, str | None]:
+    """Returns the payload, and the id of the answer that it goes on from; None if it is whole."""
+    if way.link is not None and (link := way.link.find(out)) is not None:
+        position, link_id = link
+        return way.link.dump(out, position), link_id
+    return way.dump(out), None
 
 
 def dump_tools_with_history(
@@ -103,7 +112,9 @@ def dump_tools_with_history(
 ) -> tuple[JsonMap, Sequence[str]]:
     """Returns the fields of the body that hold the tools, and the notes for the rest of the
     request. A model that remembers reuses the JSON of tools that it sent before."""
-    history = None if turn is None else turn.history
+    history = None
+    if turn is not None:
+        history = turn.history
     if history is None or not tools:
         fields = dump()
         return fields, _once(notes(fields))
@@ -197,10 +208,12 @@ def _segments(
         if not out.before:
             head = way.head(payload)
         if not piece.settled or not elements:
+            # Bytes can only be joined in order: an open piece in the middle ends the memory.
             if piece is not pieces.pieces[-1]:
                 raise CannotCutError
             return added, head, elements
         try:
+            # Without the brackets of the list.
             data = _encode(elements)[1:-1]
         except Exception as error:
             # Whatever the encoder refuses is refused where it is sent.
@@ -242,9 +255,11 @@ def _dump_linked(
             head, front = way.head(link.dump(bare, len(out.messages) - 1)), tuple(bare.losses)
             lost, begun = list(front), len(front)
         if number >= newest:
-            elements += _elements(
-                way, link.dump(out, position) if number == newest else way.dump(out)
-            )
+            if number == newest:
+                payload = link.dump(out, position)
+            else:
+                payload = way.dump(out)
+            elements += _elements(way, payload)
             lost += out.losses[begun:]
         ids = fresh_ids(way, pieces.known_history, piece, out, taken)
         if piece.settled:
@@ -292,7 +307,9 @@ def _finish(
 ) -> Dumped[O]:
     turn.prefix = digest.format_prefix(turn.wire, pieces.pieces[-1].digests[-1])
     out = replace(pieces.outs[-1], losses=losses)
-    return Dumped(out, {**head, way.field: elements} if way.field else elements, notes, link)
+    if way.field:
+        return Dumped(out, {**head, way.field: elements}, notes, link)
+    return Dumped(out, elements, notes, link)
 
 
 def _elements(way: DumpRules[Any], payload: Any) -> list[Any]:

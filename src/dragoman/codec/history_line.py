@@ -122,6 +122,7 @@ class SentHistory:
     def count_shared_segments(self, messages: Sequence[Message]) -> int:
         """Returns how many of its segments begin this conversation and may be cut off it."""
         length = self.count_shared_messages(messages)
+        # At least one message stays outside: a cut needs one on both sides.
         segments = bisect_right(self.ends, min(length, len(messages) - 1))
         while segments and not can_cut_between(
             messages[(end := self.ends[segments - 1]) - 1], messages[end]
@@ -160,6 +161,7 @@ class SentHistory:
         differ."""
         number = len(self.ends)
         self.given += segment.messages
+        # Not held, so that the line goes with it (see `first`).
         if not number:
             self.given[self.at] = None
             self.head = segment.head
@@ -168,20 +170,35 @@ class SentHistory:
         else:
             self.data += segment.data
         self.losses += segment.losses
-        for name in segment.ids:
-            if self.ids.setdefault(name, number) == number:
-                self.ids_size += getsizeof(name)
-        for name in segment.notes:
-            self.notes.setdefault(name, number)
-        for name in segment.names:
-            self.names.setdefault(name, (number, names.get(name, name)))
+        self._register_names(number, segment, names)
         self.digests += segment.digest
-        self.links.append(number if segment.linked else self.links[-1] if number else -1)
+        if segment.linked:
+            self.links.append(number)
+        elif number:
+            self.links.append(self.links[-1])
+        else:
+            self.links.append(-1)
         self.lost.append(len(self.losses))
         self.offsets.append(len(self.data))
-        self.counts.append((self.counts[-1] if number else 0) + segment.length)
+        if number:
+            self.counts.append(self.counts[-1] + segment.length)
+        else:
+            self.counts.append(segment.length)
+        # Last: a reader takes its length for the number of segments.
         self.ends.append(len(self.given))
         self.measure()
+
+    def _register_names(
+        self, number: int, segment: DumpedSegment, names: Mapping[str, str]
+    ) -> None:
+        """Records the ids, notes and tools that this segment is the first to have."""
+        for id_ in segment.ids:
+            if self.ids.setdefault(id_, number) == number:
+                self.ids_size += getsizeof(id_)
+        for note in segment.notes:
+            self.notes.setdefault(note, number)
+        for name in segment.names:
+            self.names.setdefault(name, (number, names.get(name, name)))
 
     def measure(self) -> None:
         """Finds its size."""

@@ -143,6 +143,7 @@ def prepare_pieces(
     pieces, lost = _cut(turn, history, known_history)
     drafts = [way.make(piece.mended, [], ()) for piece in pieces]
     names = _names(way, history, known_history, drafts, tools)
+    # The JSON that is known holds the old name, so none of it can be used.
     if any(names.get(name, name) != sent_name for name, sent_name in known_history.names.items()):
         return prepare_pieces(turn, history, way, KnownHistory(), tools)
     outs: list[O] = []
@@ -171,6 +172,7 @@ def fresh_ids(
         if isinstance(part, ToolCallPart | ToolResultPart)
     ]
     ids = frozenset([*own_ids, *out.ids.values(), *way.ids(out)])
+    # A wire makes a repeated id unique by what stands before it, which a piece does not know.
     if not taken.isdisjoint(ids) or known_history.has(ids):
         raise CannotCutError
     taken |= ids
@@ -208,7 +210,7 @@ def _cut(
     for begin, end in pairwise([*cuts, len(messages)]):
         piece_messages = messages[begin:end]
         mended, lost = repair_with_losses(piece_messages)
-        # What follows may still change it.
+        # What follows may still change it, such as a result that comes later: it takes in the rest.
         if lost:
             piece_messages = messages[begin:]
             mended, lost = repair_with_losses(piece_messages)
@@ -236,14 +238,15 @@ def _names(
     every = [way.make((), [], tools).names, *[out.names for out in drafts]]
     met = dict.fromkeys([*every[0], *before, *[name for names in every[1:] for name in names]])
     names = way.make((), [], [ToolSpec(name) for name in met]).names
-    if any(
-        name == sent_name != names[name]
-        for sent_names in every
-        for name, sent_name in sent_names.items()
-    ):
-        # One of them was recorded under a name that does not fit.
+    # One of them was recorded under a name that does not fit.
+    if any(_is_overruled(sent_names, names) for sent_names in every):
         raise CannotCutError
     return names
+
+
+def _is_overruled(sent_names: Mapping[str, str], names: Mapping[str, str]) -> bool:
+    """True if `names` change a name that a piece on its own sends as it is."""
+    return any(name == sent_name != names[name] for name, sent_name in sent_names.items())
 
 
 class _Chains:
@@ -288,12 +291,12 @@ def map_losses_before_repair(
 
 def map_losses_to_input(losses: Iterable[Loss], positions: Sequence[int]) -> list[Loss]:
     """Returns losses of what is sent, with the positions of the messages that the caller passed."""
-    return [
-        loss
-        if loss.message is None or positions[loss.message] == loss.message
-        else replace(loss, message=positions[loss.message])
-        for loss in losses
-    ]
+    moved: list[Loss] = []
+    for loss in losses:
+        if loss.message is not None and positions[loss.message] != loss.message:
+            loss = replace(loss, message=positions[loss.message])
+        moved.append(loss)
+    return moved
 
 
 def _place_before_repair(loss: Loss, sources: Sequence[Source]) -> Loss | None:

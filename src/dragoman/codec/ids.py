@@ -97,6 +97,7 @@ def fit_names(
     The inverse tells which tool a model means when it calls one by the name that it was sent.
     """
     names = dict.fromkeys(names)
+    # One match over all names: an agent may have hundreds of tools, and nearly all names fit.
     if (all_fit := _fit(rule)) is not None and all_fit("".join([f"{name}\n" for name in names])):
         return dict(zip(names, names, strict=True))
     out = {name: name for name in names if name in as_is or rule.fits(name)}
@@ -148,6 +149,7 @@ def map_call_ids(
     latest: dict[str, str] = {}
     before: Role | None = None
     for position, message in enumerate(messages):
+        # A new round: calls of the last one that got no result stay without.
         if message.role is Role.MODEL and before is not Role.MODEL:
             waiting = {}
         before = message.role
@@ -156,16 +158,21 @@ def map_call_ids(
                 continue
             keep = as_is is not None and as_is(piece)
             if isinstance(piece, ToolCallPart):
-                fits = keep or (piece.id not in taken and rule.fits(piece.id))
-                sent_id = piece.id if fits else fresh(piece.id)
+                if keep or (piece.id not in taken and rule.fits(piece.id)):
+                    sent_id = piece.id
+                else:
+                    sent_id = fresh(piece.id)
                 waiting.setdefault(piece.id, deque()).append(sent_id)
                 latest[piece.id] = sent_id
             elif answered := waiting.get(piece.id):
                 sent_id = answered.popleft()
+            elif latest_id := latest.get(piece.id):
+                # A second result of a call, or one that came a round late.
+                sent_id = latest_id
+            elif keep or rule.fits(piece.id):
+                sent_id = piece.id
             else:
-                sent_id = latest.get(piece.id) or (
-                    piece.id if keep or rule.fits(piece.id) else fresh(piece.id)
-                )
+                sent_id = fresh(piece.id)
             taken.add(sent_id)
             out[position, index] = sent_id
     return out
@@ -218,6 +225,8 @@ class _Fresh:
 
     def _candidate(self, name: str, tries: int) -> str:
         rule, filler = self._rule, self._filler
+        # What is left of the name comes first, for people who read requests; the digest tells
+        # names apart that look alike by then.
         readable = re.sub(f"[^{rule.letters}]", filler, name)[
             : max(0, rule.most - _DIGEST_LENGTH - 1)
         ]

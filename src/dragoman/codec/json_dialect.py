@@ -13,13 +13,14 @@ from typing import Any, cast
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import if_list, if_object
+from dragoman.codec.json_values import if_list, if_object, read_extra_fields
 from dragoman.json_bytes import Json, JsonMap
 
 __all__ = ["JsonDialect", "fit_schema"]
 
 Schema = JsonMap
 
+# The second is the name of older drafts.
 _DEFINITIONS = ("$defs", "definitions")
 _READ = frozenset(
     {
@@ -48,6 +49,8 @@ _SILENT = frozenset(
     }
 )
 """Keywords that narrow nothing: where they are not kept, nothing is said of them."""
+_UNTOLD = _READ | _SILENT | {*_DEFINITIONS, "description"}
+"""Keywords that the description never tells: they have a place of their own, or narrow nothing."""
 
 
 class JsonDialect(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,24 +131,33 @@ class _Fitting:
             return self._reference(schema, within)
         if isinstance(schema.get("anyOf"), list):
             return {
-                "anyOf": [self.schema(one, within) for one in schema["anyOf"]],
+                "anyOf": [self.schema(choice, within) for choice in schema["anyOf"]],
                 **self._beside(schema),
             }
-        kinds = if_list(schema.get("type"))
-        if len(kinds) > 1 and not self._dialect.lists:
-            return {"anyOf": [self.schema(_of(schema, type_name), within) for type_name in kinds]}
+        type_names = if_list(schema.get("type"))
+        if len(type_names) > 1 and not self._dialect.lists:
+            return {
+                "anyOf": [self.schema(_of(schema, type_name), within) for type_name in type_names]
+            }
+        return self._plain_schema(schema, within)
+
+    def _plain_schema(self, schema: Schema, within: str) -> Json:
+        """Returns the form of a schema that is neither a reference nor a union."""
+        out: Json = {}
         if "type" in schema:
-            out = {"type": schema["type"], **self._beside(schema)}
-        else:
-            out = self._beside(schema)
-        if "object" in (*kinds, schema.get("type")) or "properties" in schema:
+            out["type"] = schema["type"]
+        out |= self._beside(schema)
+        type_names = [*if_list(schema.get("type")), schema.get("type")]
+        if "object" in type_names or "properties" in schema:
             out |= self._object(schema, within)
         if "items" in schema:
             out["items"] = self.schema(schema["items"], within)
+        # Only where the dialect keeps it; its schemas must be of the dialect too.
         if "prefixItems" in out:
             out["prefixItems"] = [
                 self.schema(choice, within) for choice in if_list(out["prefixItems"])
             ]
+        # "Anything" would be an open object too, which a closed dialect cannot say.
         if not out and self._dialect.closed:
             raise _NoFormError
         return out
@@ -165,9 +177,7 @@ class _Fitting:
     def _object(self, schema: Schema, within: str) -> Json:
         properties = if_object(schema.get("properties"))
         free, dialect = schema.get("additionalProperties", not properties), self._dialect
-        if dialect.closed and free not in (False, True):
-            raise _NoFormError
-        if dialect.closed and free and not properties:
+        if dialect.closed and not _can_close(free, properties):
             raise _NoFormError
         out: Json = {}
         if properties:
@@ -175,13 +185,8 @@ class _Fitting:
                 str(name): self.schema(property_schema, within)
                 for name, property_schema in properties.items()
             }
-        required = list(dict.fromkeys(map(str, if_list(schema.get("required")))))
-        if dialect.cut_recursion:
-            required = [
-                name for name in required if not self._returns(properties.get(name), within)
-            ]
-        if properties and (required or dialect.some_required):
-            out["required"] = required or list(out["properties"])
+            if required := self._required(schema, properties, within):
+                out["required"] = required
         if dialect.closed:
             out["additionalProperties"] = False
         elif dialect.free and "additionalProperties" in schema:
@@ -190,6 +195,25 @@ class _Fitting:
             else:
                 out["additionalProperties"] = self.schema(free, within)
         return out
+
+    def _required(self, schema: Schema, properties: JsonMap, within: str) -> list[str]:
+        """Returns the names of the properties that the dialect can require."""
+        required = list(dict.fromkeys(map(str, if_list(schema.get("required")))))
+        if self._dialect.cut_recursion:
+            required = [
+                name for name in required if not self._returns(properties.get(name), within)
+            ]
+        if not required and self._dialect.some_required:
+            return list(map(str, properties))
+        return required
+
+    def _keeps(self, key: str, value: Any) -> bool:
+        """True if the dialect takes a keyword with this value."""
+        dialect = self._dialect
+        if key not in dialect.keywords:
+            return False
+        # A list, since a value may be one that has no hash.
+        return key not in dialect.only or value in list(dialect.only[key])
 
     def _beside(self, schema: Schema) -> Json:
         """Returns annotations and constraints: those that the dialect knows, and the others as
@@ -200,45 +224,36 @@ class _Fitting:
         for key, value in schema.items():
             if key == "const" and not dialect.const:
                 out["enum"] = [value]
-            elif key in dialect.keywords and (
-                key not in dialect.only or value in list(dialect.only[key])
-            ):
+            elif self._keeps(key, value):
                 out[key] = value
-            elif (
-                key not in _READ
-                and key not in _SILENT
-                and key not in _DEFINITIONS
-                and key != "description"
-            ):
+            elif key not in _UNTOLD:
                 descriptions.append(f"{key}: {json_bytes.encode(value).decode()}")
         if descriptions:
             if schema.get("description"):
-                before = [str(schema["description"])]
-            else:
-                before = []
-            out["description"] = "\n".join([*before, *descriptions])
+                descriptions.insert(0, str(schema["description"]))
+            out["description"] = "\n".join(descriptions)
         return out
 
     def _flat(self, schema: Schema) -> Schema:
         """Returns the schema with `oneOf` written as `anyOf`, and an `allOf` merged into one
         schema."""
         if isinstance(every := schema.get("allOf"), list):
-            ones = [if_object(one) for one in cast("list[Any]", every)]
-            if len(ones) > 1:
-                ones = [self._resolve(one) for one in ones]
-            flat: Json = {}
-            for part_schema in (
-                *ones,
-                {key: value for key, value in schema.items() if key != "allOf"},
-            ):
-                flat = {**flat, **part_schema, **_merge_properties(flat, part_schema)}
-            schema = flat
+            schema = self._merge_all(cast("list[Any]", every), read_extra_fields(schema, "allOf"))
         if "oneOf" in schema and "anyOf" not in schema:
-            schema = {
-                **{key: value for key, value in schema.items() if key != "oneOf"},
-                "anyOf": schema["oneOf"],
-            }
+            schema = {**read_extra_fields(schema, "oneOf"), "anyOf": schema["oneOf"]}
         return schema
+
+    def _merge_all(self, every: list[Any], beside: Schema) -> Json:
+        """Returns the schemas of an `allOf`, and what stands beside it, merged into one schema."""
+        schemas = [if_object(schema) for schema in every]
+        # A reference alone can stay one; several schemas can only be merged by their fields.
+        if len(schemas) > 1:
+            schemas = [self._resolve(schema) for schema in schemas]
+        merged: Json = {}
+        # What stands beside the `allOf` comes last and wins, such as a field's own description.
+        for schema in (*schemas, beside):
+            merged = {**merged, **schema, **_merge_properties(merged, schema)}
+        return merged
 
     def _resolve(self, schema: Schema) -> Schema:
         """Returns the definition that a schema refers to, or the schema itself."""
@@ -251,6 +266,7 @@ class _Fitting:
 
     def _returns(self, schema: Any, within: str) -> bool:
         """True if a schema leads back to the definition that it is in."""
+        # A search without recursion: definitions may refer to each other in circles.
         waiting, seen = list(_references(schema)), set[str]()
         while waiting:
             if (name := waiting.pop()) == within:
@@ -261,19 +277,28 @@ class _Fitting:
         return False
 
 
+def _can_close(free: Any, properties: JsonMap) -> bool:
+    """True if an object may lose its free keys: they have no schema, and it has other properties.
+    `free`: its `additionalProperties`."""
+    return free in (False, True) and not (free and not properties)
+
+
 def _merge_properties(first: Schema, second: Schema) -> Json:
     """Returns the properties of two schemas that hold at once."""
     properties = {**if_object(first.get("properties")), **if_object(second.get("properties"))}
     required = [*if_list(first.get("required")), *if_list(second.get("required"))]
-    return {
-        **({"properties": properties} if properties else {}),
-        **({"required": required} if required else {}),
-    }
+    merged: Json = {}
+    if properties:
+        merged["properties"] = properties
+    if required:
+        merged["required"] = required
+    return merged
 
 
 def _of(schema: Schema, type_name: Any) -> Json:
     """Returns a schema of several types, narrowed to one of them."""
     narrowed = {**schema, "type": type_name}
+    # Nothing else narrows null.
     if type_name == "null":
         narrowed = {"type": type_name}
     elif isinstance(values := schema.get("enum"), list):

@@ -89,24 +89,19 @@ def strict_schema(schema: JsonMap) -> Json | None:
 
 
 def _strict(schema: Any, definitions: JsonMap) -> Json:
-    if not isinstance(schema, Mapping) or any(key in schema for key in _CHANGING):
+    if not isinstance(schema, Mapping) or not schema.keys().isdisjoint(_CHANGING):
         raise _NotStrictError
     schema = _flat(cast("JsonMap", schema))
     out = {key: schema[key] for key in _KEPT if key in schema}
     if "$ref" in schema:
         _resolve(str(schema["$ref"]), definitions)
         reference = {"$ref": schema["$ref"]}
-        # A reference takes nothing beside it.
-        return {"anyOf": [reference], **out} if out else reference
+        # Strict mode refuses keywords beside a reference: they go around it, on a union of one.
+        if out:
+            return {"anyOf": [reference], **out}
+        return reference
     if "anyOf" in schema:
-        if not isinstance(schema["anyOf"], list):
-            raise _NotStrictError
-        return {
-            "anyOf": [
-                _strict(choice, definitions) for choice in cast("list[Any]", schema["anyOf"])
-            ],
-            **out,
-        }
+        return {"anyOf": _list_choices(schema["anyOf"], definitions), **out}
     type_name = _type(schema)
     if type_name == "object":
         return {"type": type_name, **out, **_close_object(schema, definitions)}
@@ -115,9 +110,17 @@ def _strict(schema: Any, definitions: JsonMap) -> Json:
     return {"type": type_name, **out}
 
 
+def _list_choices(choices: Any, definitions: JsonMap) -> list[Json]:
+    """Returns the strict form of each schema in a union."""
+    if not isinstance(choices, list):
+        raise _NotStrictError
+    return [_strict(choice, definitions) for choice in cast("list[Any]", choices)]
+
+
 def _close_object(schema: JsonMap, definitions: JsonMap) -> Json:
     """Returns an object with its properties only, all of them required."""
     properties = schema.get("properties")
+    # Without properties it is a mapping with free keys: closed, it could hold nothing.
     if not isinstance(properties, Mapping) or (
         not properties and schema.get("additionalProperties") is not False
     ):
@@ -136,6 +139,7 @@ def _flat(schema: JsonMap) -> JsonMap:
         if len(cast("list[Any]", every)) != 1:
             raise _NotStrictError
         inner, beside = if_object(every[0]), read_extra_fields(schema, "allOf")
+        # Two constraints by one keyword hold at once; merged, one of them would be lost.
         if any(
             inner.get(key, value) != value for key, value in beside.items() if key not in _WORDS
         ):
@@ -143,6 +147,7 @@ def _flat(schema: JsonMap) -> JsonMap:
         schema = {**inner, **beside}
     if "oneOf" in schema and "anyOf" not in schema:
         schema = {**read_extra_fields(schema, "oneOf"), "anyOf": schema["oneOf"]}
+    # They would hold at once, such as properties beside a union, which strict mode cannot say.
     if len(_STRUCTURE & schema.keys()) > 1:
         raise _NotStrictError
     return schema
@@ -152,33 +157,41 @@ def _type(schema: JsonMap) -> Any:
     """Returns the type or types, inferred from the values if the schema has none. `["x", "null"]`
     is `x`."""
     type_value: Any = schema.get("type")
-    if type_value is None and "properties" in schema:
-        return "object"
-    if type_value is None and ("enum" in schema or "const" in schema):
-        if "enum" in schema:
-            values: list[object] = if_list(schema["enum"])
-        else:
-            values = [schema["const"]]
-        type_value = list(dict.fromkeys(_JSON_TYPES.get(type(value)) for value in values))
+    if type_value is None:
+        type_value = _infer_type(schema)
     if isinstance(type_value, list):
-        kinds = [
-            type_name for type_name in cast("list[Any]", type_value) if type_name != "null"
-        ] or cast("list[Any]", type_value)
-        if len(kinds) == 1:
-            type_value = kinds[0]
-        else:
-            type_value = cast("Any", type_value)
-    if isinstance(type_value, list):
-        kinds = cast("list[Any]", type_value)
-    else:
-        kinds = [type_value]
-    if (
-        not kinds
-        or not all(isinstance(type_name, str) for type_name in kinds)
-        or (isinstance(type_value, list) and _NESTING & set(kinds))
-    ):
+        type_value = _drop_null(cast("list[Any]", type_value))
+    if isinstance(type_value, str):
+        return type_value
+    type_names: list[Any] = if_list(type_value)
+    if not type_names or not all(isinstance(type_name, str) for type_name in type_names):
         raise _NotStrictError
-    return cast("Any", type_value)
+    # A strict object or array has fields of its own, for which a list of types has no room.
+    if _NESTING & set(type_names):
+        raise _NotStrictError
+    return type_names
+
+
+def _infer_type(schema: JsonMap) -> str | list[str | None] | None:
+    """Returns the type that the properties or the values of a schema imply; None if they imply
+    none."""
+    if "properties" in schema:
+        return "object"
+    if "enum" in schema:
+        values: list[object] = if_list(schema["enum"])
+    elif "const" in schema:
+        values = [schema["const"]]
+    else:
+        return None
+    return list(dict.fromkeys(_JSON_TYPES.get(type(value)) for value in values))
+
+
+def _drop_null(type_names: list[Any]) -> Any:
+    """Returns the only type beside `null`, or all types if there are more or none."""
+    others = [type_name for type_name in type_names if type_name != "null"] or type_names
+    if len(others) == 1:
+        return others[0]
+    return type_names
 
 
 def _resolve(name: str, definitions: JsonMap) -> JsonMap:

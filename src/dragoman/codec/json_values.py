@@ -225,6 +225,7 @@ def merge_wire_fields(block: Json, wire_fields: JsonMap) -> Json:
     for key, value in wire_fields.items():
         if key not in block:
             block[key] = value
+        # A copy, since the inner object may be the caller's own, such as a tool's schema.
         elif isinstance(block[key], dict) and isinstance(value, Mapping):
             block[key] = merge_wire_fields(dict(block[key]), cast("JsonMap", value))
     return block

@@ -81,10 +81,11 @@ class Layout(msgspec.Struct, frozen=True):
 
     def evidence(self, body: JsonMap) -> int:
         """Returns how many fields beside the messages hardly another format has."""
-        tools = if_objects(body.get("tools")) if self.of_tools else []
-        return len(self.distinctive & body.keys()) + sum(
-            not self.of_tools.isdisjoint(tool) for tool in tools
-        )
+        fields = len(self.distinctive & body.keys())
+        if not self.of_tools:
+            return fields
+        tools = if_objects(body.get("tools"))
+        return fields + sum(not self.of_tools.isdisjoint(tool) for tool in tools)
 
     def payload(self, messages: Sequence[Any], body: JsonMap) -> Any:
         """Returns what `load_messages` takes: the messages, with the fields of the body that belong

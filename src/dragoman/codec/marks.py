@@ -115,6 +115,7 @@ def attach_interrupt(call: ToolCallPart, interrupt: Interrupt) -> ToolCallPart:
     """Returns the call with an interrupt attached: what the agent wants before it goes on. Only a
     call that the client runs counts as an ordinary tool call (`run_by="agent"`)."""
     stored = msgspec.to_builtins(msgspec.structs.replace(interrupt, call=None))
+    # An approval or a question is no tool of the user's: its call is the client's to answer.
     run_by = "agent" if interrupt.reason == "tool" else "client"
     return msgspec.structs.replace(call, run_by=run_by, native=_with(call.native, _WAITS, stored))
 
@@ -122,13 +123,15 @@ def attach_interrupt(call: ToolCallPart, interrupt: Interrupt) -> ToolCallPart:
 def read_interrupt(call: ToolCallPart) -> Interrupt | None:
     """Returns the interrupt that is attached to a call, or None."""
     stored = _read_note(call.native, _WAITS)
+    if not stored:
+        return None
     try:
-        read = msgspec.convert(stored, Interrupt) if stored else None
+        interrupt = msgspec.convert(stored, Interrupt)
     except msgspec.ValidationError:
+        # A client may have changed what it was given to keep.
         return None
-    if read is None:
-        return None
-    return msgspec.structs.replace(read, call=call)
+    # Stored without its call, which would hold the interrupt again.
+    return msgspec.structs.replace(interrupt, call=call)
 
 
 def attach_resume(result: ToolResultPart, resume: Resume) -> ToolResultPart:
@@ -149,6 +152,7 @@ def read_resume(interrupt: Interrupt, result: ToolResultPart) -> Resume:
             resume = Resume(interrupt.id, "cancelled")
     except msgspec.ValidationError:
         resume = Resume(interrupt.id, "cancelled")
+    # These three come from the call, so that a client cannot answer another interrupt with them.
     return msgspec.structs.replace(
         resume,
         interrupt_id=interrupt.id,

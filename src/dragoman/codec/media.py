@@ -83,13 +83,17 @@ def decode_base64(text: Any) -> bytes | None:
         data = b64decode(text, validate=True)
     except (ValueError, TypeError):
         return None
-    return data if b64encode(data).decode() == text else None
+    # Other padding or other last bits give the same bytes, but could not be written back.
+    if b64encode(data).decode() != text:
+        return None
+    return data
 
 
 def audio_type(data: bytes) -> str | None:
     """Returns the media type of audio by its first bytes, or None."""
     if data[:4] == b"RIFF":
         return "audio/wav"
+    # MP3: a tag, or the eleven set bits with which each of its frames begins.
     if data[:3] == b"ID3" or (data[:1] == b"\xff" and data[1:2] >= b"\xe0"):
         return "audio/mpeg"
     return {b"OggS": "audio/ogg", b"fLaC": "audio/flac"}.get(data[:4])
@@ -103,7 +107,9 @@ def read_media_text(part: Media) -> str | None:
     ):
         return None
     try:
-        return None if _CONTROL(part.data) else part.data.decode()
+        if _CONTROL(part.data):
+            return None
+        return part.data.decode()
     except UnicodeDecodeError:
         return None
 
@@ -132,14 +138,14 @@ def media_label(part: Media) -> str:
 
 def _describe(part: Media) -> tuple[str, str | None]:
     """Returns the kind of a file, and its name or where it is."""
-    mime_type = (
-        part.mime_type
-        or (guess_media_type(part.url) if isinstance(part, LinkPart) else None)
-        or "file"
-    )
-    return mime_type, part.name if not isinstance(part, LinkPart) or part.url.startswith(
-        "data:"
-    ) else part.url
+    mime_type = part.mime_type
+    if not isinstance(part, LinkPart):
+        return mime_type or "file", part.name
+    mime_type = mime_type or guess_media_type(part.url) or "file"
+    # Such a URL is the file itself: base64 has no place in a text.
+    if part.url.startswith("data:"):
+        return mime_type, part.name
+    return mime_type, part.url
 
 
 def guess_media_type(url: str) -> str | None:

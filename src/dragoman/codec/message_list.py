@@ -62,7 +62,10 @@ def load_list(
             loaded = load_plain_message(entry, SPEAKER_ROLES, origin)
             if loaded is None:
                 fields = _object(entry, no_list)
-                loaded = load(fields if problems is None else check_depth(fields))
+                # Without problems the whole list was checked already.
+                if problems is not None:
+                    check_depth(fields)
+                loaded = load(fields)
         except HistoryError as error:
             note_problem(error, problems, index, _field_at_fault(entry, roles, lists=lists))
             continue
@@ -161,10 +164,9 @@ def dump_content(
     the vendor takes nothing else), else a list."""
     written_form = form.get("content", empty)
     if not blocks:
+        # Noted for a list of one text; that text is gone by now.
         if written_form == "list":
             written_form = empty
-        else:
-            written_form = written_form
         if written_form == ABSENT:
             return {}
         return {"content": written_form}

@@ -76,20 +76,18 @@ class WireNative:
         all_notes: Json = {_FORM: form} if form else {}
         if notes:
             all_notes |= {name: value for name, value in notes.items() if value}
+        native: Json = {}
         if fields or mark:
-            native: Json = {self._fields: dict(fields or {})}
-        else:
-            native = {}
+            native[self._fields] = dict(fields or {})
         if all_notes:
             native[self._notes] = all_notes
         return native or None
 
     def with_notes(self, native: Native, **notes: Any) -> Native:
         """Returns the same native mapping with further notes, which may be empty."""
+        native_fields: Json = {}
         if native and self._fields in native:
-            native_fields = {self._fields: native[self._fields]}
-        else:
-            native_fields = {}
+            native_fields[self._fields] = native[self._fields]
         return {**native_fields, self._notes: {**self.notes(native), **notes}}
 
     def with_form(self, native: Native, **form: Any) -> Native:
@@ -118,7 +116,10 @@ def read_signatures(native: Native) -> dict[str, str]:
     """Returns what providers signed of a piece: the signature by the wire's name."""
     signatures: dict[str, str] = {}
     for wire, wire_fields in (native or {}).items():
-        fields = if_object(wire_fields) if NOTES not in wire else {}
+        # Notes are dragoman's own; no provider signs there.
+        if NOTES in wire:
+            continue
+        fields = if_object(wire_fields)
         if signed := [
             signature
             for key in _SIGNATURES

@@ -11,7 +11,7 @@ The notes stand in the answer's `native`, where no wire writes them and no diges
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import is_
 from typing import NamedTuple
 
@@ -32,6 +32,8 @@ __all__ = [
     "digest_tools",
     "find_opening",
     "head_length",
+    "hide_opening",
+    "hide_openings",
 ]
 
 Tools = tuple[ToolSpec | ServerTool, ...]
@@ -75,7 +77,9 @@ class Note(msgspec.Struct, frozen=True, omit_defaults=True):
         if self == _NOTHING:
             return native
         ours = if_object((native or {}).get(OURS))
-        return {**(native or {}), OURS: {**ours, _KEY: msgspec.to_builtins(self)}}
+        # as a stored history has it when it is read again
+        note = msgspec.json.decode(msgspec.json.encode(self))
+        return {**(native or {}), OURS: {**ours, _KEY: note}}
 
 
 _NOTHING = Note()
@@ -123,12 +127,33 @@ def find_opening(messages: Sequence[Message], target: Origin) -> Opening:
         note = _read_note(message)
         if note is None or message.origin is None or message.origin.provider != target.provider:
             continue
+        # It must be said in every later request, so one note in any answer counts for all.
         drops = drops or note.drops
         if note.change is not None:
             changes.append((position, note.change))
         if note.began is not None:
             return Opening(note.began, tuple(reversed(changes)), drops)
     return Opening(None, (), drops)
+
+
+def hide_opening(native: Native) -> Native:
+    """Returns the `native` of a message without what it notes of its request. Formats for clients
+    leave the note out, since a system text is not for them."""
+    if not native or OURS not in native or _KEY not in if_object(native[OURS]):
+        return native
+    ours = {name: value for name, value in native[OURS].items() if name != _KEY}
+    rest = {name: value for name, value in native.items() if name != OURS}
+    return {**rest, **({OURS: ours} if ours else {})} or None
+
+
+def hide_openings(messages: Iterable[Message]) -> list[Message]:
+    """Returns messages without what they note of their requests."""
+    return [
+        message
+        if message.native is None or (native := hide_opening(message.native)) is message.native
+        else message.replace(native=native)
+        for message in messages
+    ]
 
 
 def head_length(messages: Sequence[Message]) -> int:

@@ -41,17 +41,23 @@ def find_unreadable(
             out.append(None)
         elif origin is None:
             out.append("its origin is not known")
-        elif origin.provider != target.provider and origin.provider not in reads:
-            out.append(f"it comes from {origin.provider}, which {target.provider} does not read")
-        elif (
-            origin.endpoint != target.endpoint
-            and origin.provider == target.provider
-            and None not in (origin.endpoint, target.endpoint)
-        ):
-            out.append(f"it comes from another endpoint, {origin.endpoint}")
         else:
-            out.append(_find_break(origin, target, position, digest_at))
+            # Digests last: they read the whole conversation.
+            foreign = _find_foreign_origin(origin, target, reads)
+            out.append(foreign or _find_break(origin, target, position, digest_at))
     return out
+
+
+def _find_foreign_origin(origin: Origin, target: Origin, reads: Collection[str]) -> str | None:
+    """Returns why the target does not read what this origin signed; None if it does."""
+    if origin.provider != target.provider:
+        if origin.provider in reads:
+            return None
+        return f"it comes from {origin.provider}, which {target.provider} does not read"
+    # An endpoint that is not known may be the same one.
+    if _differs(origin.endpoint, target.endpoint):
+        return f"it comes from another endpoint, {origin.endpoint}"
+    return None
 
 
 def _find_break(origin: Origin, target: Origin, position: int, digest_at: DigestAt) -> str | None:
@@ -65,6 +71,7 @@ def _find_break(origin: Origin, target: Origin, position: int, digest_at: Digest
             return "the system text has changed since it was signed"
         if _differs(origin.tools, target.tools):
             return "the tools have changed since it was signed"
+    # Nothing was noted to compare with: whether it holds is for the provider to check.
     if origin.prefix is None:
         return None
     wire = digest.parse_prefix_wire(origin.prefix)
@@ -77,7 +84,7 @@ def _find_break(origin: Origin, target: Origin, position: int, digest_at: Digest
 
 
 def _differs(signed: str | None, current: str | None) -> bool:
-    """True if both digests are known and are not the same."""
+    """True if both values, such as digests, are known and are not the same."""
     return None not in (signed, current) and signed != current
 
 

@@ -104,9 +104,11 @@ class ResponseState:
             return False
         if not self.started:
             self.started, self.id, self.origin = True, event.message_id, event.origin
-            self.response_id = (event.origin and event.origin.response_id) or (
-                "" if event.anonymous else self.id
-            )
+            # The id of an anonymous message only ties its events together: no provider knows it.
+            if event.origin and event.origin.response_id:
+                self.response_id = event.origin.response_id
+            elif not event.anonymous:
+                self.response_id = self.id
         self._ids.add(event.message_id)
         self.envelope |= self._native(event.native)
         return True
@@ -179,19 +181,28 @@ def join_messages(
     events = without_inner_runs(events)
     if losses is not None:
         losses += list_further_candidates(events)
+    # A client of a whole response gets either an answer or an error, never both.
     for event in events:
         if isinstance(event, RunError):
             return event.error
     messages = [message for message in fold(events) if message.role is Role.MODEL] or [
         Message.model()
     ]
-    usages = [message.usage for message in messages if message.usage is not None]
+    origins = (message.origin for message in messages)
     return messages[-1].replace(
         id=messages[0].id,
-        origin=next((message.origin for message in messages if message.origin is not None), None),
+        origin=next(filter(None, origins), None),
         content=tuple(piece for message in messages for piece in strip_marks(message).content),
-        usage=sum(usages, Usage()) if usages else None,
+        usage=_sum_usages(messages),
     )
+
+
+def _sum_usages(messages: Iterable[Message]) -> Usage | None:
+    """Returns the tokens of all messages; None if no message tells any."""
+    usages = [message.usage for message in messages if message.usage is not None]
+    if usages:
+        return sum(usages, Usage())
+    return None
 
 
 _FIELDS: Mapping[str, str] = {

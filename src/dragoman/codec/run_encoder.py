@@ -28,10 +28,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
+import msgspec
+
 from dragoman import json_bytes
 from dragoman.codec.encoder import NO_OBJECTS, Objects
 from dragoman.codec.framing import frame_server_event
-from dragoman.event import Event, OpenText, PartDelta
+from dragoman.codec.opening import hide_opening
+from dragoman.event import Event, MessageStarted, OpenText, PartDelta
 from dragoman.json_bytes import JsonMap
 from dragoman.message import Content
 
@@ -124,6 +127,8 @@ class RunEncoder(ABC, Generic[P]):
 
     def objects(self, event: Event) -> Objects:
         """Returns the objects that tell of an event, before they become bytes."""
+        if type(event) is MessageStarted and event.native:
+            event = msgspec.structs.replace(event, native=hide_opening(event.native))
         if self.admit(event) and (step := self.STEPS.get(type(event))) is not None:
             step(self, event)
         return self._take_objects()

@@ -236,6 +236,7 @@ def note_problem(
         HistoryError: they are not.
     """
     if problems is None:
+        # -1 stands for a field beside the list, such as `system`.
         where = "" if index < 0 else f"{listed}[{index}]"
         raise error.at(field=".".join(filter(None, (where, field))) or None)
     problems.append(Problem(index, field, error.message))

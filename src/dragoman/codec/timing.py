@@ -79,4 +79,7 @@ def convert_to_utc(time: datetime) -> datetime:
     try:
         return time.astimezone(UTC)
     except OverflowError:
-        return (datetime.min if time.year == 1 else datetime.max).replace(tzinfo=UTC)
+        # The zone moves it over the first or the last day that Python knows.
+        if time.year == 1:
+            return datetime.min.replace(tzinfo=UTC)
+        return datetime.max.replace(tzinfo=UTC)

@@ -55,7 +55,10 @@ def continues_turn(first: Message, before: Message, message: Message) -> bool:
     if message.role is Role.SYSTEM or before.role is Role.SYSTEM:
         return False
     if message.turn is not None:
-        return message.turn == (before.turn if before.turn is not None else first.turn)
+        # Results have no turn of their own: then the turn's first message tells it.
+        if before.turn is None:
+            return message.turn == first.turn
+        return message.turn == before.turn
     if message.role is Role.MODEL:
         return holds_only_answers(before) and first.role is Role.MODEL
     return holds_only_answers(message) and first.role is Role.MODEL

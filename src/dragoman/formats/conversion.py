@@ -19,7 +19,12 @@ from dragoman.codec.json_values import if_list, if_object, read_extra_fields
 from dragoman.codec.native import WireNative
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError, SettingsError
-from dragoman.formats.detection import Detected, detect_conversation, open_conversation
+from dragoman.formats.detection import (
+    Detected,
+    OpenedConversation,
+    detect_conversation,
+    open_conversation,
+)
 from dragoman.formats.registry import get, layout
 from dragoman.json_bytes import Json, JsonMap, replace_halves
 from dragoman.loss import Loss, Lost
@@ -72,11 +77,7 @@ def read(
         else:
             conversation = open_conversation(part)
             field = conversation.field
-            if format_name is None:
-                runs = detect_conversation(conversation)
-            else:
-                payload = layout(format_name).payload(conversation.messages, conversation.body)
-                runs = [Detected(format_name, payload)]
+            runs = _find_runs(conversation, format_name)
             detected += runs
             for name, payload, offset in runs:
                 run_problems: list[Problem] = []
@@ -86,6 +87,14 @@ def read(
                     problems += [_move(problem, start + offset) for problem in run_problems]
         start += len(if_list(part))
     return LoadedConversation(detected[0].format if detected else "", field, messages)
+
+
+def _find_runs(conversation: OpenedConversation, format_name: str | None) -> list[Detected]:
+    """Returns the messages of a conversation by their format: all of them if it is named."""
+    if format_name is None:
+        return detect_conversation(conversation)
+    payload = layout(format_name).payload(conversation.messages, conversation.body)
+    return [Detected(format_name, payload)]
 
 
 def _move(problem: Problem, offset: int) -> Problem:

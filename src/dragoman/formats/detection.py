@@ -67,16 +67,23 @@ def _load_facts() -> _Facts:
     if not _last or _last[0].formats != formats:
         layouts = {name: registry.layout(name) for name in formats}
         fields = [field for layout in layouts.values() for field in layout.fields or ()]
-        sample = [{"role": role, "content": f"{index}"} for index, role in enumerate(_SAMPLE)]
         plain = {
             role: _ballots({"role": role, "content": "text"}, formats, formats) for role in _PLAIN
         }
-        readers = [name for name in formats if all(name in votes for votes in plain.values())]
-        read = {
-            name: _reading(name, sample, {}) if name in readers else (name,) for name in formats
-        }
+        read = _read_samples(formats, plain)
         _last[:] = [_Facts(formats, layouts, [*dict.fromkeys(fields)], plain, read)]
     return _last[0]
+
+
+def _read_samples(
+    formats: Iterable[str], plain: Mapping[str, Mapping[str, int]]
+) -> dict[str, tuple[str, ...]]:
+    """Returns what each format makes of messages that have a text alone. `plain`: the votes on such
+    messages by their role."""
+    sample = [{"role": role, "content": f"{index}"} for index, role in enumerate(_SAMPLE)]
+    readers = [name for name in formats if all(name in votes for votes in plain.values())]
+    # A format that does not have all roles is like no other: its name stands for what it makes.
+    return {name: _reading(name, sample, {}) if name in readers else (name,) for name in formats}
 
 
 class OpenedConversation(NamedTuple):
@@ -152,7 +159,7 @@ def detect_conversation(
     """
     facts = _load_facts()
     elements, field, body = conversation
-    holders = [name for name, layout in facts.layouts.items() if field in (layout.fields or ())]
+    holders = _find_holders(field, facts)
     if len(holders) == 1:  # no other format has that field
         _refute(elements, holders[0], facts)
         return [Detected(holders[0], facts.layouts[holders[0]].payload(elements, body))]
@@ -176,6 +183,11 @@ def detect_conversation(
             Detected(name, facts.layouts[name].payload(run.messages, body), run.start)
         )
     return detected_runs
+
+
+def _find_holders(field: str, facts: _Facts) -> list[str]:
+    """Returns the formats of bodies that hold their messages in this field."""
+    return [name for name, layout in facts.layouts.items() if field in (layout.fields or ())]
 
 
 def payload_of(value: object, name: str) -> Any:

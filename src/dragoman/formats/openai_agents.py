@@ -63,13 +63,18 @@ def lift(message: Message) -> Message:
         return message
     content: list[Content] = []
     for piece in message.content:
-        if isinstance(piece, ThinkingPart):
-            content += _lift_thinking(piece)
-        elif isinstance(piece, ToolCallPart):
-            content.append(_lift_call(piece))
-        else:
-            content.append(piece)
+        content += _lift_piece(piece)
     return message.replace(content=tuple(content), origin=_origin(data) or message.origin)
+
+
+def _lift_piece(piece: Content) -> Sequence[Content]:
+    """Returns a piece with its signature where its provider's wire has it; thinking becomes as many
+    pieces as it has blocks."""
+    if isinstance(piece, ThinkingPart):
+        return _lift_thinking(piece)
+    if isinstance(piece, ToolCallPart):
+        return [_lift_call(piece)]
+    return [piece]
 
 
 def lower(message: Message, position: int, losses: list[Loss]) -> tuple[Message, tuple[int, ...]]:
@@ -89,31 +94,29 @@ def lower(message: Message, position: int, losses: list[Loss]) -> tuple[Message,
         piece, taken = parts[index], 1
         if isinstance(piece, ThinkingPart):
             piece, taken = _lower_thinking(message, index)
-            if taken == 1 and _is_signed_elsewhere(piece):
-                why = "the SDK has no place for what this provider signed"
-                losses.append(Loss(position, index, Lost.signature, why))
+            loses_signature = taken == 1 and _is_signed_elsewhere(piece)
         else:
-            if isinstance(piece, ToolCallPart):
-                holders = (NAME, "google")
-            else:
-                holders = (NAME,)
-            if not isinstance(piece, ProviderPart) and read_extra_fields(
-                read_signatures(piece.native), *holders
-            ):
-                losses.append(
-                    Loss(
-                        position,
-                        index,
-                        Lost.signature,
-                        "the SDK has no place for what this provider signed",
-                    )
-                )
-            if isinstance(piece, ToolCallPart):
-                piece = _lower_call(piece, message.origin)
+            loses_signature = _has_unplaced_signature(piece)
+        if loses_signature:
+            why = "the SDK has no place for what this provider signed"
+            losses.append(Loss(position, index, Lost.signature, why))
+        if isinstance(piece, ToolCallPart):
+            piece = _lower_call(piece, message.origin)
         content.append(piece)
         part_indexes.append(index)
         index += taken
     return message.replace(content=tuple(content)), tuple(part_indexes)
+
+
+def _has_unplaced_signature(piece: Content) -> bool:
+    """True if the SDK has no place for what a provider signed in a piece other than thinking."""
+    if isinstance(piece, ProviderPart):
+        return False
+    signatures = read_extra_fields(read_signatures(piece.native), NAME)
+    if isinstance(piece, ToolCallPart):
+        # The SDK keeps what Gemini signed in a call's `provider_data`.
+        signatures.pop("google", None)
+    return bool(signatures)
 
 
 def _with_items(content: Sequence[Content], item: Json) -> tuple[Content, ...]:
@@ -144,22 +147,30 @@ def _item(piece: Content) -> Json:
 
 def _origin(data: Sequence[JsonMap]) -> Origin | None:
     """Whose answer it is, where the items say so."""
-    model = next((value for fields in data if (value := if_text(fields.get("model")))), "")
-    prefix, slash, rest_of_it = model.partition("/")
-    if slash:
-        provider = _PREFIXES.get(prefix, prefix)
-    else:
-        provider = ""
-    if not slash:
-        provider = next((of for family, of in _FAMILIES.items() if prefix.startswith(family)), "")
+    model = _find_text(data, "model")
+    provider = _name_provider(model)
     if not provider and any(_BLOCKS in fields for fields in data):
         provider = "anthropic"
     if not provider:
         return None
-    response_id = next(
-        (value for fields in data if (value := if_text(fields.get("response_id")))), None
-    )
-    return Origin(provider, model=(rest_of_it or model) or None, response_id=response_id)
+    model_name = model.partition("/")[2] or model
+    response_id = _find_text(data, "response_id") or None
+    return Origin(provider, model=model_name or None, response_id=response_id)
+
+
+def _find_text(data: Sequence[JsonMap], field: str) -> str:
+    """Returns the first text that stands in this field of `data`; empty if there is none."""
+    return next((text for fields in data if (text := if_text(fields.get(field)))), "")
+
+
+def _name_provider(model: str) -> str:
+    """Returns the provider that a model's name tells by its prefix (`gemini/…`), or else by its
+    family; empty if it tells none."""
+    prefix, slash, _ = model.partition("/")
+    if slash:
+        return _PREFIXES.get(prefix, prefix)
+    families = _FAMILIES.items()
+    return next((provider for family, provider in families if model.startswith(family)), "")
 
 
 def _is_by(origin: Origin | None, provider: str) -> bool:
@@ -204,9 +215,7 @@ def _lower_thinking(message: Message, index: int) -> tuple[ThinkingPart, int]:
     notes = _OWN.notes(first.native)
     has_item = "item" in notes
     if not has_item and not (_is_by(message.origin, "anthropic") and _is_anthropics(first)):
-        if not RESPONSES.is_ours(first.native):  # the SDK knows no item of thinking without an id
-            first = replace(first, native={**(first.native or {}), NAME: {"id": FAKE_ID}})
-        return first, 1
+        return _with_id(first), 1
     parts = _same_item_parts(message.content[index:], notes.get("blocks") if has_item else None)
     blocks = [_dump_block(part) for part in parts]
     item = if_object(notes.get("item"))
@@ -218,6 +227,13 @@ def _lower_thinking(message: Message, index: int) -> tuple[ThinkingPart, int]:
         envelope = read_extra_fields(item, "type", "summary", "content", "encrypted_content")
         item = _reasoning({**envelope, _DATA: read_extra_fields(data, _BLOCKS)}, blocks)
     return load_reasoning(item), len(parts)
+
+
+def _with_id(part: ThinkingPart) -> ThinkingPart:
+    """Returns thinking with an id of its item: the SDK knows no item of thinking without one."""
+    if RESPONSES.is_ours(part.native):
+        return part
+    return replace(part, native={**(part.native or {}), NAME: {"id": FAKE_ID}})
 
 
 def _same_item_parts(content: Sequence[Content], most: object) -> list[ThinkingPart]:

@@ -123,11 +123,9 @@ def convert_a2a_message_to_agui_event(message: object) -> Json:
     text = find_text(message) or ""
     event: Json = {"type": _TYPES.get(kind, _TYPES[CONTENT])}
     if kind in (START, ARGS):
-        calls = [_call(call) for call in tool_calls_of(message) or []]
-        event |= {"toolCall": calls[0]} if len(calls) == 1 else {"toolCalls": calls}
+        event |= _dump_calls(message)
     elif kind == RESULT:
-        results = [_result(result) for result in tool_results_of(message) or []]
-        event |= results[0] if len(results) == 1 else {"results": results}
+        event |= _dump_results(message)
     else:
         if role_name(message) == "user":
             role = "user"
@@ -137,6 +135,22 @@ def convert_a2a_message_to_agui_event(message: object) -> Json:
     if text:
         return {**event, "content": text}
     return event
+
+
+def _dump_calls(message: object) -> Json:
+    """Returns the calls of a message as fields of its event."""
+    calls = [_call(call) for call in tool_calls_of(message) or []]
+    if len(calls) == 1:
+        return {"toolCall": calls[0]}
+    return {"toolCalls": calls}
+
+
+def _dump_results(message: object) -> Json:
+    """Returns the results of a message as fields of its event."""
+    results = [_result(result) for result in tool_results_of(message) or []]
+    if len(results) == 1:
+        return results[0]
+    return {"results": results}
 
 
 def convert_task_status_update_to_agui_event(update: object, task: object = None) -> Json:
@@ -180,9 +194,11 @@ def convert_agui_event_to_openai_chat(
     Raises:
         HistoryError: it is no object.
     """
-    _check([event or {}])
-    type_ = if_text((event or {}).get("type"))
-    if not event or type_ not in _KINDS or type_ in (_TYPES[CHUNK], _TYPES[ARGS]):
+    event = event or {}
+    _check([event])
+    type_ = if_text(event.get("type"))
+    # A chunk and pieces of arguments are not yet a message.
+    if type_ not in _KINDS or type_ in (_TYPES[CHUNK], _TYPES[ARGS]):
         return None, []
     text = if_text(event.get("content"))
     if type_ == _TYPES[START]:
@@ -218,12 +234,7 @@ def convert_agui_event_to_responses_api(event: JsonMap | None) -> Json | list[Js
         calls = [_openai_call(call) for call in _calls(event)]
         return _delta({"role": "assistant", **beside, "tool_calls": calls})
     if type_ == _TYPES[RESULT]:
-        deltas = [_delta(_tool_message(result)) for result in _results(event)]
-        if text:
-            deltas.append(_delta({"role": "user", **beside}))
-        if len(deltas) == 1:
-            return deltas[0]
-        return deltas
+        return _dump_result_deltas(event, beside)
     message = if_object(event.get("message"))
     if type_ not in _KINDS or not message:
         return {}
@@ -231,6 +242,17 @@ def convert_agui_event_to_responses_api(event: JsonMap | None) -> Json | list[Js
     if type_ == _TYPES[END]:
         return {"event": "message.done", "data": data}
     return _delta(data)
+
+
+def _dump_result_deltas(event: JsonMap, beside: Json) -> Json | list[Json]:
+    """Returns a delta for each result of an event, and one for the text `beside` them; a list if
+    they are not exactly one."""
+    deltas = [_delta(_tool_message(result)) for result in _results(event)]
+    if beside:
+        deltas.append(_delta({"role": "user", **beside}))
+    if len(deltas) == 1:
+        return deltas[0]
+    return deltas
 
 
 def _delta(data: Json) -> Json:

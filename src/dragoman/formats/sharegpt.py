@@ -93,7 +93,19 @@ def load_messages(
             reader.read(_turn(turn if problems is None else check_depth(turn), index))
         except HistoryError as error:
             note_problem(error, problems, index, _field_at_fault(turn))
-    messages = reader.messages
+    _note_document(reader.messages, extra, problems, is_list=isinstance(payload, list))
+    return reader.messages
+
+
+def _note_document(
+    messages: list[Message], extra: Json, problems: list[Problem] | None, *, is_list: bool
+) -> None:
+    """Notes on the first message what stands around the turns: nothing where they came as a list,
+    else the fields `extra` of their conversation.
+
+    Raises:
+        HistoryError: no message can keep the fields, and no problems are noted.
+    """
     if not messages:
         if extra:
             note_problem(
@@ -102,7 +114,7 @@ def load_messages(
                 -1,
                 None,
             )
-    elif isinstance(payload, list):
+    elif is_list:
         messages[0] = messages[0].replace(native=OWN.with_form(messages[0].native, payload="list"))
     elif extra:
         try:
@@ -111,7 +123,6 @@ def load_messages(
             )
         except HistoryError as error:
             note_problem(error, problems, -1, None)
-    return messages
 
 
 def _turn(turn: object, index: int) -> Json:

@@ -43,6 +43,10 @@ _SPEAKERS = {Role.USER: "human", Role.MODEL: "gpt", Role.SYSTEM: "system"}
 _UNSIGNED = "the format has no place for what its provider signed"
 Places = set[tuple[int, int]]
 """Position of a message, place of a piece in it."""
+Pieces = Sequence[tuple[int, Content]]
+"""Pieces of a message, each with its place in it."""
+Results = list[tuple[int, ToolResultPart]]
+"""Results of a message, each with its place in it."""
 
 
 def dump_messages(
@@ -68,14 +72,10 @@ def dump_messages(
     written = _with_ids(plain)
     document: Json = {"conversations": []}
     for position, message in enumerate(plain):
-        extra = if_object(OWN.notes(message.native).get("document"))
-        if twice := [field for field in extra if field in document]:
-            out.lose(position, None, Lost.field, "another conversation has it", ", ".join(twice))
-        document = {**extra, **document}
+        document = _with_fields(out, position, document)
         if not message.content and conversation[position].content:
             continue  # there are marks in it alone
-        in_field = OWN.form(message.native).get("place") == "system" and message.role is Role.SYSTEM
-        if in_field and position == 0 and message.text and "system" not in document:
+        if "system" not in document and _is_of_field(message, position):
             document["system"] = _text(out, position, list(enumerate(message.content)))
         else:
             document["conversations"] += _turns(out, position, written)
@@ -83,6 +83,21 @@ def dump_messages(
     if alone and len(document) == 1:
         return document["conversations"]
     return document
+
+
+def _with_fields(out: Outgoing[Any], position: int, document: Json) -> Json:
+    """Returns a conversation with the fields that stood around the message when it was read. Those
+    that it has already, from a message of another conversation, are lost."""
+    extra = if_object(OWN.notes(out.messages[position].native).get("document"))
+    if twice := [field for field in extra if field in document]:
+        out.lose(position, None, Lost.field, "another conversation has it", ", ".join(twice))
+    return {**extra, **document}
+
+
+def _is_of_field(message: Message, position: int) -> bool:
+    """True if a message was read from the field `system`, and still can stand there."""
+    is_of_field = OWN.form(message.native).get("place") == "system"
+    return is_of_field and position == 0 and message.role is Role.SYSTEM and message.text != ""
 
 
 def _with_ids(messages: Sequence[Message]) -> Places:
@@ -143,28 +158,14 @@ def _is_sent(message: Message, call: ToolCallPart) -> bool:
 def _turns(out: Outgoing[Any], position: int, written: Places) -> Iterator[Json]:
     """Yields the turns of a message: those of its results, then one for all else."""
     message = out.messages[position]
-    pieces = list(enumerate(message.content))
-    results = [
-        (part_index, piece)
-        for part_index, piece in pieces
-        if isinstance(piece, ToolResultPart) and piece.run_by != "provider"
-    ]
-    if message.role is Role.USER and results:
-        answers = {part_index for part_index, _ in results}
-        other_parts = [
-            (part_index, piece) for part_index, piece in pieces if part_index not in answers
-        ]
-        if other_parts and other_parts[0][0] < results[-1][0]:
-            out.lose(
-                position,
-                other_parts[0][0],
-                Lost.order,
-                "results stand in turns of their own, before all else",
-            )
+    results, pieces = _split_results(message)
+    if results:
+        if pieces and pieces[0][0] < results[-1][0]:
+            why = "results stand in turns of their own, before all else"
+            out.lose(position, pieces[0][0], Lost.order, why)
         yield from _result_turns(out, position, results, written)
-        if not other_parts:
+        if not pieces:
             return
-        pieces = other_parts
     form = OWN.form(message.native)
     if message.role is Role.MODEL:
         speaker, value = _answer(out, position, pieces, written)
@@ -182,26 +183,28 @@ def _turns(out: Outgoing[Any], position: int, written: Places) -> Iterator[Json]
     }
 
 
+def _split_results(message: Message) -> tuple[Results, Pieces]:
+    """Returns the results that have turns of their own, and all other pieces of a message, each
+    with its place in it."""
+    results: Results = []
+    pieces: list[tuple[int, Content]] = []
+    is_user = message.role is Role.USER
+    for part_index, piece in enumerate(message.content):
+        if is_user and isinstance(piece, ToolResultPart) and piece.run_by != "provider":
+            results.append((part_index, piece))
+        else:
+            pieces.append((part_index, piece))
+    return results, pieces
+
+
 def _result_turns(
-    out: Outgoing[Any],
-    position: int,
-    results: Sequence[tuple[int, ToolResultPart]],
-    written: Places,
+    out: Outgoing[Any], position: int, results: Results, written: Places
 ) -> Iterator[Json]:
-    """Yields the turns of results. Those beside each other share one, except where they were read
-    from turns of their own."""
-    turns: list[list[tuple[int, ToolResultPart]]] = []
-    is_alone_before = True
-    for part_index, part in results:
-        is_alone = "plain" in OWN.form(part.native)
-        if is_alone or is_alone_before or "turn" in OWN.notes(part.native):
-            turns.append([])
-        turns[-1].append((part_index, part))
-        is_alone_before = is_alone
-    for turn in turns:
+    """Yields the turns of results."""
+    for turn in _group_results(results):
         note = if_object(OWN.notes(turn[0][1].native).get("turn"))
         values = {id(part): _result(out, position, part_index, part) for part_index, part in turn}
-        ids = {id(part): part.id for part_index, part in turn if (position, part_index) in written}
+        ids = _find_ids(position, turn, written)
         value = dump_results(
             [part for _, part in turn],
             lambda part, values=values: values[id(part)],
@@ -212,6 +215,21 @@ def _result_turns(
             "value": None if not value and "value" in note else value,
             **if_object(note.get("fields")),
         }
+
+
+def _group_results(results: Results) -> list[Results]:
+    """Returns results by turns: those beside each other share one, except where they were read from
+    turns of their own."""
+    turns: list[Results] = []
+    is_alone_before = True
+    for part_index, part in results:
+        # A plain text has no tags that could tell it from a result beside it.
+        is_alone = "plain" in OWN.form(part.native)
+        if is_alone or is_alone_before or "turn" in OWN.notes(part.native):
+            turns.append([])
+        turns[-1].append((part_index, part))
+        is_alone_before = is_alone
+    return turns
 
 
 def _result(out: Outgoing[Any], position: int, part_index: int, part: ToolResultPart) -> Any:
@@ -235,31 +253,52 @@ def _result(out: Outgoing[Any], position: int, part_index: int, part: ToolResult
 
 
 def _answer(
-    out: Outgoing[Any], position: int, pieces: Sequence[tuple[int, Content]], written: Places
+    out: Outgoing[Any], position: int, pieces: Pieces, written: Places
 ) -> tuple[str, str | None]:
     """Returns the speaker and the text of a model's content; no text if nothing is left of it."""
     message = out.messages[position]
     form = OWN.form(message.native)
     writable = _writable_parts(out, position, pieces)
-    ids = {
-        id(piece): piece.id
-        for part_index, piece in pieces
-        if isinstance(piece, ToolCallPart) and (position, part_index) in written
-    }
+    ids = _find_ids(position, pieces, written)
     speaker = if_text(form.get("from")) or "gpt"
-    calls = [piece for _, piece in writable if isinstance(piece, ToolCallPart)]
-    if "calls" in form and calls and len(calls) == len(writable):
-        return speaker, dump_function_call(calls, form["calls"], lambda call: ids.get(id(call)))
+    if "calls" in form:
+        calls = [piece for _, piece in writable if isinstance(piece, ToolCallPart)]
+        if calls and len(calls) == len(writable):
+            return speaker, dump_function_call(calls, form["calls"], lambda call: ids.get(id(call)))
+        # A turn `function_call` holds nothing else; the message was edited since it was read.
+        speaker = "gpt"
     if pieces and not writable:
         return speaker, None
     value = dump_answer([piece for _, piece in writable], lambda call: ids.get(id(call)))
+    _report_tags(out, position, pieces, writable, value)
+    return speaker, value
+
+
+def _report_tags(
+    out: Outgoing[Any],
+    position: int,
+    pieces: Pieces,
+    writable: Sequence[tuple[int, Held]],
+    value: str,
+) -> None:
+    """Notes as lost the pieces with tags in their text, if a reader takes `value`, which is written
+    for `writable`, for other pieces."""
     suspects = [entry for entry in writable if _has_tags(entry[1])]
     if suspects and not _is_read_as(value, [piece for _, piece in writable]):
         # The message's own pieces are named; `writable` has joined texts.
         for part_index, piece in [entry for entry in pieces if _has_tags(entry[1])] or suspects:
             why = "it has tags in it that are read as something else"
             out.lose(position, part_index, name_part_type(piece), why)
-    return "gpt" if "calls" in form else speaker, value
+
+
+def _find_ids(position: int, pieces: Pieces, written: Places) -> dict[int, str]:
+    """Returns the ids of the calls and results that must be written, by the identity of the
+    piece."""
+    return {
+        id(piece): piece.id
+        for part_index, piece in pieces
+        if isinstance(piece, ToolCallPart | ToolResultPart) and (position, part_index) in written
+    }
 
 
 def _has_tags(piece: Content) -> bool:
@@ -275,13 +314,11 @@ def _is_read_as(value: str, parts: Sequence[Held]) -> bool:
     )
 
 
-def _writable_parts(
-    out: Outgoing[Any], position: int, pieces: Sequence[tuple[int, Content]]
-) -> list[tuple[int, Held]]:
+def _writable_parts(out: Outgoing[Any], position: int, pieces: Pieces) -> list[tuple[int, Held]]:
     """Returns the pieces of an answer that the format holds, texts that stand beside each other as
     one."""
     writable: list[tuple[int, Held]] = []
-    tagged = any(isinstance(piece, ToolCallPart | ThinkingPart) for _, piece in pieces)
+    has_tags = any(isinstance(piece, ToolCallPart | ThinkingPart) for _, piece in pieces)
     for part_index, piece in pieces:
         if isinstance(piece, ToolCallPart) and _is_sent(out.messages[position], piece):
             _drop_signature(out, position, part_index, piece)
@@ -307,20 +344,30 @@ def _writable_parts(
         else:
             _drop_signature(out, position, part_index, piece)
             text = _as_text(out, position, part_index, piece)
-            before = writable[-1][1] if writable else None
-            if isinstance(before, TextPart):
-                out.lose(position, part_index, Lost.texts, "a turn is one text; they are joined")
-                writable[-1] = (writable[-1][0], replace(before, text=before.text + text))
-            elif tagged and not text.strip():
-                out.lose(
-                    position,
-                    part_index,
-                    Lost.text,
-                    "blank text beside tags is not told from what stands between them",
-                )
-            else:
-                writable.append((part_index, TextPart(text)))
+            _add_text(out, position, part_index, text, writable, has_tags=has_tags)
     return writable
+
+
+def _add_text(
+    out: Outgoing[Any],
+    position: int,
+    part_index: int,
+    text: str,
+    writable: list[tuple[int, Held]],
+    *,
+    has_tags: bool,
+) -> None:
+    """Adds a text to the writable pieces, joined to that before it. `has_tags`: there are pieces
+    between tags in the answer."""
+    before = writable[-1][1] if writable else None
+    if isinstance(before, TextPart):
+        out.lose(position, part_index, Lost.texts, "a turn is one text; they are joined")
+        writable[-1] = (writable[-1][0], replace(before, text=before.text + text))
+    elif has_tags and not text.strip():
+        why = "blank text beside tags is not told from what stands between them"
+        out.lose(position, part_index, Lost.text, why)
+    else:
+        writable.append((part_index, TextPart(text)))
 
 
 def _holds_thinking(out: Outgoing[Any], position: int, part_index: int, part: ThinkingPart) -> bool:
@@ -346,7 +393,7 @@ def _which(piece: Content) -> str:
     return str(getattr(piece, "name", "") or getattr(piece, "kind", ""))
 
 
-def _text(out: Outgoing[Any], position: int, pieces: Sequence[tuple[int, Content]]) -> str | None:
+def _text(out: Outgoing[Any], position: int, pieces: Pieces) -> str | None:
     """The content of a message that is not the model's → its text; `None`: nothing is left of
     it."""
     texts: list[str] = []

@@ -75,26 +75,33 @@ def dump_answer(pieces: Sequence[Held], call_id: Callable[[ToolCallPart], str | 
 
 
 def _answer_tags(value: str) -> Iterator[_Tag]:
-    """Linear: each tag is looked at once."""
+    """Yields the thinking and the calls of an answer. Linear: each tag is looked at once."""
     tags = list(TAGS.finditer(value))
     last = {tag[2]: tag.start() for tag in tags if tag[1]}
     opened: re.Match[str] | None = None
     for tag in tags:
-        tag_name, inside = tag[2], opened[2] if opened is not None else None
         if not tag[1]:
-            if (inside is None or inside == tag_name == "tool_call") and tag.start() < last.get(
-                tag_name, -1
-            ):
+            # Without an end behind it, a tag is text.
+            if _may_open(tag[2], opened) and tag.start() < last.get(tag[2], -1):
                 opened = tag
-        elif opened is not None and tag_name == inside:
-            inner = value[opened.end() : tag.start()]
-            if tag_name == "think":
-                piece = _load_thinking(inner)
-            else:
-                piece = _load_call(inner)
+        elif opened is not None and tag[2] == opened[2]:
+            piece = _load_tagged(tag[2], value[opened.end() : tag.start()])
             if piece is not None:
                 yield _Tag(opened.start(), tag.end(), piece)
             opened = None
+
+
+def _may_open(tag_name: str, opened: re.Match[str] | None) -> bool:
+    """True if a piece may begin with a tag of that name after the tag `opened`, which has no end
+    yet. A second call begins anew; all else inside of a piece is its text."""
+    return opened is None or opened[2] == tag_name == "tool_call"
+
+
+def _load_tagged(tag_name: str, inner: str) -> ThinkingPart | ToolCallPart | None:
+    """Returns the piece between two tags of that name; `None`: it is no call."""
+    if tag_name == "think":
+        return _load_thinking(inner)
+    return _load_call(inner)
 
 
 def _load_thinking(inner: str) -> ThinkingPart:
@@ -266,14 +273,22 @@ def _result(part: ToolResultPart, result: object, call_id: str | None) -> str:
             return inner
     if isinstance(inner := form.get("inner"), str):
         read = load_result(object_of(inner))
-        if (
-            read is not None
-            and read.id == (call_id or "")
-            and read.name == ("" if "nameless" in form else part.name)
-            and same_json([read.result, OWN.fields(read.native)], [result, OWN.fields(part.native)])
-        ):
+        if _same_result(read, part, result, call_id):
             return inner
     return f"\n{dump_json(result_object(part, result, call_id), _RESULT, _RESULT_END)}\n"
+
+
+def _same_result(
+    read: ToolResultPart | None, part: ToolResultPart, result: object, call_id: str | None
+) -> bool:
+    """True if a text, read again, says what the result does. `result`: its value; `call_id`: the id
+    that is to be written for it."""
+    tool_name = "" if "nameless" in OWN.form(part.native) else part.name
+    return (
+        read is not None
+        and (read.id, read.name) == (call_id or "", tool_name)
+        and same_json([read.result, OWN.fields(read.native)], [result, OWN.fields(part.native)])
+    )
 
 
 # ------------------------------------------------------------------ what stands between
@@ -299,10 +314,7 @@ def _load(value: str, tags: Sequence[_Tag]) -> list[Any]:
             loading.forms[-1]["after"] = behind
     elif behind:
         loading.add_text(behind, is_before_tag=False)
-    return [
-        replace(piece, native=OWN.with_form(piece.native, **form)) if form else piece
-        for piece, form in zip(loading.pieces, loading.forms, strict=True)
-    ]
+    return loading.note_forms()
 
 
 class _Loading:
@@ -326,6 +338,13 @@ class _Loading:
         self.forms.append({})
         if is_before_tag:
             self.forms.append({} if line else {"before": ""})
+
+    def note_forms(self) -> list[Any]:
+        """Returns the pieces, with the form of each noted in it."""
+        return [
+            replace(piece, native=OWN.with_form(piece.native, **form)) if form else piece
+            for piece, form in zip(self.pieces, self.forms, strict=True)
+        ]
 
 
 def _dump(pieces: Sequence[Any], dump_tag: Callable[[Any], str]) -> str:

@@ -8,7 +8,7 @@ store, where its time says.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import NamedTuple
@@ -93,22 +93,35 @@ class Addition:
         remaining = self._skip_resent(messages, is_lone=is_lone)
         if self.source == "memory" and not ordered:
             remaining = _by_time(remaining)
-        if remaining and self.source != "response":
-            orders = add_new(self.rows, remaining, self.mint, self.source)
-            if orders is not None:
-                self.orders.update(zip(map(id, remaining), orders, strict=True))
-                return
+        if self._add_at_once(remaining):
+            return
         self.rows.settle()
         self._has_calls = len(self.rows) > 0 and ToolCallPart in collect_part_types(messages)
         for turn in split_turns(remaining):
-            for piece in _without_twins(turn.messages):
-                for position, part in self._split_by_turn(piece):
-                    if position is not None:
-                        self._merge_copy(position, part)
-                    else:
-                        self._add_new(part)
+            self._add_turn(turn.messages)
         if self._early:
             self.rows.insert(self._early)
+
+    def _add_at_once(self, messages: Sequence[Message]) -> bool:
+        """Adds messages in one go if they are plainly new. Returns False, and adds nothing, if they
+        must go turn by turn."""
+        # A response may continue the last turn, so it never is plainly new.
+        if not messages or self.source == "response":
+            return False
+        orders = add_new(self.rows, messages, self.mint, self.source)
+        if orders is None:
+            return False
+        self.orders.update(zip(map(id, messages), orders, strict=True))
+        return True
+
+    def _add_turn(self, messages: tuple[Message, ...]) -> None:
+        """Adds a turn: what belongs to turns that are there is merged with these."""
+        for piece in _without_twins(messages):
+            for position, part in self._split_by_turn(piece):
+                if position is not None:
+                    self._merge_copy(position, part)
+                else:
+                    self._add_new(part)
 
     def _skip_resent(self, messages: Sequence[Message], *, is_lone: bool) -> Sequence[Message]:
         """Returns the messages behind those that were sent again. A single message is always taken
@@ -237,8 +250,7 @@ class Addition:
             replaced: the copy replaces the turn.
         """
         rows_by_id = {row.message.id: row for row in old_rows}
-        named = [message.turn for message in (*[row.message for row in old_rows], *messages)]
-        turn = next(filter(None, named), None)
+        turn = _first_turn_name([*[row.message for row in old_rows], *messages])
         new_rows: list[Row] = []
         for message in messages:
             if message.id is not None:
@@ -246,19 +258,29 @@ class Addition:
             else:
                 row = None
             before = new_rows[-1] if new_rows else old_rows[0]
-            if row is None or row.message is not message:
-                message = stamp(message, self.mint, before.message.created_at, turn)
-            if turn is not None and message.turn is None:
-                message = message.replace(turn=turn)
+            message = self._complete_message(message, row, before, turn)
             if row is not None and message is row.message:
                 is_copied = message.id in copy_ids
                 new_rows.append(self._kept_row(row, is_copied=is_copied, is_stored=is_stored))
                 continue
             live = self._live_sources(row or old_rows[0], is_stored=is_stored, replaced=replaced)
-            origins = (NOWHERE if row is None else row.origins) | live
-            order = before.order if row is None else row.order
-            new_rows.append(Row(message, order, live, origins))
+            if row is None:
+                origins, order = NOWHERE, before.order
+            else:
+                origins, order = row.origins, row.order
+            new_rows.append(Row(message, order, live, origins | live))
         return order_rows(new_rows)
+
+    def _complete_message(
+        self, message: Message, row: Row | None, before: Row, turn: str | None
+    ) -> Message:
+        """Returns a message with an id, a time and the name of its turn; the same object where it
+        has all. `row`: the row that had its id; `before`: the row that it follows."""
+        if row is None or row.message is not message:
+            message = stamp(message, self.mint, before.message.created_at, turn)
+        if turn is not None and message.turn is None:
+            message = message.replace(turn=turn)
+        return message
 
     def _kept_row(self, row: Row, *, is_copied: bool, is_stored: bool) -> Row:
         """Returns a row whose message stays as it is. `is_copied`: it is in the copy."""
@@ -302,6 +324,10 @@ class Addition:
             before = Row(new, order, self._sources, self._sources)
             unit.append(before)
             self.orders[id(message)] = order
+        self._place_unit(unit, last)
+
+    def _place_unit(self, unit: list[Row], last: Row | None) -> None:
+        """Puts a turn, or the end of one, behind the last row, or notes that it belongs before."""
         if self._ordered:
             self._least_order = unit[-1].order
         if self.source == "memory" and last is not None and unit[0].order < last.order:
@@ -402,6 +428,11 @@ class Addition:
         ]
         rows.splice(rows.last_start, len(rows), changed)
         return name
+
+
+def _first_turn_name(messages: Iterable[Message]) -> str | None:
+    """Returns the name of the first of these messages' turns that has one."""
+    return next((message.turn for message in messages if message.turn), None)
 
 
 def _with_turn(message: Message, turn: str | None) -> Message:

@@ -3,7 +3,7 @@ into one user message."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from inspect import isawaitable
 from typing import Any, cast
 
@@ -19,7 +19,7 @@ from dragoman.orchestration.resume import Decision, ResumePlan
 from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.tool_round import ToolRound
 from dragoman.orchestration.waiting import build_waiting_call, list_interrupts
-from dragoman.repair import find_open_calls, make_interrupted_result
+from dragoman.repair import OpenCall, find_open_calls, make_interrupted_result
 from dragoman.tools import ToolExecutionResult
 from dragoman.tools.outcome import error_result
 from dragoman.tools.record import CallRecord
@@ -66,21 +66,8 @@ async def resume_run(
                 yield StreamingIterationResult(events=events)
         finally:
             await tool_round.end()
-    for call, question in tool_round.asks:
-        slot = next(slot for slot, other in enumerate(calls) if other is call)
-        decision, as_run = runs[slot]
-        waiting.append(
-            build_waiting_call(state, opened[slot], question, state.records.of(as_run), decision)
-        )
-    for slot, decision in transfers.items():
-        details = {"runs": decision.runs, "resume": decision.resume, "new": plan.new}
-        for part in transfer_results(
-            state,
-            [decision.call],
-            waits=bool(waiting or (plan.unanswered and not plan.speaks)),
-            **details,
-        ):
-            tool_round.add(slot, part)
+    waiting += _list_questions(state, tool_round, opened, runs)
+    _hand_over(state, tool_round, plan, transfers, waits=bool(waiting))
     # A new prompt ends all waiting.
     still_waiting = () if plan.speaks else (*waiting, *plan.unanswered)
     # Nothing waits any longer: an unanswered call gets an error as its result, because providers
@@ -174,6 +161,41 @@ async def _claim_answers(state: StreamingState, decision: Decision) -> bool:
         return True
     verdicts = [state.claim(state.thread_id, answer, state.run_id) for answer in decision.claims]
     return all([await verdict if isawaitable(verdict) else verdict for verdict in verdicts])
+
+
+def _list_questions(
+    state: StreamingState,
+    tool_round: ToolRound,
+    opened: Sequence[OpenCall],
+    runs: Mapping[int, tuple[Decision, ToolCallPart]],
+) -> list[WaitingCall]:
+    """Returns the calls whose tools asked while they ran, and so wait again. `runs`: the calls that
+    ran, by their indexes in `opened`."""
+    waiting: list[WaitingCall] = []
+    for call, question in tool_round.asks:
+        # By identity: two calls of a conversation may have the same id.
+        slot = next(slot for slot, open_call in enumerate(opened) if open_call.call is call)
+        decision, as_run = runs[slot]
+        record = state.records.of(as_run)
+        waiting.append(build_waiting_call(state, opened[slot], question, record, decision))
+    return waiting
+
+
+def _hand_over(
+    state: StreamingState,
+    tool_round: ToolRound,
+    plan: ResumePlan,
+    transfers: Mapping[int, Decision],
+    *,
+    waits: bool,
+) -> None:
+    """Adds the results of allowed hand-off calls. `waits`: another call of the run still waits."""
+    # A new prompt ends all waiting, so that unanswered calls are no obstacle.
+    waits = waits or bool(plan.unanswered and not plan.speaks)
+    for slot, decision in transfers.items():
+        details = {"runs": decision.runs, "resume": decision.resume, "new": plan.new}
+        for part in transfer_results(state, [decision.call], waits=waits, **details):
+            tool_round.add(slot, part)
 
 
 def _name_arguments(result: ToolResultPart, arguments: JsonMap | None) -> ToolResultPart:

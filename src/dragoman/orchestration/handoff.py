@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import msgspec
 
+from dragoman.codec.json_values import read_extra_fields
 from dragoman.errors import ResumeError, ToolError
 from dragoman.event import (
     Event,
@@ -192,6 +193,13 @@ class _OtherAnswer:
                 self._texts.append(piece.output)
         return self._intake.feed(events)
 
+    def _finish_text(self, text: str) -> Content:
+        """Returns the open part with its whole text: a text, or the call that returns the output."""
+        if not isinstance(self._open, ToolCallPart):
+            return TextPart(text)
+        self.returned = parse_call(self._open, text)
+        return self.returned
+
     def finish(
         self, result: ChatResult[str], call: ToolCallPart | None = None
     ) -> StreamingIterationResult:
@@ -210,15 +218,11 @@ class _OtherAnswer:
             events += self._begin_message()
         next_index = self._index
         if text := "".join(self._texts):
-            text_part: Content = TextPart(text)
-            if isinstance(self._open, ToolCallPart):
-                text_part = self.returned = parse_call(self._open, text)
-            events.append(PartFinished(self._id, self._index, text_part))
+            events.append(PartFinished(self._id, self._index, self._finish_text(text)))
             next_index += 1
         for index, part in enumerate(other_parts, next_index):
             events += part_events(self._id, index, part)
-        metadata = {key: value for key, value in result.metadata.items() if key != "thinking"}
-        metadata = {"agent": self._to, **metadata}
+        metadata = {"agent": self._to, **read_extra_fields(result.metadata, "thinking")}
         if not self._id:
             state.intake = None
             return StreamingIterationResult(

@@ -243,25 +243,22 @@ def _read_details(call: ToolCallPart) -> Json:
 def answer_ids(messages: Sequence[Message], open_call: OpenCall) -> tuple[str, ...]:
     """Returns the ids under which a call may be answered. The first one is its present id; the
     others are those that it has in a longer or shorter history."""
-    message = messages[open_call.position]
-    positions = [
-        position
-        for position, piece in enumerate(message.content)
-        if _is_call(piece, open_call.call.id)
-    ]
-    call_count = sum(
-        _is_call(piece, open_call.call.id)
-        for key_with_message in messages
-        if key_with_message.role is Role.MODEL
-        for piece in key_with_message.content
-    )
+    message, call_id = messages[open_call.position], open_call.call.id
     keys = [key for key in (message.id, neutral_digest(message)) if key]
-    with_message = [f"{open_call.call.id}@{key}" for key in keys]
+    with_message = [f"{call_id}@{key}" for key in keys]
     with_position = [f"{key_with_message}#{open_call.place}" for key_with_message in with_message]
-    if len(positions) > 1:
-        return (*with_position, *with_message, open_call.call.id)
-    longer = (*with_message, *with_position)
-    return (open_call.call.id, *longer) if call_count == 1 else (*longer, open_call.call.id)
+    if _count_calls(message, call_id) > 1:
+        return (*with_position, *with_message, call_id)
+    total = sum(_count_calls(other, call_id) for other in messages if other.role is Role.MODEL)
+    # The plain id is enough for a client while no other call of the history has it.
+    if total == 1:
+        return (call_id, *with_message, *with_position)
+    return (*with_message, *with_position, call_id)
+
+
+def _count_calls(message: Message, call_id: str) -> int:
+    """Returns how many calls of a message have that id."""
+    return sum(_is_call(piece, call_id) for piece in message.content)
 
 
 def _is_call(piece: object, call_id: str) -> bool:

@@ -10,7 +10,7 @@ import msgspec
 
 from dragoman.codec.json_values import if_object
 from dragoman.errors import TypedOutputError
-from dragoman.event import MessageDropped, PartStarted
+from dragoman.event import MessageDropped, MessageFinished, PartStarted
 from dragoman.fold import unfold
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
@@ -147,13 +147,8 @@ class DefaultStreamingOrchestrator:
         for call in calls:
             state.tool_id_coordinator.register(call)
         if _is_empty(message) and self.asks_again_when_empty(state):
-            dropped = MessageDropped(
-                finish.message_id, "nothing was said; the model is asked again"
-            )
             state.intake = None
-            yield StreamingIterationResult(
-                events=[] if intake.held is not None else [dropped], usage=finish.usage
-            )
+            yield _drop_message(intake, finish)
             return
         state.add_to_history(message)
         state.intake = None
@@ -207,6 +202,18 @@ class DefaultStreamingOrchestrator:
             )
         return None
 
+    def _add_own_results(
+        self,
+        state: StreamingState,
+        tool_round: ToolRound,
+        calls: Sequence[ToolCallPart],
+        slots: Sequence[int],
+    ) -> None:
+        """Adds the results of the orchestrator's own tools. `slots`: the indexes of their calls."""
+        if slots:
+            results = self.own_results(state, [calls[slot] for slot in slots])
+            _add_results(tool_round, slots, results)
+
     async def answer_calls(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> Steps:
         """Runs the calls. Yields a step for each event in the tools, then one that ends the user
         message with all results in call order. Calls of the client's tools, approvals and questions
@@ -222,19 +229,8 @@ class DefaultStreamingOrchestrator:
                     yield StreamingIterationResult(events=events)
             finally:
                 await tool_round.end()
-        if own_slots:
-            for slot, part in zip(
-                own_slots,
-                self.own_results(state, [runnable[slot] for slot in own_slots]),
-                strict=True,
-            ):
-                tool_round.add(slot, part)
-        if transfers:
-            waits, calls = bool(waiting or tool_round.asks), [runnable[slot] for slot in transfers]
-            for slot, part in zip(
-                transfers, transfer_results(state, calls, waits=waits), strict=True
-            ):
-                tool_round.add(slot, part)
+        self._add_own_results(state, tool_round, runnable, own_slots)
+        _add_transfers(state, tool_round, runnable, transfers, waits=bool(waiting))
         state.request_next_message_prefix()
         state.empty_after_tools_continuations = 0
         last_step = close_round(state, tool_round, waiting)
@@ -333,3 +329,35 @@ def response_metadata(message: Message) -> Json:
     if origin is not None and origin.response_id:
         metadata["response_id"] = origin.response_id
     return metadata
+
+
+def _drop_message(intake: Intake, finish: MessageFinished) -> StreamingIterationResult:
+    """Returns the step that drops an empty message before the model is asked again."""
+    # Nobody has seen the start of a message that is still held.
+    if intake.held is not None:
+        return StreamingIterationResult(events=[], usage=finish.usage)
+    dropped = MessageDropped(finish.message_id, "nothing was said; the model is asked again")
+    return StreamingIterationResult(events=[dropped], usage=finish.usage)
+
+
+def _add_transfers(
+    state: StreamingState,
+    tool_round: ToolRound,
+    calls: Sequence[ToolCallPart],
+    slots: Sequence[int],
+    *,
+    waits: bool,
+) -> None:
+    """Adds the results of hand-off calls. `slots`: their indexes. `waits`: a call was held back."""
+    # A tool that ran in this round may have asked, and then its call waits too.
+    waits = waits or bool(tool_round.asks)
+    results = transfer_results(state, [calls[slot] for slot in slots], waits=waits)
+    _add_results(tool_round, slots, results)
+
+
+def _add_results(
+    tool_round: ToolRound, slots: Sequence[int], results: Sequence[ToolResultPart]
+) -> None:
+    """Adds the results of some calls to a round. `slots`: the numbers of those calls in it."""
+    for slot, part in zip(slots, results, strict=True):
+        tool_round.add(slot, part)

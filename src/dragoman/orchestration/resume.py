@@ -114,23 +114,34 @@ def decide_calls(
     ]
 
 
-def _find_interrupt(
-    resume: Resume, waiting: Sequence[WaitingCall], messages: Sequence[Message]
-) -> tuple[int, int]:
-    """Returns the indexes of the waiting call and of its interrupt that an answer is for."""
-    interrupt_id = resume.interrupt_id
+def _find_matches(
+    interrupt_id: str, waiting: Sequence[WaitingCall], messages: Sequence[Message]
+) -> list[tuple[int, int]]:
+    """Returns the indexes of all waiting calls and interrupts with an id: by the interrupts' own
+    ids, or else by the ids that the calls have in other histories."""
     matches = [
         (index, interrupt_index)
         for index, waiting_call in enumerate(waiting)
         for interrupt_index, interrupt in enumerate(waiting_call.interrupts)
         if interrupt.id == interrupt_id
-    ] or [
+    ]
+    if matches:
+        return matches
+    return [
         (index, 0)
         for index, waiting_call in enumerate(waiting)
         if not waiting_call.interrupts[0].parent
         and not waiting_call.answers
         and interrupt_id in answer_ids(messages, waiting_call.call)
     ]
+
+
+def _find_interrupt(
+    resume: Resume, waiting: Sequence[WaitingCall], messages: Sequence[Message]
+) -> tuple[int, int]:
+    """Returns the indexes of the waiting call and of its interrupt that an answer is for."""
+    interrupt_id = resume.interrupt_id
+    matches = _find_matches(interrupt_id, waiting, messages)
     if not matches:
         raise ResumeError(_explain_missing(interrupt_id, waiting, messages))
     if len(matches) > 1:
@@ -189,34 +200,42 @@ def _decide_call(
 ) -> Decision:
     """Returns the decision about one answered call."""
     tool = tools.get(waiting.call.call.name)
-    is_gone = has_toolsets and tool is None
     if waiting.interrupts[0].parent:
-        if not is_gone:
-            _check_tool(tool, waiting.call.call, answers[min(answers)][0], tools)
+        _check_tool(tool, waiting.call.call, answers[min(answers)][0], tools, has_toolsets)
         return _decide_inner(waiting, answers, seal, now)
     resume, interrupt = answers[0]
     call = waiting.call.call
     payload = _read_payload(resume)
+    # A denial needs no signature: denying runs nothing.
+    if payload is not None and payload.get("approved") is not False:
+        _check_answer(resume, interrupt, payload, seal, now, waiting.state())
     # A remote agent's interrupt: that agent runs the call, so its answer is passed on as a result.
     if interrupt.reason != "tool" and read_interrupt(call) is not None:
-        if payload is not None and payload.get("approved") is not False:
-            _check_answer(resume, interrupt, payload, seal, now, waiting.state())
         return Decision(waiting, result=_answer_remote_call(call, resume, payload))
     if payload is None:
         return Decision(waiting, result=make_interrupted_result(call))
-    # A denial needs no signature: denying runs nothing.
     if payload.get("approved") is False:
         return Decision(waiting, result=_make_denial(call, payload.get("reason")))
-    _check_answer(resume, interrupt, payload, seal, now, waiting.state())
     if interrupt.reason == "tool":
         return Decision(waiting, result=_make_result(call, resume, payload["value"]))
-    if not is_gone:
-        _check_tool(tool, call, resume, tools)
+    _check_tool(tool, call, resume, tools, has_toolsets)
+    return _decide_run(waiting, answers[0], payload, tool, seal)
+
+
+def _decide_run(
+    waiting: WaitingCall,
+    answer: tuple[Resume, Interrupt],
+    payload: JsonMap,
+    tool: Tool | None,
+    seal: Seal,
+) -> Decision:
+    """Returns the decision to run a call that was approved, or whose tool got its answer."""
+    resume, interrupt = answer
     claim = seal.claim_name(resume, interrupt.id)
     arguments, tool_answers = waiting.arguments, waiting.answers
     is_approval = interrupt.reason == "approval"
     if is_approval:
-        arguments = _edited_arguments(resume, payload, call, tool) or arguments
+        arguments = _edited_arguments(resume, payload, waiting.call.call, tool) or arguments
     else:
         # An approval and the first question of its tool share an id: their claims must differ.
         claim += "" if tool_answers else "?1"
@@ -346,9 +365,16 @@ def _check_approval(resume: Resume, interrupt: Interrupt, payload: JsonMap) -> N
 
 
 def _check_tool(
-    tool: Tool | None, call: ToolCallPart, resume: Resume, tools: Mapping[str, Tool]
+    tool: Tool | None,
+    call: ToolCallPart,
+    resume: Resume,
+    tools: Mapping[str, Tool],
+    has_toolsets: bool,
 ) -> None:
-    """Raises `ResumeError` if the tool to run is gone."""
+    """Raises `ResumeError` if the tool to run is gone, unless it may have gone with its toolset."""
+    # Tools of toolsets come and go: the model is told of one that went.
+    if has_toolsets and tool is None:
+        return
     if tool is None or tool.handler is None:
         names = ", ".join(tools) or "none"
         raise ResumeError(

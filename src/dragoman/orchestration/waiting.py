@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -30,19 +30,21 @@ from dragoman.tools.record import AgentWaits, CallRecord
 __all__ = ["build_waiting_call", "close_round", "hold_back_calls", "list_interrupts"]
 
 
+def _find_reason_to_wait(call: ToolCallPart, tools: Mapping[str, Tool]) -> Reason | None:
+    """Returns why a call of the model waits, or None if it is to run now."""
+    if call.name in tools or call.run_by == "client" or read_interrupt(call):
+        return find_reason(call, tools)
+    # A call of an unknown tool is run too: its result is an error that the model sees.
+    return None
+
+
 async def hold_back_calls(
     state: StreamingState, calls: Sequence[ToolCallPart]
 ) -> tuple[Sequence[ToolCallPart], list[WaitingCall]]:
     """Splits the calls of the model's last message into those to run now and those that wait, with
     their interrupts."""
     tools = state.tool_map
-    # The answer to a call of an unknown tool is an error.
-    reasons: list[Reason | None] = [
-        find_reason(call, tools)
-        if call.name in tools or call.run_by == "client" or read_interrupt(call)
-        else None
-        for call in calls
-    ]
+    reasons: list[Reason | None] = [_find_reason_to_wait(call, tools) for call in calls]
     # Nearly always every call is run, and the history need not be searched.
     if not any(reasons):
         return calls, []

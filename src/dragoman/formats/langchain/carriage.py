@@ -202,16 +202,20 @@ def load_usage(value: object) -> tuple[Usage | None, Json]:
     if not fields or any(type(count) is not int for count in counts.values() if count is not None):
         return None, {}
     usage = Usage(**counts)
+    return usage, _find_unread_counts(fields, dump_usage(usage, {}))
+
+
+def _find_unread_counts(fields: JsonMap, written: JsonMap) -> Json:
+    """Returns what `usage_metadata` says beside the counts that are `written` again."""
     more: Json = {}
-    written = dump_usage(usage, {})
     for key, value in fields.items():
         if key not in written:
             more[key] = value
         elif isinstance(value, dict) and (
-            extra_counts := {k: v for k, v in if_object(value).items() if k not in written[key]}
+            extra_counts := read_extra_fields(if_object(value), *written[key])
         ):
             more[key] = extra_counts
-    return usage, more
+    return more
 
 
 def dump_usage(usage: Usage, more: JsonMap) -> Json:

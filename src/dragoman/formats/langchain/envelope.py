@@ -103,9 +103,8 @@ def open_message(entry: object, where: str) -> OpenedMessage:
     if not isinstance(entry, dict):
         raise HistoryError(f"{where} must be an object, as messages_to_dict or dumpd write it")
     fields = cast("Json", entry)
-    if isinstance(fields.get("lc"), int) and fields.get("type") == "constructor":
-        path = if_list(fields.get("id"))
-        type_ = _OF_CLASS.get(if_text(path[-1]) if path else "", "")
+    if _is_constructor(fields):
+        type_ = _OF_CLASS.get(_class_name(fields), "")
         data, form = fields.get("kwargs"), {"wrap": "constructor"}
         envelope = {
             key: value
@@ -136,6 +135,29 @@ def open_message(entry: object, where: str) -> OpenedMessage:
     )
 
 
+def _is_constructor(fields: JsonMap) -> bool:
+    """True if `dumpd` wrote an object: its class and the arguments that it is made with."""
+    return isinstance(fields.get("lc"), int) and fields.get("type") == "constructor"
+
+
+def _class_name(fields: JsonMap) -> str:
+    """Returns the name of the class that `dumpd` wrote, which ends its path; empty if it has
+    none."""
+    path = if_list(fields.get("id"))
+    if path:
+        return if_text(path[-1])
+    return ""
+
+
+def _has_type(fields: JsonMap) -> bool:
+    """True if a message has a type of LangChain's. One with a role, too, is of another format
+    unless it is a chat message."""
+    type_ = if_text(fields.get("type"))
+    if "role" in fields:
+        return type_ in ("chat", "ChatMessageChunk")
+    return type_ in CLASSES
+
+
 def close_message(type_: str, fields: JsonMap, form: JsonMap, version: str | None) -> Json:
     """Type and fields → the message. `version`: what stands around them in any case; `None`: what
     stood there."""
@@ -149,7 +171,7 @@ def close_message(type_: str, fields: JsonMap, form: JsonMap, version: str | Non
         for key, value in defaults(type_, wrap).items()
         if key not in absent and key not in fields
     }
-    data = {**usual, **{key: value for key, value in fields.items() if key not in absent}}
+    data = {**usual, **read_extra_fields(fields, *absent)}
     if version is None:
         envelope = if_object(form.get("envelope"))
     else:
@@ -180,17 +202,11 @@ def votes(message: object) -> int:
     """Returns how surely a message is of this format: 0 = cannot be, 1 = could be, 2 = likely, 3 =
     hardly anything else."""
     fields = if_object(message)
-    if isinstance(fields.get("lc"), int) and fields.get("type") == "constructor":
-        path = if_list(fields.get("id"))
-        if (
-            path
-            and if_text(path[-1]) in CLASSES.values()
-            and isinstance(fields.get("kwargs"), dict)
-        ):
+    if _is_constructor(fields):
+        if _class_name(fields) in _OF_CLASS and isinstance(fields.get("kwargs"), dict):
             return 3
         return 0
-    type_ = if_text(fields.get("type"))
-    if type_ not in CLASSES or ("role" in fields and type_ not in ("chat", "ChatMessageChunk")):
+    if not _has_type(fields):
         return 0
     if isinstance(fields.get("data"), dict) and "content" not in fields:
         if "content" in fields["data"]:

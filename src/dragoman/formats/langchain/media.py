@@ -76,6 +76,14 @@ def _load_standard(block: JsonMap, block_type: str) -> Media | None:
         )
     if block_type != _kind(media_type):
         form["kind"] = block_type
+    return _load_file(block, media_type, name, extra_fields, form)
+
+
+def _load_file(
+    block: JsonMap, media_type: str | None, name: str | None, extra_fields: Json, form: Json
+) -> Media | None:
+    """Returns the file of a standard block by its `base64`, `url` or `file_id`; `None`: it has none
+    of them. `extra_fields` and `form`: what is noted on the part."""
     if (data := decode_base64(block.get("base64"))) is not None and media_type is not None:
         return DataPart(data, media_type, name, OWN.note(extra_fields, form=form))
     if isinstance(url := block.get("url"), str):

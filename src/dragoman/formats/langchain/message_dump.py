@@ -17,6 +17,7 @@ from dragoman.codec.json_values import (
     if_text,
     text_or_json,
 )
+from dragoman.codec.opening import hide_openings
 from dragoman.content import (
     Content,
     MarkPart,
@@ -52,19 +53,16 @@ from dragoman.message import Message, Role
 
 __all__ = ["dump_message", "dump_result"]
 
+Pieces = list[tuple[int, Content]]
+"""Pieces of a message, each with its place in it."""
+Results = list[tuple[int, ToolResultPart]]
+"""Results of a message, each with its place in it."""
+
 
 def dump_message(message: Message, losses: list[Loss], version: str | None) -> list[Json]:
     """Returns LangChain's messages for one message: one for each result, and one for all else."""
-    content: list[tuple[int, Content]] = []
-    results: list[tuple[int, ToolResultPart]] = []
-    marks: list[MarkPart] = []
-    for index, piece in enumerate(message.content):
-        if isinstance(piece, MarkPart):
-            marks.append(piece)
-        elif isinstance(piece, ToolResultPart) and not in_content(piece):
-            results.append((index, piece))
-        else:
-            content.append((index, piece))
+    [message] = hide_openings([message])
+    content, results, marks = _split_content(message)
     extra = Extra(
         message.created_at, message.own_metadata, message.turn, native=foreign(message.native)
     )
@@ -84,9 +82,25 @@ def dump_message(message: Message, losses: list[Loss], version: str | None) -> l
     return [*tools, main, *removals]
 
 
+def _split_content(message: Message) -> tuple[Pieces, Results, list[MarkPart]]:
+    """Returns what stands in the content of a message and the results that do not, each with its
+    place in it, and the marks."""
+    content: Pieces = []
+    results: Results = []
+    marks: list[MarkPart] = []
+    for index, piece in enumerate(message.content):
+        if isinstance(piece, MarkPart):
+            marks.append(piece)
+        elif isinstance(piece, ToolResultPart) and not in_content(piece):
+            results.append((index, piece))
+        else:
+            content.append((index, piece))
+    return content, results, marks
+
+
 def _dump_results(
-    results: Sequence[tuple[int, ToolResultPart]],
-    content: Sequence[tuple[int, Content]],
+    results: Results,
+    content: Pieces,
     carried: Extra | None,
     losses: list[Loss],
     version: str | None,
@@ -122,7 +136,7 @@ def dump_remove(mark: MarkPart, version: str | None) -> Json:
 
 def _dump_main(
     message: Message,
-    pieces: list[tuple[int, Content]],
+    pieces: Pieces,
     extra: Extra,
     losses: list[Loss],
     version: str | None,
@@ -144,12 +158,7 @@ def _dump_main(
         ):
             fields["response_metadata"] = response
     else:
-        for index, piece in pieces:
-            if isinstance(piece, ToolCallPart):
-                losses.append(
-                    Loss(None, index, Lost.tool_call, "LangChain takes calls from the model alone")
-                )
-        pieces = [piece for piece in pieces if not isinstance(piece[1], ToolCallPart)]
+        pieces = _drop_calls(pieces, losses)
     if own_fields := dump_extra(extra):
         kwargs[OURS] = own_fields
     if kwargs:
@@ -158,36 +167,57 @@ def _dump_main(
     return close_message(type_, as_was(message, fields, form), form, version)
 
 
-def _apart(
-    pieces: list[tuple[int, Content]], kwargs: Json
-) -> tuple[list[tuple[int, Content]], list[ToolCallPart]]:
+def _drop_calls(pieces: Pieces, losses: list[Loss]) -> Pieces:
+    """Returns the pieces of a message that is not the model's without calls, which are lost."""
+    others: Pieces = []
+    for index, piece in pieces:
+        if isinstance(piece, ToolCallPart):
+            why = "LangChain takes calls from the model alone"
+            losses.append(Loss(None, index, Lost.tool_call, why))
+        else:
+            others.append((index, piece))
+    return others
+
+
+def _apart(pieces: Pieces, kwargs: Json) -> tuple[Pieces, list[ToolCallPart]]:
     """Returns what stands in the content of a model's message, and all of its calls. What has a
     field of `kwargs` goes there."""
     calls: list[ToolCallPart] = []
-    content: list[tuple[int, Content]] = []
-    placed = [
-        index for index, piece in pieces if not isinstance(piece, ToolCallPart) or in_content(piece)
-    ]
-    last = max(
-        placed, default=-1
-    )  # calls before it stand in the content too, or they would be read behind it
+    content: Pieces = []
+    last = _find_last_in_content(pieces)
     for index, piece in pieces:
-        form_name = OWN.form(piece.native).get("as")
-        if isinstance(piece, ThinkingPart) and form_name == THINKING and THINKING not in kwargs:
-            kwargs[THINKING] = piece.text
-        elif (
-            isinstance(piece, ToolCallPart)
-            and form_name == "function_call"
-            and form_name not in kwargs
-        ):
-            kwargs["function_call"] = dump_function_call(piece)
-        elif isinstance(piece, ToolCallPart) and piece.run_by != "provider":
+        if _dump_to_kwargs(piece, kwargs):
+            continue
+        if isinstance(piece, ToolCallPart) and piece.run_by != "provider":
             calls.append(piece)
+            # Calls before the last piece stand in the content too, or they are read behind it.
             if in_content(piece) or (index < last and piece.state == "complete"):
                 content.append((index, piece))
         else:
             content.append((index, piece))
     return content, calls
+
+
+def _find_last_in_content(pieces: Pieces) -> int:
+    """Returns the place of the last piece that the list of calls cannot hold; -1 if it can hold
+    all."""
+    places = [
+        index for index, piece in pieces if not isinstance(piece, ToolCallPart) or in_content(piece)
+    ]
+    return max(places, default=-1)
+
+
+def _dump_to_kwargs(piece: Content, kwargs: Json) -> bool:
+    """Writes a piece to the field of `kwargs` that it was read from. Returns False if it was read
+    from none, or if another piece is in that field."""
+    form_name = OWN.form(piece.native).get("as")
+    if isinstance(piece, ThinkingPart) and form_name == THINKING and THINKING not in kwargs:
+        kwargs[THINKING] = piece.text
+        return True
+    if isinstance(piece, ToolCallPart) and form_name == "function_call" and form_name not in kwargs:
+        kwargs["function_call"] = dump_function_call(piece)
+        return True
+    return False
 
 
 def dump_result(

@@ -189,36 +189,38 @@ class _Reader:
         """
         form, extra_fields = _own(opened_message)
         name = extra_fields.pop("name", None)
-        if base_type(opened_message.type) == "function":
-            id_ = self._functions.get(if_text(name), "")
-        else:
-            id_ = extra_fields.pop("tool_call_id", None)
-        if not isinstance(id_, str):
-            raise _NoCall(
-                f"{where}.tool_call_id must be a string, the id of the call that was answered"
-            )
+        id_ = self._pop_call_id(opened_message.type, name, extra_fields, where)
         if not isinstance(name, str) or not name:
             if name is not None:
                 extra_fields["name"] = name
+            # A result of LangChain's may leave the name out: its call has it.
             name, form["name"] = self._names.get(id_, ""), "absent"
         if is_error := extra_fields.get("status") == "error":
             del extra_fields["status"]
-        extra = pop_extra(extra_fields)
+        noted = pop_extra(extra_fields)
+        extra = noted or Extra()
         result = _load_result_content(opened_message.data.get("content", ""), form, where)
-        native = OWN.note(extra_fields, form)
-        native = {**({} if extra is None else extra.native), **(native or {})} or None
-        part = ToolResultPart(
-            id_, name, result, is_error, native=native, denied=extra is not None and extra.denied
-        )
+        native = {**extra.native, **(OWN.note(extra_fields, form) or {})} or None
+        part = ToolResultPart(id_, name, result, is_error, native=native, denied=extra.denied)
         if is_usual_result(opened_message):
-            return part, extra
-        again = dump_result(part, extra or Extra(), [], None)
-        entry = _entry(opened_message, form)
-        if again != entry:
-            part = msgspec.structs.replace(
-                part, native=exactly(part, native, again, opened_message.data)
-            )
-        return part, extra
+            return part, noted
+        return _note_result(part, extra, opened_message, form), noted
+
+    def _pop_call_id(self, type_: str, name: object, extra_fields: Json, where: str) -> str:
+        """Takes the id of the call that a result answers out of its fields. A message of a function
+        has none, so that it answers the last call of its name.
+
+        Raises:
+            HistoryError: there is none.
+        """
+        if base_type(type_) == "function":
+            return self._functions.get(if_text(name), "")
+        id_ = extra_fields.pop("tool_call_id", None)
+        if isinstance(id_, str):
+            return id_
+        raise _NoCall(
+            f"{where}.tool_call_id must be a string, the id of the call that was answered"
+        )
 
     def _end_results(self) -> None:
         if self._results:
@@ -229,6 +231,17 @@ class _Reader:
             about = {key: about[key] for key in about if key not in ("denied", "native")}
             self._out.append(Message(Role.USER, tuple(self._results), **about))
         self._results, self._about = [], None
+
+
+def _note_result(
+    part: ToolResultPart, extra: Extra, opened_message: OpenedMessage, form: JsonMap
+) -> ToolResultPart:
+    """Returns a result with a note of the fields that it would not be written with as they came."""
+    again = dump_result(part, extra, [], None)
+    if again == _entry(opened_message, form):
+        return part
+    native = exactly(part, part.native, again, opened_message.data)
+    return msgspec.structs.replace(part, native=native)
 
 
 def _load_result_content(content: object, form: Json, where: str) -> Any:
@@ -301,10 +314,7 @@ def _load(opened_message: OpenedMessage, where: str, origin: Origin | None) -> M
     """Returns a message that is no result."""
     type_ = base_type(opened_message.type)
     form, extra_fields = _own(opened_message)
-    if if_text(extra_fields.get("id")):
-        id_ = extra_fields.pop("id")
-    else:
-        id_ = None
+    id_ = _pop_id(extra_fields)
     role = ROLES.get(type_) or _CHAT_ROLES.get(if_text(extra_fields.get("role")).lower(), Role.USER)
     extra = pop_extra(extra_fields)
     about: Json = {} if extra is None else msgspec.structs.asdict(extra)
@@ -321,12 +331,7 @@ def _load(opened_message: OpenedMessage, where: str, origin: Origin | None) -> M
         extra_fields = read_extra_fields(extra_fields, "tool_calls", "invalid_tool_calls")
         answered_by, reason = load_response(opened_message.data, origin, signer)
         about |= {"origin": answered_by, "finish_reason": reason}
-        usage, more = load_usage(extra_fields.get("usage_metadata"))
-        if usage is not None:
-            about["usage"] = usage
-            extra_fields = read_extra_fields(extra_fields, "usage_metadata")
-            if more:
-                form["usage"] = more
+        about |= _pop_usage(extra_fields, form)
         response = dump_response(answered_by, reason)
         if response == extra_fields.get("response_metadata", {}):
             extra_fields.pop("response_metadata", None)
@@ -336,12 +341,36 @@ def _load(opened_message: OpenedMessage, where: str, origin: Origin | None) -> M
     message = Message(role, name_results(content), id_, native=native, **about)
     if usual:
         return message
-    again, entry = dump_message(message, [], None), _entry(opened_message, form)
-    if again == [entry]:
+    return _note_message(message, opened_message, form)
+
+
+def _pop_id(extra_fields: Json) -> str | None:
+    """Takes the id out of the fields of a message, unless it is empty or no text."""
+    if if_text(extra_fields.get("id")):
+        return extra_fields.pop("id")
+    return None
+
+
+def _pop_usage(extra_fields: Json, form: Json) -> Json:
+    """Takes the token counts out of the fields of a message, if they can be read. Returns them as a
+    field of `Message`; `form` gets a note of what else they say."""
+    usage, more = load_usage(extra_fields.get("usage_metadata"))
+    if usage is None:
+        return {}
+    del extra_fields["usage_metadata"]
+    if more:
+        form["usage"] = more
+    return {"usage": usage}
+
+
+def _note_message(message: Message, opened_message: OpenedMessage, form: JsonMap) -> Message:
+    """Returns a message with a note of the fields that it would not be written with as they
+    came."""
+    again = dump_message(message, [], None)
+    if again == [_entry(opened_message, form)]:
         return message
-    return message.replace(
-        native=exactly(message, native, again[0] if again else {}, opened_message.data)
-    )
+    written = again[0] if again else {}
+    return message.replace(native=exactly(message, message.native, written, opened_message.data))
 
 
 def _load_kwargs(extra_fields: Json, content: list[Content], where: str) -> list[Content]:

@@ -134,18 +134,22 @@ def dump_blocks(wire: str, pieces: Sequence[Content], role: Role, losses: list[L
         if "role" not in item:
             blocks.append(item)
             continue
-        content = item.get("content")
-        if isinstance(content, str):
-            inner = [{"type": "output_text", "text": content}]
-        else:
-            inner = if_list(content)
-        about = {key: item[key] for key in _OF_ITEM if key in item}
-        blocks += (
-            [_text_block(if_object(block), about) for block in inner]
-            if message.role is Role.MODEL
-            else inner
-        )
+        blocks += _split_item(item, message.role)
     return blocks
+
+
+def _split_item(item: JsonMap, role: Role) -> list[Any]:
+    """Returns the blocks of a message item. Those of the model's have the item's id and phase, as
+    LangChain has no items of messages."""
+    content = item.get("content")
+    if isinstance(content, str):
+        inner = [{"type": "output_text", "text": content}]
+    else:
+        inner = if_list(content)
+    if role is not Role.MODEL:
+        return inner
+    about = {key: item[key] for key in _OF_ITEM if key in item}
+    return [_text_block(if_object(block), about) for block in inner]
 
 
 def load_exploded(blocks: Sequence[Block]) -> tuple[Content, ...]:

@@ -120,13 +120,7 @@ def dump_item(piece: TextPart | DataPart | LinkPart | FilePart) -> Any:
     if isinstance(piece, DataPart):
         return dump_binary(piece)
     if isinstance(piece, LinkPart):
-        mime_type = piece.mime_type or guess_media_type(piece.url) or ""
-        item_kind = next(
-            item_kind for item_kind, begins in _LINKS.items() if mime_type.startswith(begins)
-        )
-        return apply_notes(
-            piece.native, {"url": piece.url, "media_type": piece.mime_type, "kind": item_kind}
-        )
+        return _dump_link(piece)
     if (holding := holder(piece)) is None:
         return None
     if piece.mime_type:
@@ -134,6 +128,16 @@ def dump_item(piece: TextPart | DataPart | LinkPart | FilePart) -> Any:
     else:
         media_type = {}
     written = {"file_id": piece.id, "provider_name": holding, **media_type, "kind": "uploaded-file"}
+    return apply_notes(piece.native, written)
+
+
+def _dump_link(piece: LinkPart) -> Json:
+    """Returns the item of a link, of the kind that fits the type of its file."""
+    mime_type = piece.mime_type or guess_media_type(piece.url) or ""
+    item_kind = next(
+        link_kind for link_kind, begins in _LINKS.items() if mime_type.startswith(begins)
+    )
+    written = {"url": piece.url, "media_type": piece.mime_type, "kind": item_kind}
     return apply_notes(piece.native, written)
 
 

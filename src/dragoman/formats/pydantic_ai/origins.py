@@ -81,28 +81,35 @@ def load_origin(
 ) -> Origin | None:
     """Returns where a response came from. `origin`: returned if the response does not name its
     provider."""
-    name = if_text(response.get("provider_name"))
     served = if_text(response.get("model_name")) or None
     id_ = if_text(response.get("provider_response_id")) or None
     model = if_text(response.get("model_id")).partition(":")[2] or None
-    if not name:
-        names = [if_text(part.get("provider_name")) for part in parts]
-        name = next(filter(None, names), "")
-    if not name:
+    provider = _find_provider(response, parts, id_ or "")
+    if not provider:
         if origin or not (served or id_):
             return origin
         return Origin("", model=model, served_model=served, response_id=id_)
-    provider = _PROVIDERS.get(name, name)
-    if provider in _RESPONSES and _is_of_items(id_ or "", parts):
-        provider = _RESPONSES[provider]
+    return Origin(provider, _find_endpoint(response), model, served, id_)
+
+
+def _find_endpoint(response: JsonMap) -> str | None:
+    """Returns the URL of the provider that answered; `None` for its usual one, which says
+    nothing."""
     url = if_text(response.get("provider_url"))
-    # The provider's usual address says nothing.
-    is_usual = any(host in url for host in _HOSTS)
-    if is_usual:
-        endpoint = None
-    else:
-        endpoint = url.rstrip("/") or None
-    return Origin(provider, endpoint, model, served, id_)
+    if any(host in url for host in _HOSTS):
+        return None
+    return url.rstrip("/") or None
+
+
+def _find_provider(response: JsonMap, parts: Sequence[JsonMap], id_: str) -> str:
+    """Returns our name of the provider that a response names, or else its parts; empty if none
+    does. `id_`: the id of the response."""
+    names = (if_text(fields.get("provider_name")) for fields in (response, *parts))
+    name = next(filter(None, names), "")
+    provider = _PROVIDERS.get(name, name)
+    if provider in _RESPONSES and _is_of_items(id_, parts):
+        return _RESPONSES[provider]
+    return provider
 
 
 def dump_origin(origin: Origin | None) -> Json:

@@ -51,13 +51,7 @@ def note_as_read(piece: P, read: JsonMap, written: JsonMap, **form: Any) -> P:
 
 def note_difference(native: Native, read: JsonMap, written: JsonMap, **form: Any) -> Native:
     """Returns the same of a native mapping, to which it is added."""
-    fields, absent = dict(read), list[str]()
-    for key, was in written.items():
-        value = fields.get(key, _MISSING)
-        if value is was or (type(value) is type(was) and value == was):
-            del fields[key]
-        elif value is _MISSING:
-            absent.append(key)
+    fields, absent = _find_differences(read, written)
     if absent:
         form["absent"] = absent
     if native is None:
@@ -67,10 +61,24 @@ def note_difference(native: Native, read: JsonMap, written: JsonMap, **form: Any
             return {NAME: fields}
         return None
     if fields:
-        native = {**(native or {}), NAME: fields}
+        native = {**native, NAME: fields}
     if form:
         return with_form(native, **form)
     return native
+
+
+def _find_differences(read: JsonMap, written: JsonMap) -> tuple[Json, list[str]]:
+    """Returns the fields of `read` that `written` does not have alike, and the keys that only
+    `written` has."""
+    fields, absent = dict(read), list[str]()
+    for key, was in written.items():
+        value = fields.get(key, _MISSING)
+        # Types count, since Python's 1, 1.0 and True are equal and differ in JSON.
+        if value is was or (type(value) is type(was) and value == was):
+            del fields[key]
+        elif value is _MISSING:
+            absent.append(key)
+    return fields, absent
 
 
 def with_form(native: Native, **form: Any) -> Native:

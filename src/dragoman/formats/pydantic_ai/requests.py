@@ -84,22 +84,30 @@ def load_request(entry: JsonMap, parts: Sequence[JsonMap], before: str | None) -
     if not parts:
         sides.append((Role.USER, []))
         natives.append(None)
-    metadata = {
-        key: value for key, value in if_object(entry.get("metadata")).items() if key != "thinking"
-    }
+    metadata = read_extra_fields(if_object(entry.get("metadata")), "thinking")
     written = _request_fields(created, metadata, instructions or None)
-    last = len(sides) - 1
-    form = {"request": _JOINS if last else "begins", **({INSTRUCTIONS: _SAME} if is_same else {})}
-    # The last message of a request carries what concerns all of it.
-    natives[last] = note_difference(natives[last], entry, {"parts": parts, **written}, **form)
-    for index in range(last):
-        natives[index] = with_form(natives[index], request=_JOINS if index else "begins")
+    _note_request(natives, entry, {"parts": parts, **written}, is_same=is_same)
     messages = [
         Message(role, tuple(content), created_at=created, native=native)
         for (role, content), native in zip(sides, natives, strict=True)
     ]
-    messages[last] = messages[last].replace(metadata=metadata)
+    messages[-1] = messages[-1].replace(metadata=metadata)
     return messages
+
+
+def _note_request(
+    natives: list[Native], entry: JsonMap, written: JsonMap, *, is_same: bool
+) -> None:
+    """Notes in the `native` of each message of a request whether it begins the request or joins
+    it. `is_same`: the instructions are those of the request before it."""
+    last = len(natives) - 1
+    form: Json = {"request": _JOINS if last else "begins"}
+    if is_same:
+        form[INSTRUCTIONS] = _SAME
+    # The last message of a request carries what concerns all of it.
+    natives[last] = note_difference(natives[last], entry, written, **form)
+    for index in range(last):
+        natives[index] = with_form(natives[index], request=_JOINS if index else "begins")
 
 
 def _load_sides(
@@ -140,11 +148,7 @@ def dump_request(group: Sequence[Sent], before: str | None) -> Json:
     instructions: str | None = None
     for outgoing in group:
         message = outgoing.message
-        if (
-            instructions is None
-            and OWN.form(message.native).get("place") == INSTRUCTIONS
-            and message.text
-        ):
+        if instructions is None and _is_instructions(message):
             instructions = message.text
             for part_index, piece in enumerate(message.content):
                 if not isinstance(piece, (TextPart, MarkPart)):
@@ -166,6 +170,11 @@ def dump_request(group: Sequence[Sent], before: str | None) -> Json:
             last.native, _request_fields(last.created_at, last.own_metadata, instructions)
         ),
     }
+
+
+def _is_instructions(message: Message) -> bool:
+    """True if a message was read from the instructions of a request, and still has a text."""
+    return OWN.form(message.native).get("place") == INSTRUCTIONS and message.text != ""
 
 
 def _request_fields(created: datetime | None, metadata: Json, instructions: str | None) -> Json:
@@ -194,29 +203,29 @@ def _load(part: JsonMap, created: object) -> list[Content]:
         field = "content"
     else:
         field = _TEXTS.get(part_kind)
-    if field is not None:
-        value = part.get(field)
-        if isinstance(value, str):
-            text = value
-        elif isinstance(value, list) and value:
-            text = text_or_json(value)
-        else:
-            text = ""
-        if text:
-            return [
-                note_as_read(
-                    TextPart(text, OWN.note(form={"kind": part_kind})),
-                    part,
-                    _text_part(text, part_kind, created),
-                )
-            ]
-        if value in (None, ""):
-            return [keep_whole(MarkPart(part_kind), part)]
+    if field is not None and (piece := _load_text(part, field, created)) is not None:
+        return [piece]
     return [
         keep_whole(
             MarkPart(part_kind) if part_kind in _FRAMEWORK else ProviderPart(part_kind), part
         )
     ]
+
+
+def _load_text(part: JsonMap, field: str, created: object) -> Content | None:
+    """Returns the text in a field of a part, or a mark if it is empty; `None`: the field holds
+    something else."""
+    part_kind, value = part["part_kind"], part.get(field)
+    if isinstance(value, list) and value:
+        text = text_or_json(value)
+    else:
+        text = if_text(value)
+    if text:
+        piece = TextPart(text, OWN.note(form={"kind": part_kind}))
+        return note_as_read(piece, part, _text_part(text, part_kind, created))
+    if value in (None, ""):
+        return keep_whole(MarkPart(part_kind), part)
+    return None
 
 
 def _load_prompt(part: JsonMap, created: object) -> list[Content] | None:
@@ -320,18 +329,7 @@ def _part(piece: Content, outgoing: Sent, part_index: int) -> Json | None:
         return all_of_it
     created = outgoing.message.created_at
     if isinstance(piece, TextPart):
-        part_kind = OWN.form(piece.native).get("kind")
-        if outgoing.message.role is Role.SYSTEM:
-            usual = "system-prompt"
-        else:
-            usual = "user-prompt"
-        if part_kind not in (*_SYSTEM, *_TEXTS):
-            part_kind = usual
-        part = apply_notes(piece.native, _text_part(piece.text, part_kind, created))
-        listed = part.get("content")
-        if isinstance(listed, list) and text_or_json(listed) != piece.text:
-            return {**part, "content": piece.text}
-        return part
+        return _dump_text(piece, outgoing.message)
     if (
         isinstance(piece, ToolResultPart)
         and piece.run_by != "provider"
@@ -351,3 +349,19 @@ def _part(piece: Content, outgoing: Sent, part_index: int) -> Json | None:
             piece.kind if isinstance(piece, ProviderPart) else "",
         )
     return None
+
+
+def _dump_text(piece: TextPart, message: Message) -> Json:
+    """Returns the part of a text, of the kind that it was read from."""
+    part_kind = OWN.form(piece.native).get("kind")
+    if part_kind not in (*_SYSTEM, *_TEXTS):
+        if message.role is Role.SYSTEM:
+            part_kind = "system-prompt"
+        else:
+            part_kind = "user-prompt"
+    part = apply_notes(piece.native, _text_part(piece.text, part_kind, message.created_at))
+    # The notes hold a content that was read as a list: it is out of date if the text was edited.
+    listed = part.get("content")
+    if isinstance(listed, list) and text_or_json(listed) != piece.text:
+        return {**part, "content": piece.text}
+    return part

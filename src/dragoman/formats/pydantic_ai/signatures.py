@@ -59,15 +59,22 @@ def _load_reasoning(parts: Sequence[JsonMap], id_: str, text: str) -> ThinkingPa
     details = if_object(first.get("provider_details"))
     raw = [entry for entry in if_list(details.get("raw_content")) if isinstance(entry, str)]
     summaries = [if_text(part.get("content")) for part in parts if part.get("content")]
-    lengths = {"summary": [len(summary) for summary in summaries]}
-    if raw:
-        lengths["content"] = [len(entry) for entry in raw]
-    is_usual = lengths == {"summary": [len(text)] if text else []}
     fields = {"id": id_}
     if signature := if_text(first.get("signature")):
         fields["encrypted_content"] = signature
-    native = _RESPONSES.note(fields, {} if is_usual else {"pieces": lengths})
+    native = _RESPONSES.note(fields, _lengths_form(summaries, raw, text))
     return ThinkingPart(BETWEEN.join([*summaries, *raw]), native)
+
+
+def _lengths_form(summaries: Sequence[str], raw: Sequence[str], text: str) -> Json:
+    """Returns the wire form with the lengths of a reasoning item's texts; empty if `text`, all of
+    it, is a single summary."""
+    lengths = {"summary": [len(summary) for summary in summaries]}
+    if raw:
+        lengths["content"] = [len(entry) for entry in raw]
+    if lengths == {"summary": [len(text)] if text else []}:
+        return {}
+    return {"pieces": lengths}
 
 
 def dump_thinking(piece: ThinkingPart) -> list[Json]:
@@ -168,17 +175,7 @@ def _details(native: Native, fields: JsonMap) -> Json:
 
 def _reasoning(piece: ThinkingPart, fields: JsonMap) -> list[Json]:
     """A reasoning item → a part for each of its summaries."""
-    pieces = if_object(_RESPONSES.form(piece.native).get("pieces")) or {
-        "summary": [len(piece.text)] if piece.text else []
-    }
-    summary, content = (
-        [size for size in if_list(pieces.get(key)) if type(size) is int]
-        for key in ("summary", "content")
-    )
-    texts = split_joined(piece.text, [*summary, *content])
-    summaries, raw = (
-        (texts[: len(summary)], texts[len(summary) :]) if texts is not None else ([piece.text], [])
-    )
+    summaries, raw = _split_reasoning(piece)
     parts: list[Json] = [
         {"content": text, "id": fields["id"], "provider_name": "openai", "part_kind": "thinking"}
         for text in summaries or [""]
@@ -187,3 +184,20 @@ def _reasoning(piece: ThinkingPart, fields: JsonMap) -> list[Json]:
     parts[0] |= {"signature": signature} if isinstance(signature, str) else {}
     parts[0] |= _details(piece.native, {"raw_content": raw} if raw else {})
     return parts
+
+
+def _split_reasoning(piece: ThinkingPart) -> tuple[list[str], list[str]]:
+    """Returns the summaries and the raw texts of a reasoning item, which its piece holds as one
+    text."""
+    lengths = if_object(_RESPONSES.form(piece.native).get("pieces")) or {
+        "summary": [len(piece.text)] if piece.text else []
+    }
+    summary, content = (
+        [size for size in if_list(lengths.get(key)) if type(size) is int]
+        for key in ("summary", "content")
+    )
+    texts = split_joined(piece.text, [*summary, *content])
+    # The noted lengths do not fit a text that was edited since: then it is one summary.
+    if texts is None:
+        return [piece.text], []
+    return texts[: len(summary)], texts[len(summary) :]

@@ -51,19 +51,23 @@ def load_call(part: JsonMap, wire: str | None, *, cut: bool) -> ToolCallPart | N
         return ToolCallPart(id_, name, cast("Json", arguments), run_by=who, native=native)
     if not isinstance(arguments, str | None):
         return None
-    if arguments is not None:
-        form = "text"
-    elif "args" in part:
-        form = "null"
-    else:
-        form = "absent"
-    call = ToolCallPart(id_, name, run_by=who, native=with_form(native, args=form))
+    native = with_form(native, args=_arguments_form(part))
+    call = ToolCallPart(id_, name, run_by=who, native=native)
     if arguments is None:
         return call
     call = parse_call(call, arguments)
     if call.state == "invalid" and cut:
         return msgspec.structs.replace(call, state="cut")
     return call
+
+
+def _arguments_form(part: JsonMap) -> str:
+    """Returns the wire form of arguments that are no object: `text`, `null` or `absent`."""
+    if part.get("args") is not None:
+        return "text"
+    if "args" in part:
+        return "null"
+    return "absent"
 
 
 def dump_call(call: ToolCallPart) -> Json:

@@ -22,6 +22,7 @@ from dragoman.codec.json_values import (
     pick,
     read_extra_fields,
 )
+from dragoman.codec.opening import hide_openings
 from dragoman.codec.serving import Problem, note_problem
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
@@ -258,6 +259,7 @@ def dump_messages(
 
 def dump_message(message: Message, spare_id: str = "message", *, extras: bool = True) -> Json:
     """Returns one A2A message. `spare_id` is the id for a message that has none."""
+    [message] = hide_openings([message])
     parts: list[Json] = []
     indexes: list[int] = []
     for piece in message.content:

@@ -23,6 +23,7 @@ from dragoman.codec.json_values import (
     read_extra_fields,
 )
 from dragoman.codec.native import read_signatures
+from dragoman.codec.opening import hide_openings
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
     Content,
@@ -315,6 +316,7 @@ class _GroupWriter:
 
 def dump_group(message: Message, position: int, group: DumpedNames) -> list[Json]:
     """Returns a message as AG-UI messages. `position` is its index, for a message without an id."""
+    [message] = hide_openings([message])
     return _GroupWriter(message, position, group).write()
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from dragoman.codec.json_values import check_depth, if_list, if_object
+from dragoman.codec.opening import hide_openings
 from dragoman.codec.serving import Problem, note_problem
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
@@ -174,7 +175,7 @@ def dump_ui(messages: Iterable[Message], losses: list[Loss] | None, version: str
             else the newest.
     """
     losses = [] if losses is None else losses
-    conversation = tuple(messages)
+    conversation = tuple(hide_openings(messages))
     if has_parts(conversation):
         return dump_moved(conversation, losses, lambda moved, lost: dump_ui(moved, lost, version))
     usual = _usual_dialect(conversation, UI)
@@ -260,7 +261,7 @@ def dump_model(
 ) -> Parts:
     """Returns a conversation as model messages. See `dump_ui` for `losses` and `version`."""
     losses = [] if losses is None else losses
-    conversation = tuple(messages)
+    conversation = tuple(hide_openings(messages))
     usual = _usual_dialect(conversation, MODEL)
     waiting: Parts = []
     written: Parts = []

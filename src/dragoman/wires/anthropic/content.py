@@ -35,6 +35,7 @@ from dragoman.message import (
     FilePart,
     LinkPart,
     Message,
+    Native,
     ProviderPart,
     Role,
     TextPart,
@@ -95,13 +96,12 @@ def load_content(
         return ()
     if isinstance(content, list):
         blocks = cast("list[Any]", content)
-        for index, block in enumerate(blocks):
-            if not isinstance(block, dict):
-                raise HistoryError(
-                    f'"{where}.content[{index}]" must be an object, a content block'
-                ).at(field=f"{where}.content[{index}]")
-        if not blocks or is_plain_text(blocks):
-            form["content"] = "list" if blocks else []
+        _check_blocks(blocks, f"{where}.content")
+        # Written again these would become a string, or would be left out as empty.
+        if not blocks:
+            form["content"] = []
+        elif is_plain_text(blocks):
+            form["content"] = "list"
         return tuple([_load_piece(block, role, names) for block in blocks])
     # It only changes settings, in fields of its own.
     if role is Role.SYSTEM and "content" not in entry:
@@ -110,6 +110,14 @@ def load_content(
     raise HistoryError(f'"{where}.content" must be a string or a list of content blocks').at(
         field=f"{where}.content"
     )
+
+
+def _check_blocks(blocks: list[Any], where: str) -> None:
+    """Raises `HistoryError` for the first element of a `content` that is no object."""
+    for index, block in enumerate(blocks):
+        if not isinstance(block, dict):
+            place = f"{where}[{index}]"
+            raise HistoryError(f'"{place}" must be an object, a content block').at(field=place)
 
 
 def dump_content(blocks: list[Block], message: Message) -> list[Block] | str:
@@ -142,10 +150,11 @@ def load_block(block: JsonMap, names: Mapping[str, str] = {}) -> Content:
     """Returns the piece of a block. `names`: the tool of each call so far, by id, since results do
     not name theirs."""
     block_type = str(block.get("type"))
-    if block_type == "tool_result" or block_type.endswith("_tool_result"):
-        return load_result(
-            block, names, _inner_parts(block) if block_type == "tool_result" else ()
-        ) or _whole(block)
+    if block_type == "tool_result":
+        return load_result(block, names, _inner_parts(block)) or _whole(block)
+    # Such as `web_search_tool_result`: of a tool that the provider ran, its content as it has it.
+    if block_type.endswith("_tool_result"):
+        return load_result(block, names, ()) or _whole(block)
     load = _LOADERS.get(block_type)
     return (load and load(block)) or _whole(block)
 
@@ -159,38 +168,59 @@ def dump_block(piece: Content, out: OutgoingBlocks, position: int, index: int) -
 def load_media(block: JsonMap) -> Media | None:
     """Returns the part of an image, a document or a file, or None if no part has room for all of
     its fields."""
+    part = _load_source(block)
+    # A part that would be written in another way stays the provider's own block.
+    if part is None or _media_block(part)[0] != block:
+        return None
+    return part
+
+
+def _load_source(block: JsonMap) -> Media | None:
+    """Returns the part that the source of a block makes; None if it is of no documented shape."""
     block_type, source = block.get("type"), block.get("source")
+    name = None
     if block_type == "document":
         name = if_text(block.get("title")) or None
-    else:
-        name = None
     fields = read_extra_fields(block, "type", "source", "file_id", "title")
     block_native, file_native = OWN.note(fields), OWN.note(fields, mark=True)
     match source:
         case None if isinstance(file_id := block.get("file_id"), str):
-            part: Media = FilePart(file_id, _OTHER, None, file_native)
-        case {"type": "base64" | "text" as how, "media_type": str(mime_type), "data": str(data)}:
-            try:
-                part = DataPart(
-                    b64decode(data) if how == "base64" else data.encode(),
-                    mime_type,
-                    name,
-                    block_native,
-                )
-            except ValueError:
-                # No base64, or half a pair of surrogates.
+            return FilePart(file_id, _OTHER, None, file_native)
+        case {"type": "base64" | "text" as encoding, "media_type": str(mime_type), "data": str()}:
+            data = _decode_data(source["data"], encoding)
+            if data is None:
                 return None
+            return DataPart(data, mime_type, name, block_native)
         case {"type": "url", "url": str(url)}:
-            part = LinkPart(url, _PDF if block_type == "document" else None, name, block_native)
-            if _media_block(part)[0].get("type") != block_type:
-                part = LinkPart(url, "image/*", name, block_native)
+            return _load_link(url, block_type, name, block_native)
         case {"type": "file", "file_id": str(file_id)}:
-            part = FilePart(
-                file_id, "image/*" if block_type == "image" else None, name, file_native
-            )
+            mime_type = "image/*" if block_type == "image" else None
+            return FilePart(file_id, mime_type, name, file_native)
         case _:
             return None
-    return part if _media_block(part)[0] == block else None
+
+
+def _decode_data(text: str, encoding: str) -> bytes | None:
+    """Returns the bytes in a source of type `base64` or `text`; None if they cannot be read."""
+    try:
+        if encoding == "base64":
+            return b64decode(text)
+        return text.encode()
+    except ValueError:
+        # No base64, or half a pair of surrogates.
+        return None
+
+
+def _load_link(url: str, block_type: Any, name: str | None, native: Native) -> LinkPart:
+    """Returns the part of a source that the provider fetches by its URL, which tells no type."""
+    if block_type == "document":
+        part = LinkPart(url, _PDF, name, native)
+    else:
+        part = LinkPart(url, None, name, native)
+    # The end of the URL says otherwise (`….pdf` in an image block): the block is right.
+    if _media_block(part)[0].get("type") != block_type:
+        return LinkPart(url, "image/*", name, native)
+    return part
 
 
 def _load_piece(block: Block, role: Role, names: dict[str, str]) -> Content:
@@ -198,6 +228,7 @@ def _load_piece(block: Block, role: Role, names: dict[str, str]) -> Content:
     back to where it was recorded."""
     piece = load_block(block, names)
     if isinstance(piece, (DataPart, LinkPart, FilePart)):
+        # The API takes media from the user alone: a dump would turn the model's into a text.
         if role is Role.MODEL and block["type"] != "container_upload":
             return _whole(block)
         return piece
@@ -205,6 +236,7 @@ def _load_piece(block: Block, role: Role, names: dict[str, str]) -> Content:
         return piece
     fits = CALL_IDS.fits(piece.id)
     if isinstance(piece, ToolCallPart):
+        # An id that was used before is made unique in a dump, as one that breaks the rules is.
         fits = fits and piece.id not in names and TOOL_NAMES.fits(piece.name)
         names[piece.id] = piece.name
     if fits or piece.run_by != "agent":
@@ -237,6 +269,7 @@ def _load_thinking(block: JsonMap) -> ThinkingPart | None:
     text = block.get("thinking")
     if not isinstance(text, str):
         return None
+    # Told apart from an empty signature, which streams begin with.
     form = {} if "signature" in block else {"signature": "absent"}
     return ThinkingPart(text, OWN.note(read_extra_fields(block, "type", "thinking"), form=form))
 
@@ -256,11 +289,7 @@ def _dump_thinking(
     part: ThinkingPart, out: OutgoingBlocks, position: int, index: int
 ) -> Block | None:
     wire_fields = OWN.fields(part.native)
-    signed = (
-        "signature" in wire_fields
-        or "type" in wire_fields
-        or OWN.form(part.native).get("signature") == "absent"
-    )
+    signed = _is_signed(part, wire_fields)
     why = out.unreadable[position]
     if why is None and not (signed or out.answer or out.quirks.unsigned_thinking):
         why = "it has no signature"
@@ -270,11 +299,18 @@ def _dump_thinking(
     if not signed and out.answer:
         # The official clients demand one.
         wire_fields = {"signature": ""}
-    return {
-        "type": "thinking",
-        **wire_fields,
-        **({} if "type" in wire_fields else {"thinking": part.text}),
-    }
+    # Redacted thinking is held whole, with its own type and `data` in place of a text.
+    if "type" in wire_fields:
+        return {**wire_fields}
+    return {"type": "thinking", **wire_fields, "thinking": part.text}
+
+
+def _is_signed(part: ThinkingPart, wire_fields: JsonMap) -> bool:
+    """True if thinking is as the provider sent it: signed, redacted, or recorded without a
+    signature."""
+    if "signature" in wire_fields or "type" in wire_fields:
+        return True
+    return OWN.form(part.native).get("signature") == "absent"
 
 
 def _dump_provider(
@@ -289,7 +325,7 @@ def _dump_result(
     block = dump_result(part, out, position, index)
     if block is not None and part.is_content and part.run_by != "provider":
         inner = [dump_block(inner_part, out, position, index) for inner_part in part.result]
-        block["content"] = [each for each in inner if each is not None]
+        block["content"] = [inner_block for inner_block in inner if inner_block is not None]
     return block
 
 
@@ -297,6 +333,7 @@ def _dump_media(part: Media, out: OutgoingBlocks, position: int, index: int) -> 
     block, lost = _media_block(part)
     if out.messages[position].role is not Role.USER and block["type"] in ("image", "document"):
         block, lost = _media_text(part), None
+        # A text file loses nothing: its whole content becomes the text.
         if read_media_text(part) is None:
             lost = (
                 name_part_type(part),
@@ -335,36 +372,42 @@ def _media_source(part: Media) -> tuple[str, Block | None, str | None]:
     """Returns the type of a file's block, the fields that hold its content (None if it cannot be
     sent), and what is lost."""
     if isinstance(part, FilePart):
-        if OWN.is_foreign(part.native):
-            return "text", None, ELSEWHERE
-        block_type = _file_kind(part.mime_type)
-        source = {"file_id": part.id}
-        return (
-            block_type,
-            source if block_type == "container_upload" else {"source": {"type": "file", **source}},
-            None,
-        )
+        return _file_source(part)
     if isinstance(part, LinkPart):
-        mime_type = part.mime_type or guess_media_type(part.url)
-        if mime_type == _PDF or mime_type is None or mime_type.startswith("image/"):
-            return (
-                "document" if mime_type == _PDF else "image",
-                {"source": {"type": "url", "url": part.url}},
-                None,
-            )
-        return "text", None, f"the API takes no {mime_type} by its URL"
+        return _link_source(part)
     mime_type = part.mime_type
     if mime_type == _PDF or mime_type in IMAGES:
         data = b64encode(part.data).decode()
         source = {"source": {"type": "base64", "media_type": mime_type, "data": data}}
-        return "document" if mime_type == _PDF else "image", source, None
+        return _file_kind(mime_type), source, None
     if (text := read_media_text(part)) is not None:
-        return (
-            "document",
-            {"source": {"type": "text", "media_type": "text/plain", "data": text}},
-            None,
-        )
+        # The API knows plain text only, whatever kind of text it is.
+        source = {"source": {"type": "text", "media_type": "text/plain", "data": text}}
+        return "document", source, None
     return "text", None, f"the API takes no {mime_type}"
+
+
+def _file_source(part: FilePart) -> tuple[str, Block | None, str | None]:
+    """Returns for a file that a provider holds what `_media_source` does."""
+    if OWN.is_foreign(part.native):
+        return "text", None, ELSEWHERE
+    block_type = _file_kind(part.mime_type)
+    # The block of a file for the code tool is the only one without a `source`.
+    if block_type == "container_upload":
+        return block_type, {"file_id": part.id}, None
+    return block_type, {"source": {"type": "file", "file_id": part.id}}, None
+
+
+def _link_source(part: LinkPart) -> tuple[str, Block | None, str | None]:
+    """Returns for a URL what `_media_source` does. One of an unknown type is taken for an
+    image."""
+    source = {"source": {"type": "url", "url": part.url}}
+    mime_type = part.mime_type or guess_media_type(part.url)
+    if mime_type == _PDF:
+        return "document", source, None
+    if mime_type is None or mime_type.startswith("image/"):
+        return "image", source, None
+    return "text", None, f"the API takes no {mime_type} by its URL"
 
 
 def _file_kind(mime_type: str | None) -> str:

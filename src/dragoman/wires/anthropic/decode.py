@@ -204,29 +204,35 @@ class Decoder(MessageDecoder):
                 native=OWN.note({key: value for key, value in block_fields.items() if value})
             ), text
         if block_type == "thinking" and isinstance(text := block.get("thinking"), str):
-            if "signature" in block_fields:
-                form = {}
-            else:
-                form = {"signature": "absent"}
+            # Noted, so that a dump does not add a signature that the provider never gave.
+            form = {} if "signature" in block_fields else {"signature": "absent"}
             return ThinkingPart(native=OWN.note(block_fields, form=form)), text
         if block_type in CALLS:
-            call_id = block.get("id")
-            minted = call_id or (
-                self._out.new_id() if self._out.new_id else f"call-{len(self._names)}"
-            )
-            call = load_call({**block, "id": minted, "input": {}})
-            if call is not None:
-                self._names[call.id] = call.name
-                if block.get("input"):
-                    text = json_bytes.encode(block["input"]).decode()
-                else:
-                    text = ""
-                if call_id:
-                    native = call.native
-                else:
-                    native = OWN.note({**OWN.fields(call.native), "id": None})
-                return msgspec.structs.replace(call, native=native), text
+            return self._load_call_start(block)
         return None
+
+    def _load_call_start(self, block: Json) -> tuple[ToolCallPart, str] | None:
+        """Converts the block of a call to its part without arguments, and the JSON of those that it
+        holds already."""
+        call_id = block.get("id") or self._make_call_id()
+        call = load_call({**block, "id": call_id, "input": {}})
+        if call is None:
+            return None
+        self._names[call.id] = call.name
+        # The note tells a made-up id from one of the provider's.
+        if not block.get("id"):
+            native = OWN.note({**OWN.fields(call.native), "id": None})
+            call = msgspec.structs.replace(call, native=native)
+        # A stream begins a call with `{}`, which its deltas replace; a whole block has them all.
+        if not block.get("input"):
+            return call, ""
+        return call, json_bytes.encode(block["input"]).decode()
+
+    def _make_call_id(self) -> str:
+        """Returns an id for a call that came without one."""
+        if self._out.new_id:
+            return self._out.new_id()
+        return f"call-{len(self._names)}"
 
     def _add(self, index: int, delta: Json) -> None:
         """Returns a delta that is not the block's main one: a signature, a citation, or one of a
@@ -278,10 +284,9 @@ class Decoder(MessageDecoder):
     def _update(self, event: Json) -> None:
         delta = need_object(event.get("delta") or {}, "delta")
         reason = delta.get("stop_reason")
+        # Others than the last update of a response may have none.
         if isinstance(reason, str):
             self._stop_reason = reason
-        else:
-            self._stop_reason = self._stop_reason
         self._note(read_extra_fields(delta, "stop_reason"))
         self._note(read_extra_fields(event, "type", "delta", "usage"))
         self._count(event.get("usage"))

@@ -50,7 +50,10 @@ _Key = tuple[str, int]
 def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002, ARG001 the protocol's
     """Returns what `encoder` and `dump_response` take beside the events of an answer to
     `request`."""
-    return {"id": f"msg_{id}", **({"model": request.model} if request and request.model else {})}
+    head: Json = {"id": f"msg_{id}"}
+    if request and request.model:
+        head["model"] = request.model
+    return head
 
 
 def _dump(message: Message, envelope: JsonMap) -> Json:
@@ -148,6 +151,7 @@ class Encoder(ResponseEncoder):
             "stop_sequence": None,
             **{key: response.pop(key) for key in _IN_DELTA if key in response},
         }
+        # The start of the response has told these.
         begun = self._usage.items()
         other = {
             key: value
@@ -181,16 +185,7 @@ class Encoder(ResponseEncoder):
             if not blocks:
                 self._turn = None
                 return out
-            if isinstance(part, (DataPart, LinkPart, FilePart)) and blocks[0]["type"] == "text":
-                # A response holds no media, but for files that the provider has.
-                part = TextPart(blocks[0]["text"])
-            streams = (
-                isinstance(part, (TextPart, ThinkingPart, ToolCallPart))
-                and blocks[0].get("type") in _STREAMED
-            )
-            out.append(self._begin(_opening(part) if streams else blocks[0]))
-            if streams and (text := _text(part)):
-                out.append(self._more(_delta(part, text) or {}))
+            out += self._begin_late(part, blocks[0])
         wire_fields = OWN.fields(part.native)
         if (beside := if_object(OWN.notes(part.native).get("delta"))) and (
             last := _delta(part, "")
@@ -208,6 +203,22 @@ class Encoder(ResponseEncoder):
             ]
         return [*out, *self._close()]
 
+    def _begin_late(self, part: Content, block: Json) -> list[JsonMap]:
+        """Returns the begin of a block for a part without deltas, and what they would have held."""
+        # A response holds no media, but for files that the provider has.
+        if isinstance(part, (DataPart, LinkPart, FilePart)) and block["type"] == "text":
+            part = TextPart(block["text"])
+        if (
+            not isinstance(part, (TextPart, ThinkingPart, ToolCallPart))
+            or block.get("type") not in _STREAMED
+        ):
+            return [self._begin(block)]
+        # A block that streams begins empty: whoever shows it as it comes listens to deltas alone.
+        begun: list[JsonMap] = [self._begin(_opening(part))]
+        if text := _text(part):
+            begun.append(self._more(_delta(part, text) or {}))
+        return begun
+
     def _next(self) -> list[JsonMap]:
         """Returns the parts that waited, as far as their turn has come."""
         out: list[JsonMap] = []
@@ -222,6 +233,7 @@ class Encoder(ResponseEncoder):
     def _close_all(self) -> list[JsonMap]:
         """Ends the part that has its turn, and those that wait for theirs, though nobody closed
         them."""
+        # Each part that gets its turn may be one more that nobody closed.
         out = [*self._close(), *self._next()]
         while self._turn is not None:
             out += [*self._close(), *self._next()]
@@ -260,25 +272,21 @@ def _head(envelope: JsonMap, origin: Origin | None, message_id: str | None) -> J
 def _blocks(content: tuple[Content, ...]) -> list[Json]:
     """Returns the blocks of a response. Arguments that are no JSON stand in an object, as the API
     asks of clients, so that nobody runs a call with an empty one."""
-    pieces = [
-        ToolCallPart(
-            piece.id,
-            piece.name,
-            {_INVALID: piece.raw or ""},
-            run_by=piece.run_by,
-            native=piece.native,
-        )
-        if isinstance(piece, ToolCallPart) and piece.state == "invalid"
-        else piece
-        for piece in content
-    ]
-    message = Message(Role.MODEL, tuple(pieces))
+    message = Message(Role.MODEL, tuple(map(_wrap_invalid_call, content)))
     return dump_blocks(
         prepare_outgoing(
             OutgoingBlocks, [message], None, Quirks(), None, ids={}, names={}, answer=True
         ),
         0,
     )
+
+
+def _wrap_invalid_call(piece: Content) -> Content:
+    """Returns the piece, its arguments in an object if they are no JSON."""
+    if not isinstance(piece, ToolCallPart) or piece.state != "invalid":
+        return piece
+    arguments = {_INVALID: piece.raw or ""}
+    return ToolCallPart(piece.id, piece.name, arguments, run_by=piece.run_by, native=piece.native)
 
 
 def _delta(part: Content, text: str) -> Json | None:
@@ -299,13 +307,14 @@ def _text(part: Content) -> str:
     """Returns the text that the deltas of a part would have had."""
     if isinstance(part, (TextPart, ThinkingPart)):
         return part.text
-    if isinstance(part, ToolCallPart) and part.raw is None:
-        if part.arguments:
-            return json_bytes.encode(part.arguments).decode()
+    if not isinstance(part, ToolCallPart):
         return ""
-    if isinstance(part, ToolCallPart):
-        return part.raw or ""
-    return ""
+    if part.raw is not None:
+        return part.raw
+    # A call without arguments needs no delta: its block begins with `{}`.
+    if not part.arguments:
+        return ""
+    return json_bytes.encode(part.arguments).decode()
 
 
 def _opening(part: Content) -> Json:

@@ -30,10 +30,12 @@ def load_files(piece: Content) -> list[DataPart | FilePart]:
         if_text(if_object(entry).get("file_id")) for entry in if_list(result.get("content"))
     ]
     fetched = load_media(if_object(result.get("content")))
-    return [
-        *(FilePart(id_, native={NAME: {}}) for id_ in file_ids if id_),
-        *([fetched] if isinstance(fetched, DataPart) else []),
-    ]
+    # The empty note marks the file as this provider's: no other can read its id.
+    files: list[DataPart | FilePart] = [FilePart(id_, native={NAME: {}}) for id_ in file_ids if id_]
+    # Code tools list what they wrote; a fetch has one object in the same field.
+    if isinstance(fetched, DataPart):
+        files.append(fetched)
+    return files
 
 
 def dump_download(part: FilePart) -> Download:

@@ -135,10 +135,11 @@ def load_conversation(
         try:
             if problems is not None:
                 check_depth(entry)
-            plain = load_plain_message(entry, _SPEAKERS, origin)
-            out.append(
-                plain or _load(entry, position, names, out[-1].role if out else None, origin)
-            )
+            message = load_plain_message(entry, _SPEAKERS, origin)
+            if message is None:
+                before = out[-1].role if out else None
+                message = _load(entry, position, names, before, origin)
+            out.append(message)
         except HistoryError as error:
             note_problem(error, problems, position, _fault(entry))
     return out
@@ -155,16 +156,25 @@ def votes(message: Any) -> int:
         or fields.get("type", "message") != "message"
     ):
         return 0
+    # A system message that only changes settings, which no other format knows.
     if role is Role.SYSTEM and "content" not in fields:
         return 3 if "output_config" in fields else 0
     if not isinstance(content, (str, list)):
         return 0
+    # A whole response.
     if fields.get("type") == "message" and "stop_reason" in fields:
         return 3
-    all_votes = [1, *[_block_votes(block) for block in if_list(content)]]
-    if 0 in all_votes and max(all_votes) < 3:
+    return _count_votes(if_list(content))
+
+
+def _count_votes(blocks: list[Any]) -> int:
+    """Returns how surely a message with these blocks has this format."""
+    all_votes = [1, *map(_block_votes, blocks)]
+    surest = max(all_votes)
+    # Unknown blocks speak against the format, unless another block could be of no other.
+    if 0 in all_votes and surest < 3:
         return 0
-    return max(all_votes)
+    return surest
 
 
 def prepare_conversation(
@@ -181,16 +191,16 @@ def prepare_conversation(
     name that breaks the rules but was recorded so stays as it is."""
     messages, part_indexes = strip_all_marks(messages)
     quirks = quirks or Quirks()
-    calls: list[ToolCallPart] = []
-    if ToolCallPart in collect_part_types(messages):
-        calls = [
-            each
-            for message in messages
-            for each in message.content
-            if isinstance(each, ToolCallPart)
-        ]
-    named = [*tools, *(call for call in calls if call.run_by != "provider")]
-    as_is = [piece.name for piece in named if target is None and _is_recorded(piece)]
+    # Names of the provider's own tools are fixed: no rule applies to them.
+    named = [*tools, *(call for call in _list_calls(messages) if call.run_by != "provider")]
+    as_is: list[str] = []
+    keeps_id = None
+    # An export gives back what was recorded, even where it breaks the API's rules.
+    if target is None:
+        as_is = [piece.name for piece in named if _is_recorded(piece)]
+        keeps_id = _is_recorded
+    if model is None:
+        model = _model_of(target)
     return prepare_outgoing(
         OutgoingBlocks,
         messages,
@@ -198,10 +208,26 @@ def prepare_conversation(
         quirks,
         losses,
         part_indexes=part_indexes,
-        model=((target and target.model) or "") if model is None else model,
-        ids=map_call_ids(messages, quirks.ids, as_is=_is_recorded if target is None else None),
-        names=fit_names([each.name for each in named], quirks.names, as_is=as_is),
+        model=model,
+        ids=map_call_ids(messages, quirks.ids, as_is=keeps_id),
+        names=fit_names([piece.name for piece in named], quirks.names, as_is=as_is),
     )
+
+
+def _model_of(target: Origin | None) -> str:
+    """Returns the model of a target; empty if there is none."""
+    if target is None:
+        return ""
+    return target.model or ""
+
+
+def _list_calls(messages: Sequence[Message]) -> list[ToolCallPart]:
+    """Returns the tool calls of a conversation, in its order."""
+    # Seen at once also of a long conversation.
+    if ToolCallPart not in collect_part_types(messages):
+        return []
+    pieces = (piece for message in messages for piece in message.content)
+    return [piece for piece in pieces if isinstance(piece, ToolCallPart)]
 
 
 def dump_conversation(out: OutgoingBlocks) -> Json:
@@ -210,11 +236,14 @@ def dump_conversation(out: OutgoingBlocks) -> Json:
     system = [block for position in range(head) for block in dump_blocks(out, position)]
     turn: list[_Sent] = []
     entries: list[Json] = []
+    # A conversation without a target is an export: it goes back as it came, whoever speaks first.
+    # Where messages went before these (`before`), somebody has spoken already.
     begun = out.target is None or out.before > 0
     for position in range(head, len(out.messages)):
         message = out.messages[position]
         if message.role is not Role.SYSTEM and (text := read_sole_text(message)) is not None:
             entry = {"role": _SENT_ROLES[message.role], "content": text}
+            # Most answers: nothing joins the model's messages, so no turn has to be kept open.
             if begun and message.role is Role.MODEL:
                 entries += _whole(turn, out)
                 entries.append(entry)
@@ -222,6 +251,7 @@ def dump_conversation(out: OutgoingBlocks) -> Json:
                 continue
             dumped_message = _Sent(entry, position, joins=False)
         elif (entry := _dump(out, position)) is not None:
+            # Recorded where joining would move it: it goes back where it stood.
             alone = OWN.form(message.native).get("turn") == "as is"
             dumped_message = _Sent(entry, position, _has_results(entry) and not alone)
         else:
@@ -241,10 +271,9 @@ def dump_conversation(out: OutgoingBlocks) -> Json:
             entries.append({"role": "user", "content": out.quirks.opening})
         begun = begun or dumped_message.entry["role"] != "system"
     entries += _whole(turn, out)
-    return {
-        **({"system": dump_content(system, out.messages[0])} if system else {}),
-        "messages": entries,
-    }
+    if system:
+        return {"system": dump_content(system, out.messages[0]), "messages": entries}
+    return {"messages": entries}
 
 
 _CONVERSATIONS = ConversationFormat(load_conversation, prepare_conversation, dump_conversation)
@@ -263,10 +292,13 @@ def load_change(
         removed: names of those that it may not call any more.
     """
     names = [*removed, *[tool.name for tool in added]]
-    if not all(map(TOOL_NAMES.fits, names)):  # they would have to be sent under other names
+    # They would have to be sent under other names, which the request's own tools decide.
+    if not all(map(TOOL_NAMES.fits, names)):
         return None
     definitions = dump_tools(added, prepare_conversation((), None, None, None))
-    blocks: list[Json] = [{"type": "text", "text": text}] if text else []
+    blocks: list[Json] = []
+    if text:
+        blocks.append({"type": "text", "text": text})
     blocks += [
         {"type": "tool_removal", "tool": {"type": "tool_reference", "name": name}}
         for name in removed
@@ -275,7 +307,10 @@ def load_change(
         {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": definition}}
         for definition in definitions
     ]
-    content = text if blocks == [{"type": "text", "text": text}] else blocks
+    content: str | list[Json] = blocks
+    # Without changed tools, in the short form that a conversation has when it is read.
+    if text and len(blocks) == 1:
+        content = text
     return _load({"role": "system", "content": content}, 0, {}, None, None)
 
 
@@ -284,12 +319,12 @@ def _block_votes(block: Any) -> int:
     the API has ever more of them."""
     fields = if_object(block)
     block_type = if_text(fields.get("type"))
-    field, of, least = (
-        ("tool_use_id", str, 3)
-        if block_type.endswith("tool_result")
-        else _VOTES.get(block_type, ("", str, 0))
-    )
-    if not isinstance(fields.get(field), of) or field not in fields:
+    # Every tool that the provider runs has a result type of its own, so they have no list.
+    if block_type.endswith("tool_result"):
+        field, field_type, least = "tool_use_id", str, 3
+    else:
+        field, field_type, least = _VOTES.get(block_type, ("", str, 0))
+    if not isinstance(fields.get(field), field_type) or field not in fields:
         return 0
     return max([least, *(vote for sign, vote in _SIGNS.items() if fields.get(sign))])
 
@@ -302,18 +337,20 @@ def _load(
     role = _role_of(entry)
     if role is None:
         fault = f'"messages[{position}]" must be an object whose role is user, assistant or system'
-        raise HistoryError(fault).at(
-            field=f"messages[{position}].role" if isinstance(entry, dict) else None
-        )
+        if isinstance(entry, dict):
+            raise HistoryError(fault).at(field=f"messages[{position}].role")
+        raise HistoryError(fault)
+    form: Json = {}
+    # A message of the system's at the head would be dumped to the field `system` otherwise.
     if role is Role.SYSTEM:
-        form: Json = {"place": "messages"}
-    else:
-        form = {}
+        form["place"] = "messages"
     content = load_content(entry, role, names, form, f"messages[{position}]")
     if role is Role.USER and _would_move(content, before):
         form["turn"] = "as is"
     native = OWN.note(read_extra_fields(entry, "role", "content"), form=form)
-    return Message(role, content, origin=origin if role is Role.MODEL else None, native=native)
+    if role is Role.MODEL:
+        return Message(role, content, origin=origin, native=native)
+    return Message(role, content, native=native)
 
 
 def _role_of(entry: Any) -> Role | None:
@@ -351,15 +388,8 @@ def _dump(out: OutgoingBlocks, position: int) -> Json | None:
     blocks = dump_blocks(out, position)
     entry = {**OWN.fields(message.native), "role": _SENT_ROLES[message.role]}
     form = OWN.form(message.native)
-    empty = form.get("content")
-    if (
-        not blocks
-        and not message.content
-        and (empty == [] or (isinstance(empty, str) and not empty.strip()))
-    ):
-        return {**entry, "content": empty}
-    if empty == "absent" and not message.content:
-        return entry
+    if not message.content and (recorded := _dump_empty(entry, form.get("content"))) is not None:
+        return recorded
     if not blocks:
         out.lose(
             position,
@@ -378,26 +408,41 @@ def _dump(out: OutgoingBlocks, position: int) -> Json | None:
     return {**entry, "content": dump_content(blocks, message)}
 
 
+def _dump_empty(entry: Json, content_form: Any) -> Json | None:
+    """Returns a message that was recorded without content as it came; None if it was not."""
+    if content_form == "absent":
+        return entry
+    if content_form == [] or (isinstance(content_form, str) and not content_form.strip()):
+        return {**entry, "content": content_form}
+    return None
+
+
 def _whole(turn: Sequence[_Sent], out: OutgoingBlocks) -> list[Json]:
     """Returns the messages of a turn that nothing more joins: one of the user's has those behind it
     that hold results of tools."""
     if len(turn) == 1 and not turn[0].joins:
         return [turn[0].entry]
-    return [_join_turn(turn, out)] if turn else []
+    if turn:
+        return [_join_turn(turn, out)]
+    return []
 
 
 def _join_turn(turn: Iterable[_Sent], out: OutgoingBlocks) -> Json:
     """Returns the messages of a turn as one, results of tools first, as the API wants them."""
     entry: Json = {}
     results: list[Json] = []
-    system_entries: list[Json] = []
+    other_blocks: list[Json] = []
     for dumped_message in turn:
         entry |= dumped_message.entry
         moves = False
         for block in _list_blocks(dumped_message.entry):
             is_result = block.get("type") == "tool_result"
-            moves = moves or (is_result and bool(system_entries))
-            (results if is_result else system_entries).append(block)
+            if is_result:
+                results.append(block)
+            else:
+                other_blocks.append(block)
+            # A result behind anything else goes before it, and the order of the turn is lost.
+            moves = moves or (is_result and bool(other_blocks))
         if moves:
             out.lose(
                 dumped_message.position,
@@ -405,7 +450,7 @@ def _join_turn(turn: Iterable[_Sent], out: OutgoingBlocks) -> Json:
                 Lost.order,
                 "the API wants results of tools before everything else",
             )
-    return {**entry, "content": [*results, *system_entries]}
+    return {**entry, "content": [*results, *other_blocks]}
 
 
 def _would_move(content: Sequence[Content], before: Role | None) -> bool:

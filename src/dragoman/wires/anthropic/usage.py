@@ -39,6 +39,7 @@ def load_finish(reason: str | None) -> FinishReason:
 
 def dump_finish(reason: FinishReason | None, original: Any = None) -> str:
     """Converts the neutral reason to a stop reason: the original one where it means the same."""
+    # The decoder notes `tool_calls` for any answer with open calls, whatever the provider said.
     if isinstance(original, str) and (
         load_finish(original) is reason or reason is FinishReason.tool_calls
     ):
@@ -51,14 +52,18 @@ def load_usage(raw: JsonMap) -> Usage | None:
     cache. None if there are no counts."""
     fresh, output, read, write = (_count(raw.get(name)) for name in _COUNTS)
     counts = [count for count in (fresh, read, write) if count is not None]
-    total = sum(counts) if counts else None
+    total_input = sum(counts) if counts else None
     reasoning = _details(raw).get("thinking_tokens")
-    if total is None and output is None:
+    if total_input is None and output is None:
         return None
+    # The API tells no total. With one half unknown there is none.
+    total = None
+    if total_input is not None and output is not None:
+        total = total_input + output
     return Usage(
-        input_tokens=total,
+        input_tokens=total_input,
         output_tokens=output,
-        total_tokens=None if total is None or output is None else total + output,
+        total_tokens=total,
         cache_read_tokens=read,
         cache_write_tokens=write,
         reasoning_tokens=_count(reasoning),
@@ -70,6 +75,7 @@ def other_usage(raw: JsonMap) -> Json:
     other_counts = {
         key: value for key, value in raw.items() if key not in _COUNTS and value is not None
     }
+    # Nothing in it is beyond the neutral counts.
     if set(_details(raw)) == {"thinking_tokens"}:
         del other_counts["output_tokens_details"]
     return other_counts
@@ -82,6 +88,7 @@ def dump_usage(usage: Usage | None, other: Any) -> Json:
     read, write = usage.cache_read_tokens, usage.cache_write_tokens
     raw: Json = {
         **if_object(other),
+        # The API counts what came from the cache or went there apart; the neutral count has all.
         "input_tokens": (usage.input_tokens or 0) - (read or 0) - (write or 0),
         "output_tokens": usage.output_tokens or 0,
     }

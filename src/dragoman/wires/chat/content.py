@@ -215,8 +215,13 @@ def write_block(type_name: str, part: Content, form: JsonMap) -> Json:
         return {type_name: {"file_id": part.id, **name}}
     if isinstance(part, LinkPart):
         return {type_name: _dump_location(type_name, part.url, part.name)}
-    if not isinstance(part, DataPart):
-        return {}
+    if isinstance(part, DataPart):
+        return _write_data(type_name, part, form)
+    return {}
+
+
+def _write_data(type_name: str, part: DataPart, form: JsonMap) -> Json:
+    """Returns the fields of a block with inline data, beside `type`."""
     if type_name == "input_audio":
         audio_format = _AUDIO_FORMAT.get(part.mime_type) or part.mime_type.removeprefix("audio/")
         return {type_name: {"data": b64encode(part.data).decode(), "format": audio_format}}
@@ -331,6 +336,19 @@ def get_detail_text_field(detail_type: object) -> str:
     return "text"
 
 
+def _load_details(
+    chat: DialectRecord, entries: list[Json], fields_by_text: dict[str, list[str]]
+) -> list[ThinkingPart]:
+    """Reads the list of thinking details. Plain fields that hold the same text as all of them are
+    taken out of `fields_by_text` and noted with the details."""
+    details = [load_detail(chat, entry) for entry in entries]
+    # OpenRouter repeats the text of the details in a plain field.
+    detail_text = "".join(part.text for part in details)
+    if details and (same_fields := fields_by_text.pop(detail_text, None)):
+        return [load_detail(chat, entry, [*same_fields, chat.details]) for entry in entries]
+    return details
+
+
 def load_thinking(
     chat: DialectRecord, message: JsonMap
 ) -> tuple[list[ThinkingPart], tuple[str, ...]]:
@@ -343,11 +361,7 @@ def load_thinking(
     fields_by_text: dict[str, list[str]] = {}
     for field in read:
         fields_by_text.setdefault(message[field], []).append(field)
-    details = [load_detail(chat, entry) for entry in entries]
-    # OpenRouter repeats the text of the details in a plain field.
-    detail_text = "".join(part.text for part in details)
-    if details and (same_fields := fields_by_text.pop(detail_text, None)):
-        details = [load_detail(chat, entry, [*same_fields, chat.details]) for entry in entries]
+    details = _load_details(chat, entries, fields_by_text)
     plain = [make_thinking_part(chat, fields, text) for text, fields in fields_by_text.items()]
     if details:
         read.append(chat.details)
@@ -384,6 +398,26 @@ def list_thinking_fields(
     return [field for field in noted_fields if field in (*chat.thinking, chat.details)]
 
 
+def _choose_thinking_fields(
+    chat: DialectRecord, part: ThinkingPart, default: str | None
+) -> Sequence[str | None]:
+    """Returns the fields to write thinking in: those that it came in, else one by its content."""
+    noted_fields = [*list_thinking_fields(chat, part)]
+    if noted_fields:
+        return noted_fields
+    # Own fields of a part, as a signature, have room only in the list of details.
+    if chat.own.fields(part.native) and chat.details:
+        return [chat.details]
+    return [default]
+
+
+def _dump_detail(part: ThinkingPart, detail_fields: JsonMap) -> Json:
+    """Writes thinking as an entry of the list of details. `detail_fields`: its own fields."""
+    text_field = get_detail_text_field(detail_fields.get("type"))
+    text = {text_field: part.text} if part.text else {}
+    return merge_wire_fields(text, detail_fields)
+
+
 def dump_thinking(
     chat: DialectRecord,
     parts: Sequence[ThinkingPart],
@@ -398,14 +432,9 @@ def dump_thinking(
     out: Json = {}
     for number, part in enumerate(parts):
         detail_fields = chat.own.fields(part.native)
-        fields: list[str | None] = [*list_thinking_fields(chat, part)]
-        if not fields:
-            fields = [chat.details if detail_fields and chat.details else default]
-        for field in fields:
+        for field in _choose_thinking_fields(chat, part, default):
             if field and field == chat.details:
-                text_field = get_detail_text_field(detail_fields.get("type"))
-                text = {text_field: part.text} if part.text else {}
-                out.setdefault(field, []).append(merge_wire_fields(text, detail_fields))
+                out.setdefault(field, []).append(_dump_detail(part, detail_fields))
             elif field is not None and part.text:
                 if joined is not None and field in out and number not in joined:
                     joined.append(number)

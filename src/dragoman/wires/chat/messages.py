@@ -201,6 +201,12 @@ def prepare_conversation(
     return prepare_outgoing(OutgoingChat, unmarked, target, quirks, losses, chat=chat, **fields)
 
 
+def _needs_bridge(out: OutgoingChat, dumped: Sequence[Json], entry: JsonMap) -> bool:
+    """True if a vendor that takes no user message after a tool message would refuse this one."""
+    after_results = bool(dumped) and dumped[-1]["role"] == "tool"
+    return bool(out.bridge) and after_results and entry["role"] == "user"
+
+
 def dump_conversation(out: OutgoingChat) -> list[Json]:
     """Writes a conversation as the list of messages."""
     dumped: list[Json] = []
@@ -218,8 +224,7 @@ def dump_conversation(out: OutgoingChat) -> list[Json]:
                     sent_ids[piece.id] = choose_call_id(out, position, index, piece)
         else:
             for entry in out.chat.dump_input_message(out, position, sent_ids):
-                after_results = bool(dumped) and dumped[-1]["role"] == "tool"
-                if out.bridge and after_results and entry["role"] == "user":
+                if _needs_bridge(out, dumped, entry):
                     out.lose(position, None, Lost.order, _BRIDGED)
                     dumped.append({"role": "assistant", "content": out.bridge})
                 dumped.append(entry)
@@ -281,6 +286,27 @@ def _dump_plain_results(
     return entries
 
 
+def _dump_client_result(
+    out: OutgoingChat,
+    position: int,
+    index: int,
+    piece: ToolResultPart,
+    sent_ids: Mapping[str, str | None],
+) -> tuple[Json, list[Json]]:
+    """Writes the tool message of a result. Also returns blocks of its media for a user message."""
+    sent_id = sent_ids.get(piece.id, piece.id)
+    # None: the call was sent without an id, so its result has none either.
+    result_id = None if sent_id is None else out.ids.get((position, index), sent_id)
+    result, media = dump_result(out, position, index, piece, result_id)
+    if media:
+        name = piece.name or piece.id
+        media = [{"type": "text", "text": f"[result of {name}]"}, *media]
+        out.lose(position, index, Lost.media, _TEXT_RESULTS)
+    if piece.is_error and not has_error(piece.result):
+        out.lose(position, index, Lost.is_error, "this format has no mark for a failed tool")
+    return result, media
+
+
 def dump_input_message(
     out: OutgoingChat, position: int, sent_ids: Mapping[str, str | None]
 ) -> list[Json]:
@@ -298,17 +324,9 @@ def dump_input_message(
             continue
         if blocks:
             out.lose(position, index, Lost.order, _RESULTS_FIRST)
-        sent_id = sent_ids.get(piece.id, piece.id)
-        # None: the call was sent without an id, so its result has none either.
-        result_id = None if sent_id is None else out.ids.get((position, index), sent_id)
-        result, media = dump_result(out, position, index, piece, result_id)
+        result, media = _dump_client_result(out, position, index, piece, sent_ids)
         results.append(result)
-        if media:
-            name = piece.name or piece.id
-            media_blocks += [{"type": "text", "text": f"[result of {name}]"}, *media]
-            out.lose(position, index, Lost.media, _TEXT_RESULTS)
-        if piece.is_error and not has_error(piece.result):
-            out.lose(position, index, Lost.is_error, "this format has no mark for a failed tool")
+        media_blocks += media
     # Media of results follow the results, before what the user said beside them.
     blocks = media_blocks + blocks
     if results and not blocks:
@@ -357,9 +375,29 @@ def _dump_answer(out: OutgoingChat, position: int) -> list[Json]:
     """Writes a model's message. Returns an empty list if nothing of it is left and the target would
     refuse it."""
     chat, message = out.chat, out.messages[position]
+    body, thinking = _dump_pieces(out, position)
+    if not body and not thinking and out.target is not None and not chat.takes_empty:
+        out.lose(position, None, Lost.message, _NO_EMPTY_ANSWER)
+        return []
+    form = chat.own.form(message.native)
+    content = dump_content(body.pop("content", []), chat.empty, form, string_only=out.string_only)
+    body |= {field: body[field][0] for field in chat.single if field in body}
+    thoughts = _dump_thoughts(out, position, thinking)
+    entry = {"role": "assistant", **content, **thoughts, **body}
+    has_content = entry.get("content", "") is not None
+    if out.target is not None and not has_content and body.keys().isdisjoint(_content_free(chat)):
+        # Vendors that refuse null take an empty text.
+        entry["content"] = ""
+    return [merge_wire_fields(entry, _find_own_fields(out, position))]
+
+
+def _dump_pieces(out: OutgoingChat, position: int) -> tuple[Json, dict[int, ThinkingPart]]:
+    """Writes the pieces of a model's message into the fields of its entry. Also returns the
+    thinking that can be sent, by the index of its piece."""
+    chat = out.chat
     thinking: dict[int, ThinkingPart] = {}
     body: Json = {}
-    for index, piece in enumerate(message.content):
+    for index, piece in enumerate(out.messages[position].content):
         sendable = _strip_unreadable(out, position, index, piece)
         if sendable is None:
             continue
@@ -375,23 +413,17 @@ def _dump_answer(out: OutgoingChat, position: int) -> list[Json]:
             body[field] = body.get(field, "") + value
         else:
             body.setdefault(field, []).append(value)
-    if not body and not thinking and out.target is not None and not chat.takes_empty:
-        out.lose(position, None, Lost.message, _NO_EMPTY_ANSWER)
-        return []
-    form, message_fields = chat.own.form(message.native), chat.own.fields(message.native)
-    content = dump_content(body.pop("content", []), chat.empty, form, string_only=out.string_only)
-    body |= {field: body[field][0] for field in chat.single if field in body}
-    thoughts = _dump_thoughts(out, position, thinking)
-    entry = {"role": "assistant", **content, **thoughts, **body}
-    has_content = entry.get("content", "") is not None
-    if out.target is not None and not has_content and body.keys().isdisjoint(_content_free(chat)):
-        # Vendors that refuse null take an empty text.
-        entry["content"] = ""
-    reason = out.unreadable[position]
-    if message_fields and reason is not None and chat.signed:
-        out.lose(position, None, Lost.field, reason, ", ".join(message_fields))
-        return [entry]
-    return [merge_wire_fields(entry, message_fields)]
+    return body, thinking
+
+
+def _find_own_fields(out: OutgoingChat, position: int) -> Json:
+    """Returns a model message's own fields, or none, with a loss, if the target cannot read them."""
+    chat, reason = out.chat, out.unreadable[position]
+    fields = chat.own.fields(out.messages[position].native)
+    if fields and reason is not None and chat.signed:
+        out.lose(position, None, Lost.field, reason, ", ".join(fields))
+        return {}
+    return fields
 
 
 def _content_free(chat: DialectRecord) -> tuple[str, ...]:
@@ -442,16 +474,22 @@ def _strip_unreadable(
     return replace(piece, native=native_of.without_fields(piece.native))
 
 
+def _explain_foreign(piece: ThinkingPart | ProviderPart) -> str | None:
+    """Returns why thinking or a block of another format cannot be sent, or None if it can."""
+    if isinstance(piece, ProviderPart):
+        return "it is a block of another format"
+    # Thinking that has a text is sent as that text.
+    if not piece.text:
+        return "it is signed for another format"
+    return None
+
+
 def explain_unsendable(out: OutgoingChat, position: int, piece: Content) -> str | None:
     """Returns why a piece of a model's message cannot be sent, or None if it can."""
-    reason, is_ours = out.unreadable[position], out.chat.own.is_ours(piece.native)
-    if isinstance(piece, ThinkingPart):
-        if reason is None and not is_ours and not piece.text:
-            return "it is signed for another format"
-        return reason
-    if isinstance(piece, ProviderPart):
-        if reason is None and not is_ours:
-            return "it is a block of another format"
+    reason = out.unreadable[position]
+    if isinstance(piece, (ThinkingPart, ProviderPart)):
+        if reason is None and not out.chat.own.is_ours(piece.native):
+            return _explain_foreign(piece)
         return reason
     if isinstance(piece, (ToolCallPart, ToolResultPart)) and piece.run_by == "provider":
         return reason or "this API takes no record of tools that it ran"

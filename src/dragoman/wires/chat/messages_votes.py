@@ -30,21 +30,29 @@ def votes(chat: DialectRecord, message: Any) -> int:
 
 def _collect_votes(chat: DialectRecord, fields: Json) -> Iterator[int]:
     """Yields the vote of each piece of a message. A single 0 rules the format out."""
-    role, content = fields["role"], fields.get("content")
+    role = fields["role"]
     yield chat.evidence.get(role, 1)
     if role in chat.result_roles:
         # A result without an id answers by its tool's name.
         has_name = bool(if_text(fields.get("name")))
         yield _id_votes(chat, fields.get("tool_call_id"), else_=int(has_name))
-    if isinstance(content, list):
-        yield from (_block_votes(chat, block) for block in cast("list[Any]", content))
-    elif content is None and role == "assistant":
-        yield int("content" in fields or not fields.keys().isdisjoint({chat.calls, *chat.alone}))
-    elif not isinstance(content, str):
-        yield 0
+    yield from _collect_content_votes(chat, fields)
     if role == "assistant":
         yield from (_call_votes(chat, call) for call in if_list(fields.get(chat.calls)))
         yield from (chat.evidence.get(field, 1) for field in fields)
+
+
+def _collect_content_votes(chat: DialectRecord, fields: Json) -> Iterator[int]:
+    """Yields the vote of each block of a message's content. None for a text, which all formats
+    have."""
+    content = fields.get("content")
+    if isinstance(content, list):
+        yield from (_block_votes(chat, block) for block in cast("list[Any]", content))
+    elif content is None and fields["role"] == "assistant":
+        # An answer without content has one of the fields that may stand alone.
+        yield int("content" in fields or not fields.keys().isdisjoint({chat.calls, *chat.alone}))
+    elif not isinstance(content, str):
+        yield 0
 
 
 def _block_votes(chat: DialectRecord, block: Any) -> int:

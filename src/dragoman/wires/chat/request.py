@@ -31,7 +31,7 @@ from dragoman.loss import Loss, Lost
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest
 from dragoman.wires.chat.messages import dump_conversation, load_conversation, prepare_conversation
-from dragoman.wires.chat.record import DialectRecord
+from dragoman.wires.chat.record import DialectRecord, OutgoingChat
 from dragoman.wires.chat.settings import dump_schema, dump_settings, load_schema, load_settings
 
 __all__ = ["ROUTES", "dump_http", "load_request"]
@@ -147,8 +147,13 @@ def dump_http(
             if field not in form:
                 body[field] = own_fields.get(field, value)
     # After all neutral fields, whichever of them a refused field came from.
+    _remove_refused_fields(out, body)
+    body = merge_wire_fields(body, own_fields) | dict(request.options)
+    return HttpRequest(chat.path, body=body, names=invert_names(out.names))
+
+
+def _remove_refused_fields(out: OutgoingChat, body: Json) -> None:
+    """Takes the fields that the vendor refuses out of a body, and notes each as a loss."""
     for field in body.keys() & set(out.refuses):
         out.lose(None, None, Lost.setting, "the vendor refuses it", field)
         del body[field]
-    body = merge_wire_fields(body, own_fields) | dict(request.options)
-    return HttpRequest(chat.path, body=body, names=invert_names(out.names))

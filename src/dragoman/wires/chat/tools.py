@@ -209,6 +209,18 @@ def load_plain_call(chat: DialectRecord, call: JsonMap) -> ToolCallPart | None:
     return None
 
 
+def _restore_arguments(function: Json, field: str, call: ToolCallPart, form: JsonMap) -> None:
+    """Puts the arguments of a call back in the spelling in which they were loaded, or takes them
+    out if they came without the field."""
+    if "arguments" in form:
+        # The loaded spelling counts only while it says the same.
+        loaded = set_arguments(call, form["arguments"])
+        if loaded.arguments == call.arguments:
+            function[field] = form["arguments"]
+    if "without" in form and not call.arguments:
+        del function[field]
+
+
 def dump_call(
     chat: DialectRecord, call: ToolCallPart, call_id: str | None, name: str, *, exact: bool
 ) -> Json:
@@ -222,13 +234,8 @@ def dump_call(
         return merge_wire_fields(block | {"type": call_type, call_type: custom}, fields)
     field = chat.inputs["function"]
     function: Json = {"name": name, field: arguments_json(call)}
-    if exact and "arguments" in form:
-        # The loaded spelling counts only while it says the same.
-        loaded = set_arguments(call, form["arguments"])
-        if loaded.arguments == call.arguments:
-            function[field] = form["arguments"]
-    if exact and "without" in form and not call.arguments:
-        del function[field]
+    if exact:
+        _restore_arguments(function, field, call, form)
     if not exact or call_type != ABSENT:
         block["type"] = "function"
     return merge_wire_fields(block | {"function": function}, fields)
@@ -296,6 +303,25 @@ def load_result(
     return _load_unusual_result(chat, message, calls, fresh_ids)
 
 
+def _read_result_form(chat: DialectRecord, message: JsonMap) -> Json:
+    """Returns the form of a tool message: its role if it is an older one, or that it has a name."""
+    if message["role"] != chat.result_roles[0]:
+        return {"role": message["role"]}
+    return {"name": True} if if_text(message.get("name")) else {}
+
+
+def _find_unnamed_calls(
+    chat: DialectRecord, calls: Mapping[str, ToolCallPart], name: object
+) -> Iterator[str]:
+    """Yields the made-up ids of calls that came without one. `name`: only calls of that tool, if it
+    is a text."""
+    for call_id, call in calls.items():
+        if _read_provider_id(chat.own, call.native, call_id):
+            continue
+        if not isinstance(name, str) or call.name == name:
+            yield call_id
+
+
 def _load_unusual_result(
     chat: DialectRecord,
     message: JsonMap,
@@ -303,23 +329,13 @@ def _load_unusual_result(
     fresh_ids: Iterator[str],
 ) -> ToolResultPart:
     """Reads a tool message that has no id, or something of a vendor's own."""
-    name, form = message.get("name"), Json()
-    if message["role"] != chat.result_roles[0]:
-        form["role"] = message["role"]
-    elif isinstance(name, str) and name:
-        form["name"] = True
+    name, form = message.get("name"), _read_result_form(chat, message)
     read_name = name if form and isinstance(name, str) else None
     read = ["role", "tool_call_id", "content"]
     if read_name is not None:
         read.append("name")
     # A result without an id answers the first call without one that has no result yet.
-    unnamed_ids = (
-        key
-        for key, call in calls.items()
-        if not _read_provider_id(chat.own, call.native, key)
-        and (not isinstance(name, str) or call.name == name)
-    )
-    ids = chain(unnamed_ids, fresh_ids)
+    ids = chain(_find_unnamed_calls(chat, calls, name), fresh_ids)
     call_id, id_note = load_or_mint_id(message, "tool_call_id", ids, form)
     call = calls.pop(call_id, None) if id_note else calls.get(call_id)
     fields = read_extra_fields(message, *read)
@@ -330,6 +346,20 @@ def _load_unusual_result(
     if read_name is None:
         read_name = call.name if call else ""
     return ToolResultPart(call_id, read_name, result, native=chat.own.note(fields | id_note, form))
+
+
+def _dump_result_head(
+    out: OutgoingChat, part: ToolResultPart, call_id: str | None, form: JsonMap
+) -> Json:
+    """Writes the fields of a tool message that say which call it answers."""
+    roles, role = out.chat.result_roles, form.get("role")
+    head: Json = {"role": role if role in roles else roles[0]}
+    if call_id is not None or "id" in form:
+        head["tool_call_id"] = call_id
+    # A message of an older role names its function, not its call.
+    if "name" in form or "role" in form:
+        head["name"] = out.name(part.name)
+    return head
 
 
 def dump_result(
@@ -348,12 +378,7 @@ def dump_result(
     # An older `function_call` has no id, so its result names the function instead.
     if call_id is None and out.target is not None and _answers_function_call(out, position, part):
         form = {"role": "function"}
-    role = form.get("role")
-    body: Json = {"role": role if role in chat.result_roles else chat.result_roles[0]}
-    if call_id is not None or "id" in form:
-        body["tool_call_id"] = call_id
-    if "name" in form or "role" in form:
-        body["name"] = out.name(part.name)
+    body = _dump_result_head(out, part, call_id, form)
     content, media = _dump_result(out, position, index, part, form)
     if out.target is not None or fields.get("id") is None:
         fields = read_extra_fields(fields, "id")

@@ -272,15 +272,14 @@ def _dump_input_message(
     return [merge_wire_fields(entry, OWN.fields(message.native))]
 
 
-def _dump_answer(position: int, message: Message, out: Outgoing[Quirks]) -> list[Json]:
-    """Writes a model's message. Returns an empty list if a target would get an empty one."""
+def _dump_pieces(
+    position: int, message: Message, out: Outgoing[Quirks]
+) -> tuple[str, list[Json], list[Json]]:
+    """Writes the pieces of a model's message. Returns its plan, its blocks and its calls."""
     why = out.unreadable[position]
     plan, blocks, calls = "", list[Json](), list[Json]()
     for index, piece in enumerate(message.content):
-        refusal = _explain_unsendable(piece, why, out.target)
-        if refusal is not None:
-            which = media_label(piece) if isinstance(piece, (DataPart, LinkPart)) else ""
-            out.lose(position, index, name_part_type(piece), refusal, which)
+        if not _is_sendable(position, index, piece, out):
             continue
         if isinstance(piece, ToolCallPart):
             call_id, name = out.id(position, index, piece), out.name(piece.name)
@@ -294,11 +293,33 @@ def _dump_answer(position: int, message: Message, out: Outgoing[Quirks]) -> list
         if is_plan(piece):
             plan += piece.text
             continue
-        block, loss = dump_block(piece if why is None else replace(piece, native=None))
-        if loss is not None:
-            out.lose(position, index, *loss)
-        if block is not None:
-            blocks.append(block)
+        # Own fields that the target cannot read are not sent.
+        sendable = piece if why is None else replace(piece, native=None)
+        blocks += _dump_block(position, index, sendable, out)
+    return plan, blocks, calls
+
+
+def _dump_block(position: int, index: int, piece: Content, out: Outgoing[Quirks]) -> list[Json]:
+    """Returns the block of a piece, or an empty list if there is none for it. Notes what is lost."""
+    block, loss = dump_block(piece)
+    if loss is not None:
+        out.lose(position, index, *loss)
+    return [] if block is None else [block]
+
+
+def _is_sendable(position: int, index: int, piece: Content, out: Outgoing[Quirks]) -> bool:
+    """True if a piece of a model's message can be sent. If not, it is noted as lost."""
+    refusal = _explain_unsendable(piece, out.unreadable[position], out.target)
+    if refusal is None:
+        return True
+    which = media_label(piece) if isinstance(piece, (DataPart, LinkPart)) else ""
+    out.lose(position, index, name_part_type(piece), refusal, which)
+    return False
+
+
+def _dump_answer(position: int, message: Message, out: Outgoing[Quirks]) -> list[Json]:
+    """Writes a model's message. Returns an empty list if a target would get an empty one."""
+    plan, blocks, calls = _dump_pieces(position, message, out)
     own_fields = _find_own_fields(position, message, out)
     # A plan without calls says nothing to the API.
     if out.target is not None and not calls and not blocks:
@@ -306,8 +327,8 @@ def _dump_answer(position: int, message: Message, out: Outgoing[Quirks]) -> list
         return []
     form = OWN.form(message.native)
     content = dump_content(blocks, "absent", form)
-    if not (calls or content or plan or own_fields or "content" in form):
-        # A message needs one of these fields.
+    # A message needs one of these fields.
+    if not any((calls, content, plan, own_fields, "content" in form)):
         content = {"content": ""}
     entry: Json = {"role": "assistant"}
     if plan:

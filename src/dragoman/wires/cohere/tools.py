@@ -40,7 +40,7 @@ __all__ = [
     "load_tools",
 ]
 
-_CHOICES = {"REQUIRED": "required", "NO_OBJECTS": "none"}
+_CHOICES = {"REQUIRED": "required", "NONE": "none"}
 
 
 def load_tools(body: Json) -> tuple[ToolSpec, ...]:
@@ -76,7 +76,7 @@ def dump_tool_choice(settings: Settings, losses: list[Loss]) -> Json:
     """Writes `tool_choice`. The choice of one tool becomes the choice of any, which is a loss."""
     choice, body = settings.tool_choice, Json()
     if choice is not None and choice != "auto":
-        body["tool_choice"] = "NO_OBJECTS" if choice == "none" else "REQUIRED"
+        body["tool_choice"] = "NONE" if choice == "none" else "REQUIRED"
         if choice not in _CHOICES.values():
             why = f"the API can force a call, not that of {choice}"
             losses.append(Loss(None, None, Lost.setting, why, "tool_choice"))
@@ -198,6 +198,14 @@ def _dump_content(
     if not part.is_content:
         result = part.result
         return {"content": result if content_form == "raw" else text_or_json(result)}, []
+    blocks, media = _dump_blocks(part, out, position, index)
+    return dump_content(blocks, "", form), media
+
+
+def _dump_blocks(
+    part: ToolResultPart, out: Outgoing[Quirks], position: int, index: int
+) -> tuple[list[Json], list[Json]]:
+    """Writes the pieces of a result as blocks of text and blocks of media."""
     blocks: list[Json] = []
     media: list[Json] = []
     for piece in part.result or ():
@@ -210,7 +218,7 @@ def _dump_content(
             blocks.append(block)
         else:
             media.append(block)
-    return dump_content(blocks, "", form), media
+    return blocks, media
 
 
 def _document(data: Any) -> Json:

@@ -101,6 +101,14 @@ def _inline(part: DataPart, out: OutgoingContents) -> Json | None:
     }
 
 
+def _complete_type(mime_type: str | None, uri: str, noted_type: object) -> str:
+    """Returns the MIME type to send: the one of the part, or a guess by the URI if that is missing
+    or names a whole family and did not come so."""
+    if mime_type is None or ("*" in mime_type and noted_type != mime_type):
+        return guess_media_type(uri) or _OTHER
+    return mime_type
+
+
 def _file(part: LinkPart | FilePart) -> Json | None:
     """Returns the part by its URI, or None if another provider holds the file."""
     uri = part.id if isinstance(part, FilePart) else part.url
@@ -116,8 +124,7 @@ def _file(part: LinkPart | FilePart) -> Json | None:
                 **({} if form == "absent" else {"mimeType": None}),
             }
         }
-    if mime_type is None or ("*" in mime_type and form != mime_type):
-        mime_type = guess_media_type(uri) or _OTHER
+    mime_type = _complete_type(mime_type, uri, form)
     return {"fileData": {"fileUri": uri, "mimeType": mime_type, **_display_name(part)}}
 
 

@@ -149,6 +149,12 @@ class Decoder(ResponseDecoder):
         for candidate in as_list(event.get("candidates"), "candidates"):
             self._add(need_object(candidate, "a candidate"))
 
+    def _is_complete(self) -> bool:
+        """True if the answer came whole, or all its candidates have a finish reason."""
+        return self._whole is not None or all(
+            candidate.reason is not None for candidate in self._candidates.values()
+        )
+
     def end(self) -> None:
         """Ends an answer at the end of the bytes: without a finish reason it was cut, unless it
         came whole."""
@@ -162,9 +168,7 @@ class Decoder(ResponseDecoder):
                     "the answer has no candidates; send the request again", body=self._whole
                 )
             )
-        elif not candidates or not (
-            whole or all(state.reason is not None for state in candidates.values())
-        ):
+        elif not candidates or not self._is_complete():
             super().end()
         if self._over:
             return

@@ -6,7 +6,7 @@ settings in `embedContentConfig`; and Vertex AI's `:predict` for models that are
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -61,28 +61,9 @@ def load_request(body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
     form: Json = {}
     body = if_object(check_depth(body))
     if isinstance(body.get("instances"), list):
-        form["shape"] = _PREDICT
-        entries = if_objects(body["instances"])
-        texts = [if_text(entry.get("content")) for entry in entries]
-        fields = [
-            {**read_extra_fields(entry, "content"), **if_object(body.get("parameters"))}
-            for entry in entries
-        ]
+        texts, fields = _read_instances(body, form)
     else:
-        form["shape"] = _BATCH if "requests" in body else _ONE
-        if "requests" in body:
-            entries = if_objects(body["requests"])
-        else:
-            entries = [dict(body)]
-        texts = [_text(entry.get("content")) for entry in entries]
-        if entries and all("role" in if_object(entry.get("content")) for entry in entries):
-            # As Google's clients for JavaScript and Go write it.
-            form["role"] = "user"
-        form["config"] = all(_CONFIG in entry for entry in entries)
-        fields = [
-            {**read_extra_fields(entry, "content", _CONFIG), **if_object(entry.get(_CONFIG))}
-            for entry in entries
-        ]
+        texts, fields = _read_contents(body, form)
     if not texts or not all(texts):
         raise InvalidRequestError(
             "an embeddings request needs a content with one text, or several of these in requests"
@@ -92,21 +73,11 @@ def load_request(body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
             "the entries of an embeddings request must be alike in all but their text"
         )
     options = fields[0]
-    model, _ = model_of_path(path)
-    if (named := if_text(options.get("model"))) and named.endswith(model):
-        model = model or named.removeprefix("models/")
-        form["model"] = options.pop("model").removesuffix(model)
+    model = _take_model(options, path, form)
     form["snake"] = [
         camel for camel, snake in _SNAKE.items() if snake in options and form["shape"] != _PREDICT
     ]
-    task, size = (next((key for key in pair if key in options), "") for pair in _SNAKE.items())
-    purpose = _PURPOSES.get(str(options.get(task)))
-    if purpose is not None:
-        del options[task]
-    if type(options.get(size)) is int:
-        dimensions = options.pop(size)
-    else:
-        dimensions = None
+    purpose, dimensions = _take_purpose_and_size(options)
     return EmbeddingsRequest(model, tuple(texts), purpose, dimensions, options, OWN.note(form=form))
 
 
@@ -125,6 +96,74 @@ def dump_http(request: EmbeddingsRequest, *, quirks: Quirks | None = None) -> Ht
     return HttpRequest(f"/{model}:{method}", {}, body)
 
 
+def _read_instances(body: JsonMap, form: Json) -> tuple[list[str], list[Json]]:
+    """Returns the texts of a body of `:predict`, and the settings of each."""
+    form["shape"] = _PREDICT
+    entries = if_objects(body["instances"])
+    parameters = if_object(body.get("parameters"))
+    texts = [if_text(entry.get("content")) for entry in entries]
+    return texts, [{**read_extra_fields(entry, "content"), **parameters} for entry in entries]
+
+
+def _read_contents(body: JsonMap, form: Json) -> tuple[list[str], list[Json]]:
+    """Returns the texts of a body of the other shapes, and the settings of each."""
+    if "requests" in body:
+        form["shape"] = _BATCH
+        entries = if_objects(body["requests"])
+    else:
+        form["shape"] = _ONE
+        entries = [dict(body)]
+    texts = [_text(entry.get("content")) for entry in entries]
+    if entries and all("role" in if_object(entry.get("content")) for entry in entries):
+        # As Google's clients for JavaScript and Go write it.
+        form["role"] = "user"
+    form["config"] = all(_CONFIG in entry for entry in entries)
+    settings = [
+        {**read_extra_fields(entry, "content", _CONFIG), **if_object(entry.get(_CONFIG))}
+        for entry in entries
+    ]
+    return texts, settings
+
+
+def _take_model(options: Json, path: str, form: Json) -> str:
+    """Takes the model out of the settings and returns its name, without "models/". A name that is
+    not the one in the path stays in the settings, and the path counts."""
+    model, _ = model_of_path(path)
+    full_name = if_text(options.get("model"))
+    if full_name and full_name.endswith(model):
+        model = model or full_name.removeprefix("models/")
+        form["model"] = options.pop("model").removesuffix(model)
+    return model
+
+
+def _take_purpose_and_size(options: Json) -> tuple[Purpose | None, int | None]:
+    """Takes purpose and number of dimensions out of the settings, in either spelling, and returns
+    them. A value without a neutral meaning stays there."""
+    task, size = (next((key for key in pair if key in options), "") for pair in _SNAKE.items())
+    purpose = _PURPOSES.get(str(options.get(task)))
+    if purpose is not None:
+        del options[task]
+    if type(options.get(size)) is int:
+        return purpose, options.pop(size)
+    return purpose, None
+
+
+def _find_vectors(answer: JsonMap) -> list[Any]:
+    """Returns the entries of a response that hold its vectors, by the shape of the response.
+
+    Raises:
+        ProviderError: there are none, so the response is an error.
+    """
+    if "predictions" in answer:
+        predictions = as_list(answer["predictions"], "predictions")
+        return [if_object(prediction).get("embeddings") for prediction in predictions]
+    if "embedding" in answer:
+        return [answer["embedding"]]
+    if "embeddings" in answer:
+        return as_list(answer["embeddings"], "vectors")
+    raise error_of(answer)
+
+
 def load_response(body: bytes | JsonMap) -> BatchEmbeddingsResult:
     """Converts a response of any of the four shapes to its vectors. AI Studio counts nothing.
 
@@ -133,18 +172,7 @@ def load_response(body: bytes | JsonMap) -> BatchEmbeddingsResult:
         DecodeError: it holds no vectors.
     """
     answer = load_answer_object(body)
-    if "predictions" in answer:
-        vectors = [
-            if_object(entry).get("embeddings")
-            for entry in as_list(answer["predictions"], "predictions")
-        ]
-    elif "embedding" in answer:
-        vectors = [answer["embedding"]]
-    elif "embeddings" in answer:
-        vectors = as_list(answer["embeddings"], "vectors")
-    else:
-        raise error_of(answer)
-    entries = [as_object(entry, "vector") for entry in vectors]
+    entries = [as_object(entry, "vector") for entry in _find_vectors(answer)]
     counts = if_object(answer.get("usageMetadata"))
     metadata = read_extra_fields(answer, "embedding", "embeddings", "predictions", "usageMetadata")
     if other := other_usage(counts):
@@ -173,14 +201,27 @@ def dump_response(
             return {"embeddings": vectors}
 
 
-def _dump(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, Json]:
-    """Returns the method and the body: as it was read, or as an endpoint wants it."""
-    form = OWN.form(request.native) if quirks is None else {}
-    vertex = quirks is not None and quirks.vertex_embeddings
-    gemini = any(part in request.model for part in ("gemini", "maas"))
-    shape = form.get("shape", _BATCH if not vertex else _ONE if gemini else _PREDICT)
+def _choose_shape(request: EmbeddingsRequest, form: JsonMap, *, vertex: bool) -> str:
+    """Returns the method for a request: the one that it was read from, or its model's."""
+    shape = form.get("shape", _find_method(request.model, vertex=vertex))
+    # `:embedContent` takes one text only.
     if shape == _ONE and len(request.texts) != 1:
-        shape = _BATCH
+        return _BATCH
+    return shape
+
+
+def _find_method(model: str, *, vertex: bool) -> str:
+    """Returns the method of the endpoint that serves a model. `vertex`: on Vertex AI."""
+    if not vertex:
+        return _BATCH
+    if any(part in model for part in ("gemini", "maas")):
+        return _ONE
+    return _PREDICT
+
+
+def _dump_settings(request: EmbeddingsRequest, shape: str, form: JsonMap) -> Json:
+    """Writes purpose, number of dimensions and options under the names that a shape has for them.
+    Options replace the others."""
     settings: Json = {}
     if request.purpose is not None:
         settings["task_type" if shape == _PREDICT else "taskType"] = _SENT[request.purpose]
@@ -188,31 +229,54 @@ def _dump(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, Json]
         settings["outputDimensionality"] = request.dimensions
     snake = form.get("snake", ())
     settings = {_SNAKE[key] if key in snake else key: value for key, value in settings.items()}
+    # An option may be spelled the other way and would stand beside its twin.
     settings = {
         key: value for key, value in settings.items() if _SNAKE.get(key) not in request.options
     }
     settings |= request.options
-    if shape == _PREDICT:
-        instance_settings = {key: value for key, value in settings.items() if key in _INSTANCE}
-        parameters = read_extra_fields(settings, *_INSTANCE)
-        instances = [{"content": text, **instance_settings} for text in request.texts]
-        return shape, {"instances": instances, **({"parameters": parameters} if parameters else {})}
-    if vertex:
+    return settings
+
+
+def _dump_model(model: str, form: JsonMap, *, vertex: bool) -> Json:
+    """Returns the field with the model of each entry. Empty if only the path names the model, as
+    on Vertex AI. `form`: of a body that is written as it was read; else empty."""
+    if form:
+        prefix = form.get("model")
+    elif vertex:
         prefix = None
-    elif "/" in request.model:
+    elif "/" in model:
         prefix = ""
     else:
         prefix = "models/"
-    before = form.get("model") if form else prefix
-    if before is None:
-        named = {}
-    else:
-        named = {"model": before + request.model}
+    if prefix is None:
+        return {}
+    return {"model": prefix + model}
+
+
+def _dump_instances(texts: Sequence[str], settings: JsonMap) -> Json:
+    """Writes the body of `:predict`, where some settings stand beside each text."""
+    instance_settings = {key: value for key, value in settings.items() if key in _INSTANCE}
+    parameters = read_extra_fields(settings, *_INSTANCE)
+    body: Json = {"instances": [{"content": text, **instance_settings} for text in texts]}
+    if parameters:
+        body["parameters"] = parameters
+    return body
+
+
+def _dump(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, Json]:
+    """Returns the method and the body: as it was read, or as an endpoint wants it."""
+    form = OWN.form(request.native) if quirks is None else {}
+    vertex = quirks is not None and quirks.vertex_embeddings
+    shape = _choose_shape(request, form, vertex=vertex)
+    settings = _dump_settings(request, shape, form)
+    if shape == _PREDICT:
+        return shape, _dump_instances(request.texts, settings)
+    model_field = _dump_model(request.model, form, vertex=vertex)
     if form.get("config", vertex):
         settings = {_CONFIG: settings} if settings else {}
     role = {"role": "user"} if "role" in form else {}
     entries = [
-        {**named, "content": {**role, "parts": [{"text": text}]}, **settings}
+        {**model_field, "content": {**role, "parts": [{"text": text}]}, **settings}
         for text in request.texts
     ]
     return shape, entries[0] if shape == _ONE else {"requests": entries}

@@ -98,6 +98,22 @@ def votes(message: Any) -> int:
     return 2 if fields.get("role") == "model" else 1
 
 
+def _find_names_as_they_are(named: Iterable[ToolSpec | ToolCallPart]) -> list[str]:
+    """Returns the names that break the API's rules and were recorded so."""
+    return [
+        tool_or_call.name
+        for tool_or_call in named
+        if OWN.form(tool_or_call.native).get("name") == "as is"
+    ]
+
+
+def _choose_model(target: Origin | None, model: str | None) -> str:
+    """Returns the model of a request, or the target's if the request names none."""
+    if model is not None:
+        return model
+    return (target and target.model) or ""
+
+
 def prepare_conversation(
     messages: Iterable[Message],
     target: Origin | None,
@@ -115,12 +131,7 @@ def prepare_conversation(
     quirks = quirks or Quirks()
     calls = _calls(messages)
     named = [*tools, *calls]
-    recorded = named if target is None else ()
-    as_is = [
-        recorded_call.name
-        for recorded_call in recorded
-        if OWN.form(recorded_call.native).get("name") == "as is"
-    ]
+    as_is = _find_names_as_they_are(named) if target is None else []
     return prepare_outgoing(
         OutgoingContents,
         messages,
@@ -129,34 +140,66 @@ def prepare_conversation(
         losses,
         part_indexes=part_indexes,
         ids=map_call_ids(messages, quirks.ids, as_is=None if target else _as_it_is),
-        names=fit_names([each.name for each in named], quirks.names, as_is=as_is),
-        model=((target and target.model) or "") if model is None else model,
+        names=fit_names([tool_or_call.name for tool_or_call in named], quirks.names, as_is=as_is),
+        model=_choose_model(target, model),
         unnamed={call.id for call in calls if is_unnamed(call.native)},
         functions={call.id: call.name for call in calls},
     )
 
 
-def dump_conversation(out: OutgoingContents) -> Json:
-    """Converts a conversation to `{"systemInstruction": …, "contents": […]}`."""
-    messages = out.messages
-    if out.unnamed:
-        order = {call.id: number for number, call in enumerate(_calls(messages))}
-    else:
-        order = {}
-    head = next(
+def _count_system_messages(messages: Sequence[Message]) -> int:
+    """Returns the number of system messages at the head of a conversation."""
+    return next(
         (number for number, message in enumerate(messages) if message.role is not Role.SYSTEM),
         len(messages),
     )
-    payload: Json = {}
-    # D-120, as decision 20b reads it.
-    if head:
-        parts = list(
-            chain.from_iterable(
-                dump_content(messages[number].content, out, number) for number in range(head)
-            )
+
+
+def _shares_content(message: Message, before: Message | None) -> bool:
+    """True if a message goes into the content of the one before it: both hold results of one round,
+    and did not come in two contents."""
+    return before is not None and _joins(message, before) and "turn" not in OWN.form(message.native)
+
+
+def _dump_system_instruction(out: OutgoingContents, head: int) -> Json:
+    """Writes the system messages at the head of a conversation, the first `head` ones, as
+    `systemInstruction`. Returns an empty object if nothing of them is left."""
+    first = out.messages[0]
+    parts = list(
+        chain.from_iterable(
+            dump_content(out.messages[number].content, out, number) for number in range(head)
         )
-        if parts or "parts" in OWN.form(messages[0].native):
-            payload["systemInstruction"] = _content(messages[0], parts, "")
+    )
+    if parts or "parts" in OWN.form(first.native):
+        return {"systemInstruction": _content(first, parts, "")}
+    return {}
+
+
+def _dump_opening(out: OutgoingContents, head: int) -> list[_Content]:
+    """Returns the placeholder for a user's turn before a model's, or nothing where none is needed.
+    `head`: the index of the first message after the system messages."""
+    if out.before or out.target is None:
+        return []
+    out.lose(
+        head, None, Lost.beginning, "the API wants the user to speak first; a placeholder does"
+    )
+    return [{"role": "user", "parts": [{"text": out.quirks.opening}]}]
+
+
+def _number_calls(out: OutgoingContents) -> dict[str, int]:
+    """Returns the calls' ids and their numbers in the conversation, if results go without ids:
+    then they must stand in the order of their calls."""
+    if not out.unnamed:
+        return {}
+    return {call.id: number for number, call in enumerate(_calls(out.messages))}
+
+
+def dump_conversation(out: OutgoingContents) -> Json:
+    """Converts a conversation to `{"systemInstruction": …, "contents": […]}`."""
+    messages = out.messages
+    order = _number_calls(out)
+    head = _count_system_messages(messages)
+    payload = _dump_system_instruction(out, head) if head else Json()
     contents: list[_Content] = []
     joined: Message | None = None
     for position, message in enumerate(messages[head:], head):
@@ -169,26 +212,10 @@ def dump_conversation(out: OutgoingContents) -> Json:
             )
         if content is None:
             continue
-        if (
-            not contents
-            and not out.before
-            and out.target is not None
-            and content.get("role") == "model"
-        ):
-            out.lose(
-                head,
-                None,
-                Lost.beginning,
-                "the API wants the user to speak first; a placeholder does",
-            )
-            contents.append({"role": "user", "parts": [{"text": out.quirks.opening}]})
-        if (
-            joined is not None
-            and _joins(message, joined)
-            and "turn" not in OWN.form(message.native)
-        ):
+        if not contents and content.get("role") == "model":
+            contents += _dump_opening(out, head)
+        if _shares_content(message, joined):
             before = if_list(contents[-1].get("parts"))
-            # D-121.
             contents[-1] = {
                 **contents[-1],
                 "parts": [*before, *if_list(content.get("parts"))],
@@ -209,6 +236,11 @@ def _role(content: JsonMap) -> Role | None:
     return _ROLES.get(name) if isinstance(name, str) else None
 
 
+def _begins_answer(role: Role, before: Message | None) -> bool:
+    """True if a content of this role is the first of the model's after another role's."""
+    return role is Role.MODEL and (before is None or before.role is not Role.MODEL)
+
+
 def _load_entry(
     content: Any,
     position: int,
@@ -219,7 +251,7 @@ def _load_entry(
 ) -> Message:
     """Converts a content to the message. `before`: the one that came last."""
     if (plain := _load_plain(content, origin)) is not None:
-        if plain.role is Role.MODEL and (before is None or before.role is not Role.MODEL):
+        if _begins_answer(plain.role, before):
             pairing.round()
         return plain
     content = _object(
@@ -230,7 +262,7 @@ def _load_entry(
         raise HistoryError(
             f'"contents[{position}]" has the role {content["role"]!r:.100}; there are user and model'
         )
-    if role is Role.MODEL and (before is None or before.role is not Role.MODEL):
+    if _begins_answer(role, before):
         pairing.round()
     message = _load(role, content, pairing, role.value)
     if role is Role.MODEL:

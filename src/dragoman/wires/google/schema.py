@@ -151,6 +151,11 @@ class _Lowering:
         return out
 
 
+def _join_names(names: list[Any], more: list[Any]) -> list[Any]:
+    """Returns names and then those of `more` that are not among them."""
+    return [*names, *(name for name in more if name not in names)]
+
+
 def _all_of(schema: Schema, definitions: JsonMap) -> Json:
     """Returns a schema with its `allOf` put in: objects' properties and lists of what is required
     are joined."""
@@ -160,8 +165,7 @@ def _all_of(schema: Schema, definitions: JsonMap) -> Json:
             if key in ("properties", "$defs") and key in out:
                 out[key] = {**if_object(out[key]), **if_object(value)}
             elif key == "required" and key in out:
-                before = if_list(out[key])
-                out[key] = [*before, *(name for name in if_list(value) if name not in before)]
+                out[key] = _join_names(if_list(out[key]), if_list(value))
             else:
                 out.setdefault(key, value)
     return out

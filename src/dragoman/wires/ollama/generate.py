@@ -73,6 +73,16 @@ def dump_prompt(messages: Sequence[Message]) -> Json | None:
     prompt, *others = messages
     if others or prompt.native or prompt.role is not Role.USER:
         return None
+    prompt_fields = _dump_user_message(prompt)
+    if prompt_fields is None:
+        return None
+    return fields | prompt_fields
+
+
+def _dump_user_message(prompt: Message) -> Json | None:
+    """Writes a user message as prompt and images. None if it holds more than one text, or a piece
+    that is no image."""
+    fields: Json = {}
     texts = [piece.text for piece in prompt.content if isinstance(piece, TextPart)]
     images = [dump_image(piece) for piece in prompt.content if not isinstance(piece, TextPart)]
     if None in images or len(texts) > 1:

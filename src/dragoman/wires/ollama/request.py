@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import cast
 
 from dragoman.codec.formats import RequestDump, RequestEnvelope, RequestFormat
@@ -64,25 +64,20 @@ def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
     if has_prompt:
         messages = load_prompt(fields_left)
         form |= ENDPOINT
-        own_fields |= {field: fields_left.pop(field) for field in PROMPT if field in fields_left}
+        own_fields |= _take_fields(fields_left, PROMPT)
     else:
         payload = fields_left.pop("messages")
         messages = load_conversation(payload, received.origin, received.problems)
     model = fields_left.pop("model") if if_text(fields_left.get("model")) else ""
     settings = load_settings(fields_left, model, form, own_fields)
-    tools: tuple[ToolSpec | ServerTool, ...] = ()
-    if if_list(fields_left.get("tools")) and all(map(is_tool, fields_left["tools"])):
-        tools = load_tools(fields_left.pop("tools"))
+    tools = _take_tools(fields_left)
     schema = load_schema(fields_left, form)
     # The API streams unless it is told not to.
     stream = fields_left.get("stream", True)
     if isinstance(stream, bool) and fields_left.pop("stream", None) is None:
         form["stream"] = "absent"
-    own_fields |= {
-        field: fields_left.pop(field)
-        for field in ("model", "tools", "format", "stream", "think")
-        if field in fields_left
-    }
+    # Their values have no neutral meaning, or they would have been taken before.
+    own_fields |= _take_fields(fields_left, ("model", "tools", "format", "stream", "think"))
     native, wire = OWN.note(own_fields, form=form), NAME if fields_left else None
     return ModelRequest(
         model,
@@ -95,6 +90,18 @@ def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
         native,
         wire=wire,
     )
+
+
+def _take_tools(fields_left: Json) -> tuple[ToolSpec | ServerTool, ...]:
+    """Takes the tools out of a body and returns them. None are taken if one is of unknown form."""
+    if if_list(fields_left.get("tools")) and all(map(is_tool, fields_left["tools"])):
+        return load_tools(fields_left.pop("tools"))
+    return ()
+
+
+def _take_fields(fields_left: Json, names: Iterable[str]) -> Json:
+    """Takes the fields of these names out of a body and returns those that it has."""
+    return {name: fields_left.pop(name) for name in names if name in fields_left}
 
 
 def _dump(sending: RequestDump[Quirks]) -> HttpRequest:

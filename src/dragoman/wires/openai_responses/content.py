@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 import msgspec
 
@@ -114,6 +114,11 @@ def _choose_block_type(part: TextPart | Media, usual: str) -> str:
         return noted_type
     if isinstance(part, FilePart) and is_elsewhere(part):
         return usual
+    return _choose_type_by_mime(part, usual)
+
+
+def _choose_type_by_mime(part: Media, usual: str) -> str:
+    """Returns the type of block for the MIME type of a part. `usual`: the type of a text."""
     mime_type = part.mime_type
     if not mime_type and isinstance(part, LinkPart):
         mime_type = guess_media_type(part.url)
@@ -285,17 +290,21 @@ def load_content(
     """
     if isinstance(content, str) and content:
         return [TextPart(content)], {"content": "string"} if full else {}
-    if not isinstance(content, list) or not all(
-        isinstance(block, dict) for block in cast("list[Any]", content)
-    ):
+    if not _is_list_of_blocks(content):
         return [], {"content": content}
-    blocks = cast("list[Json]", content)
-    if not blocks:
+    if not content:
         return [], {"content": []}
     pieces = [
-        _load_noted_block(block, usual, full=full, from_response=from_response) for block in blocks
+        _load_noted_block(block, usual, full=full, from_response=from_response) for block in content
     ]
-    return pieces, {"content": "list"} if not full and is_plain(blocks) else {}
+    return pieces, {"content": "list"} if not full and is_plain(content) else {}
+
+
+def _is_list_of_blocks(content: object) -> TypeGuard[list[Json]]:
+    """True if content is a list of JSON objects. It may be empty."""
+    return isinstance(content, list) and all(
+        isinstance(block, dict) for block in cast("list[Any]", content)
+    )
 
 
 def dump_content(blocks: list[Json], form: str | None, *, full: bool) -> str | list[Json]:
@@ -357,15 +366,21 @@ def load_reasoning(item: JsonMap, unsent: JsonMap = {}) -> ThinkingPart:
     return ThinkingPart(text, OWN.note(fields, form=form, response=unsent))
 
 
-def dump_reasoning(part: ThinkingPart) -> Json:
-    """Writes the reasoning item of a part."""
-    own_fields = OWN.fields(part.native)
+def _read_lengths(part: ThinkingPart) -> dict[str, list[int]]:
+    """Returns the noted lengths, in characters, of the pieces in each field of a reasoning item."""
     lengths_by_field: dict[str, list[int]] = {}
     for field, noted_lengths in if_object(OWN.form(part.native).get("pieces")).items():
         if field in REASONING:
             # The note may come from a client, so anything may stand in it.
             lengths = [length if type(length) is int else 0 for length in if_list(noted_lengths)]
             lengths_by_field[field] = lengths
+    return lengths_by_field
+
+
+def dump_reasoning(part: ThinkingPart) -> Json:
+    """Writes the reasoning item of a part."""
+    own_fields = OWN.fields(part.native)
+    lengths_by_field = _read_lengths(part)
     if not lengths_by_field and "summary" not in own_fields:
         lengths_by_field = {"summary": [len(part.text)] if part.text else []}
     all_lengths = [length for lengths in lengths_by_field.values() for length in lengths]

@@ -182,11 +182,7 @@ class OpenItems:
                 self._end(self._items[-1], item)
                 continue
             same_id = by_id.get((item_type, if_text(item.get("id"))), [])
-            while same_id and same_id[-1].number not in same_type:
-                same_id.pop()
-            # Some servers give an item another id in each event. Then the order decides.
-            entry = same_id.pop() if same_id else next(iter(same_type.values()))
-            del same_type[entry.number]
+            entry = _take_begun_item(same_type, same_id)
             if entry.pieces is None:
                 self._end(entry, item)
             elif item_type == "reasoning":
@@ -216,7 +212,7 @@ class OpenItems:
         for piece in pieces:
             part = None
             if isinstance(piece, (TextPart, ThinkingPart, ToolCallPart)):
-                part = next((part for part in parts if _may_be(part, piece)), None)
+                part = _find_part(parts, piece)
                 if part is not None:
                     parts.remove(part)
                     self._close(part, piece)
@@ -260,6 +256,11 @@ class OpenItems:
         return self._last_index
 
 
+def _find_part(parts: list[OpenPart], piece: Content) -> OpenPart | None:
+    """Returns the first part that may end as a piece. None if there is none."""
+    return next((part for part in parts if _may_be(part, piece)), None)
+
+
 def _may_be(part: OpenPart, piece: Content) -> bool:
     """True if a part, as it began, may end as that piece."""
     return isinstance(piece, TextPart if isinstance(part.part, OpenText) else type(part.part))
@@ -274,3 +275,17 @@ def _text_of(piece: TextPart | ThinkingPart | ToolCallPart) -> str:
     if piece.arguments or choose_item_type(piece) == FUNCTION:
         return arguments_text(piece)
     return ""
+
+
+def _take_begun_item(same_type: dict[int, _OpenItem], same_id: list[_OpenItem]) -> _OpenItem:
+    """Returns the item that began with an id, and takes it out of both collections.
+
+    `same_type`: items of its type that are not compared yet, by number. `same_id`: items of its
+    type and id, the first one last.
+    """
+    while same_id and same_id[-1].number not in same_type:
+        same_id.pop()
+    # Some servers give an item another id in each event. Then the order decides.
+    entry = same_id.pop() if same_id else next(iter(same_type.values()))
+    del same_type[entry.number]
+    return entry

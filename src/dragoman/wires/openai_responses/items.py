@@ -248,18 +248,29 @@ class _Writer:
         elif begun is not None or (self._open is None and self._apart is None):
             self._begin_message(begun, OWN.form(piece.native).get("content"))
         if self._open is not None:
-            block = self._block(cast("Block", piece), index)
-            is_answer = "id" in self._open and block.get("type") == "output_text"
-            # The API demands the field in a message that has its id, unless it came without.
-            if is_answer and self._form != "string" and "annotations" not in OWN.form(piece.native):
-                block.setdefault("annotations", [])
-            self._open["content"].append(block)
-        elif (text := self._text(piece, index)) is not None:
-            listed = self._out.quirks.listed
-            content = [{"type": "output_text", "text": text}] if listed else text
-            item: Json = {"type": "message"} if listed else {}
-            item |= {**(self._apart or {}), "role": "assistant", "content": content}
-            self._items.append(item)
+            self._write_block(self._open, piece, index)
+        else:
+            self._write_text(piece, index)
+
+    def _write_block(self, message: Json, piece: Content, index: int) -> None:
+        """Adds the block of a piece to the message item that is open."""
+        block = self._block(cast("Block", piece), index)
+        is_answer = "id" in message and block.get("type") == "output_text"
+        # The API demands the field in a message that has its id, unless it came without.
+        if is_answer and self._form != "string" and "annotations" not in OWN.form(piece.native):
+            block.setdefault("annotations", [])
+        message["content"].append(block)
+
+    def _write_text(self, piece: Content, index: int) -> None:
+        """Adds the text of a piece as a message item of its own, if it can be sent as a text."""
+        text = self._text(piece, index)
+        if text is None:
+            return
+        listed = self._out.quirks.listed
+        content = [{"type": "output_text", "text": text}] if listed else text
+        item: Json = {"type": "message"} if listed else {}
+        item |= {**(self._apart or {}), "role": "assistant", "content": content}
+        self._items.append(item)
 
     def _write_into_call(self, piece: DataPart) -> bool:
         """Writes a file into the call of the provider's tool that made it. False if none made it,
@@ -365,10 +376,7 @@ class _Writer:
         out = self._out
         item = dump_reasoning(part)
         readable = is_self_contained(part) or (out.quirks.plain_thinking and part.text != "")
-        why = self._unreadable
-        if why is None and out.target is not None and not readable:
-            # The id alone means something only to a provider that still holds the item.
-            why = None if out.holds and "id" in item else _FORGOTTEN
+        why = self._explain_unreadable(item, readable=readable)
         if why is None and not self._may_keep(item):
             why = None if readable else _TWICE
             item = read_extra_fields(item, "id")
@@ -376,6 +384,16 @@ class _Writer:
             self._lose(index, Lost.thinking, why)
             return None
         return item
+
+    def _explain_unreadable(self, item: JsonMap, *, readable: bool) -> str | None:
+        """Returns why the target cannot read a reasoning item, or None if it can. `readable`: the
+        item says what it holds without its id."""
+        if self._unreadable is not None or self._out.target is None or readable:
+            return self._unreadable
+        # The id alone means something only to a provider that still holds the item.
+        if self._out.holds and "id" in item:
+            return None
+        return _FORGOTTEN
 
     def _call(self, call: ToolCallPart, index: int) -> Json | None:
         if call.run_by == "provider":

@@ -76,18 +76,21 @@ def content_digest(message: Message) -> str:
     return chain_signature_digests([Message(message.role, message.content)], NAME)[-1]
 
 
+def _find_noted_response_id(message: Message) -> str | None:
+    """Returns the id of a response that another library noted in the metadata of a message."""
+    session = message.metadata.get("_responses_session")
+    session_id = if_object(session).get("response_id") or message.metadata.get("response_id")
+    if isinstance(session_id, str) and session_id.startswith("resp_"):
+        return session_id
+    return None
+
+
 def _response_id(message: Message, out: OutgoingItems, unreadable: str | None) -> str | None:
     """Returns the id of the stored response that a message is. None if it is none, or has
     changed."""
     origin = message.origin
     if origin is None:
-        # Other libraries note the response in the metadata.
-        session = message.metadata.get("_responses_session")
-        session_id = if_object(session).get("response_id") or message.metadata.get("response_id")
-        has_prefix = isinstance(session_id, str) and session_id.startswith("resp_")
-        if has_prefix:
-            return session_id
-        return None
+        return _find_noted_response_id(message)
     if not may_be_anchor(message, out.target) or unreadable is not None:
         return None
     if message.finish_reason in _BROKEN or OWN.response(message.native).get("store") is False:

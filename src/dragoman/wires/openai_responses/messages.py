@@ -147,14 +147,19 @@ def votes(message: Any) -> int:
     if item_type in _ITEMS:
         return 3
     if item_type == "reasoning" and role is None:
-        if isinstance(item.get("summary"), list):
-            return 3
-        if "encrypted_content" in item:
-            return 2
-        return 0
+        return _reasoning_votes(item)
     if item_type not in (None, "message") or role not in ROLES:
         return 0
     return _message_votes(item)
+
+
+def _reasoning_votes(item: JsonMap) -> int:
+    """Returns how surely an item of the type `reasoning` is of this format."""
+    if isinstance(item.get("summary"), list):
+        return 3
+    if "encrypted_content" in item:
+        return 2
+    return 0
 
 
 def _message_votes(item: Json) -> int:
@@ -323,18 +328,25 @@ class _Reader:
             return
         side = choose_role(item, self._calls)
         if side is Role.MODEL:
-            pieces = load_item(item, self._calls)
-            self._gather(side, [_as_is(piece, self._known) for piece in pieces])
-            self._known.update([piece.id for piece in pieces if isinstance(piece, ToolCallPart)])
+            self._read_model_item(item)
         elif "role" in item and item.get("type", "message") == "message" and item["role"] in ROLES:
             self.end()
             self._out.append(_message(item, side))
         else:
-            result = load_result(item, self._calls) if item.get("type") in RESULT_ITEMS else None
-            piece = result or ProviderPart(
-                str(item.get("type", "message")), OWN.note(item, mark=True)
-            )
-            self._gather(side, [_as_is(piece, set())])
+            self._gather(side, [_as_is(self._load_other(item), set())])
+
+    def _read_model_item(self, item: Json) -> None:
+        """Adds the pieces of an item that the model made, and remembers the ids of its calls."""
+        pieces = load_item(item, self._calls)
+        self._gather(Role.MODEL, [_as_is(piece, self._known) for piece in pieces])
+        self._known.update([piece.id for piece in pieces if isinstance(piece, ToolCallPart)])
+
+    def _load_other(self, item: Json) -> Content:
+        """Reads an item that is no message and not the model's: a result, or an unknown item."""
+        item_type = item.get("type", "message")
+        if item_type in RESULT_ITEMS and (result := load_result(item, self._calls)):
+            return result
+        return ProviderPart(str(item_type), OWN.note(item, mark=True))
 
     def _plain(self, role: Role, text: str) -> None:
         """Reads an item that is only a text, as most of a conversation are."""

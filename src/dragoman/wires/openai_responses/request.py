@@ -11,6 +11,7 @@ from dragoman.codec.json_values import if_list, if_object, merge_wire_fields, re
 from dragoman.codec.serving import Route
 from dragoman.errors import HistoryError, InvalidRequestError
 from dragoman.json_bytes import Json, JsonMap
+from dragoman.message import Message
 from dragoman.request import HttpRequest, ModelRequest
 from dragoman.wires.openai_responses.items import OutgoingItems
 from dragoman.wires.openai_responses.linking import (
@@ -64,19 +65,13 @@ def _load(body: JsonMap, value: RequestEnvelope) -> ModelRequest:
         )
     fields_left = dict(body)
     form: Json = {}
-    payload = {key: fields_left.pop(key) for key in ("instructions", "input") if body.get(key)}
-    messages = load_conversation(payload, value.origin, value.problems)
-    if "input" not in body:
-        form["input"] = "absent"
+    messages = _take_messages(fields_left, form, value)
     settings = load_settings(fields_left, form)
     tools = if_list(fields_left.get("tools"))
     if tools:
         del fields_left["tools"]
     schema = load_schema(fields_left)
-    if isinstance(stream := fields_left.get("stream"), bool):
-        del fields_left["stream"]
-        if not stream:
-            form["stream"] = "explicit"
+    stream = _take_stream(fields_left, form)
     if fields_left.get("store") is False and "include" not in fields_left:
         form["include"] = "absent"
     model = fields_left.pop("model") if isinstance(fields_left.get("model"), str) else ""
@@ -92,11 +87,33 @@ def _load(body: JsonMap, value: RequestEnvelope) -> ModelRequest:
         tools,
         settings,
         schema,
-        stream is True,
+        stream,
         fields_left,
         native,
         wire=wire,
     )
+
+
+def _take_messages(fields_left: Json, form: Json, value: RequestEnvelope) -> list[Message]:
+    """Takes instructions and input out of a body, and returns the conversation that they are."""
+    if "input" not in fields_left:
+        form["input"] = "absent"
+    payload = {
+        key: fields_left.pop(key) for key in ("instructions", "input") if fields_left.get(key)
+    }
+    return load_conversation(payload, value.origin, value.problems)
+
+
+def _take_stream(fields_left: Json, form: Json) -> bool:
+    """Takes `stream` out of a body. True if the response is to be streamed."""
+    stream = fields_left.get("stream")
+    # Anything but a boolean stays in the body and goes to the provider as it is.
+    if not isinstance(stream, bool):
+        return False
+    del fields_left["stream"]
+    if not stream:
+        form["stream"] = "explicit"
+    return stream
 
 
 def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
@@ -132,17 +149,10 @@ def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
     body |= sending.tools(out, lambda: dump_tools(request.tools, out))
     body |= dump_settings(request.settings, form, out)
     fields = OWN.fields(request.native)
-    text_format = if_object(fields.get("text")).get("format")
-    if request.output_schema is not None:
-        body["text"] = {
-            "format": dump_schema(request.output_schema, if_object(text_format) or None)
-        }
-    # A format without a type stood beside a schema, which the request has no more.
-    elif isinstance(text_format, dict) and "type" not in text_format:
-        fields["text"] = read_extra_fields(fields["text"], "format")
+    _write_text_format(request, body, fields)
     if request.stream or "stream" in form:
         body["stream"] = request.stream
-    if options.get("store") is False and quirks.encrypted and "include" not in form:
+    if _needs_encrypted(options, form, quirks):
         body["include"] = _ENCRYPTED
     body = merge_wire_fields(body, fields)
     return HttpRequest(
@@ -150,6 +160,23 @@ def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
         body={**body, **merge_wire_fields(dict(options), body)},
         names=invert_names(out.names),
     )
+
+
+def _needs_encrypted(options: JsonMap, form: JsonMap, quirks: Quirks) -> bool:
+    """True if a request must ask for encrypted reasoning: reasoning that the provider does not
+    store can be sent back in no other form."""
+    return options.get("store") is False and quirks.encrypted and "include" not in form
+
+
+def _write_text_format(request: ModelRequest, body: Json, fields: Json) -> None:
+    """Adds the output schema to a body, or takes what belonged to one out of the native fields."""
+    text_format = if_object(fields.get("text")).get("format")
+    if request.output_schema is not None:
+        noted_format = if_object(text_format) or None
+        body["text"] = {"format": dump_schema(request.output_schema, noted_format)}
+    # A format without a type stood beside a schema, which the request has no more.
+    elif isinstance(text_format, dict) and "type" not in text_format:
+        fields["text"] = read_extra_fields(fields["text"], "format")
 
 
 def _taken(out: OutgoingItems) -> set[str]:

@@ -190,15 +190,7 @@ def load_call(item: JsonMap, unsent: JsonMap | None = None, *, images: int = 0) 
     form: Json = {}
     if "name" in item and call_item.name is not None:
         form["named"] = True
-    if item_type not in _TEXTUAL:
-        if isinstance(item.get("arguments"), str):
-            form["text"] = True
-    elif unsent is None and arguments_json(call) != item.get("arguments", ...):
-        # Arguments that would be written in another spelling are kept as they came.
-        if "arguments" in item:
-            form["arguments"] = item["arguments"]
-        else:
-            form["without"] = ["arguments"]
+    form |= _read_arguments_form(call, item, exact=unsent is None)
     result: list[Content] = []
     if run_by == "provider":
         result, result_fields = _load_own_result(call, item, call_item, images)
@@ -221,6 +213,18 @@ def load_arguments(call: ToolCallPart, item: JsonMap) -> tuple[ToolCallPart, lis
     return msgspec.structs.replace(call, arguments={field: item[field] for field in found}), found
 
 
+def _read_arguments_form(call: ToolCallPart, item: JsonMap, *, exact: bool) -> Json:
+    """Returns how the arguments of an item were spelled. `exact`: it is kept to the letter."""
+    if item["type"] not in _TEXTUAL:
+        return {"text": True} if isinstance(item.get("arguments"), str) else {}
+    if not exact or arguments_json(call) == item.get("arguments", ...):
+        return {}
+    # Arguments that would be written in another spelling are kept as they came.
+    if "arguments" in item:
+        return {"arguments": item["arguments"]}
+    return {"without": ["arguments"]}
+
+
 def dump_call(call: ToolCallPart, id_: str, name: str) -> Json:
     """Writes the item of a call, with its own fields, under that id and name."""
     fields, form = OWN.fields(call.native), OWN.form(call.native)
@@ -235,15 +239,21 @@ def dump_call(call: ToolCallPart, id_: str, name: str) -> Json:
         return item | call.arguments
     item["arguments"] = arguments_json(call)
     if "arguments" in form or "arguments" in if_list(form.get("without")):
-        # An earlier release noted a missing field as the arguments "absent".
-        absent = form.get("arguments") == "absent" and call.state == "complete"
-        value = {} if absent or "arguments" not in form else {"arguments": form["arguments"]}
-        loaded, _ = load_arguments(ToolCallPart(call.id, call.name), {"type": item_type, **value})
-        # The loaded spelling counts only while it says the same.
-        if (loaded.state, loaded.arguments) == (call.state, call.arguments):
-            del item["arguments"]
-            item |= value
+        _restore_arguments(item, call, form)
     return item
+
+
+def _restore_arguments(item: Json, call: ToolCallPart, form: JsonMap) -> None:
+    """Puts the arguments of a call back in the spelling in which they were loaded, or takes them
+    out if they came without the field."""
+    # An earlier release noted a missing field as the arguments "absent".
+    absent = form.get("arguments") == "absent" and call.state == "complete"
+    noted = {} if absent or "arguments" not in form else {"arguments": form["arguments"]}
+    loaded, _ = load_arguments(ToolCallPart(call.id, call.name), {"type": item["type"], **noted})
+    # The loaded spelling counts only while it says the same.
+    if (loaded.state, loaded.arguments) == (call.state, call.arguments):
+        del item["arguments"]
+        item |= noted
 
 
 def is_call_item(item: JsonMap | None, id_: Any) -> bool:

@@ -64,6 +64,7 @@ USUAL: JsonMap = {
     "user": None,
 }
 """What a response repeats of its request, unless the envelope says otherwise."""
+_OBJECTS = frozenset(key for key, usual in USUAL.items() if isinstance(usual, dict))
 
 
 def load_finish(response: JsonMap, *, calls: bool, refused: bool) -> FinishReason:
@@ -111,13 +112,12 @@ def load_envelope(response: JsonMap) -> Json:
 def load_echo(response: JsonMap) -> Json:
     """Returns what a response repeats of its request, without usual and large values."""
     echoed = {key: response[key] for key in _ECHOED if key in response and key not in _LARGE}
-    objects = [key for key, usual in USUAL.items() if isinstance(usual, dict)]
     return {
         key: value
         for key, value in echoed.items()
         if value is not None
         and value != USUAL.get(key)
-        and (isinstance(value, dict) or key not in objects)
+        and (isinstance(value, dict) or key not in _OBJECTS)
     }
 
 
