@@ -19,6 +19,7 @@ from dragoman.cost import call_cost
 from dragoman.interrupt import Interrupt
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Message, Native, Origin, Usage
+from dragoman.model_profile import ModelProfile
 
 __all__ = [
     "BatchEmbeddingsResult",
@@ -235,6 +236,8 @@ class ModelInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the provider says of it."""
     extra: dict[str, Any] = {}
     """What else the provider says of it, under the provider's names."""
+    profile: ModelProfile | None = None
+    """What the provider says that it accepts; `None`: nothing."""
 
     @property
     def model(self) -> str:
