@@ -2,7 +2,7 @@
 
 A `Provider` is data: URL, headers, names of variables, default models, and `quirks`, which only
 the wire reads. What takes code is a function in a field, for example `auth` or `discovery`. The
-rest of dragoman asks the record and never the vendor's name, so that a new provider with a known
+library reads the record and does not compare vendors' names, so that a new provider with a known
 wire needs no other code. The other classes here are values of its fields.
 """
 
