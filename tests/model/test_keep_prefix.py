@@ -12,7 +12,7 @@ from dragoman import Message, dump_messages, load_messages, wires
 from dragoman.codec.opening import find_opening
 from dragoman.errors import InvalidRequestError
 from dragoman.loss import Lost
-from dragoman.message import Origin, Role
+from dragoman.message import Origin, Role, ThinkingPart
 from dragoman.model.keep_prefix import drop_mismatches, keep_prefix
 from dragoman.model_profile import ModelProfile
 from dragoman.request import ModelRequest, ToolSpec
@@ -138,6 +138,20 @@ def test_a_mismatch_is_sent_again_once_and_said_with_every_later_request() -> No
     assert later.losses == ()
     body = WIRE.dump_request(later.request, target=TARGET)
     assert body["thinking"]["block_binding"] == {"prefix_mismatch_behavior": "drop_block"}
+
+
+def test_thinking_that_the_model_does_not_read_is_told_beforehand() -> None:
+    thought = ThinkingPart("Hm.", {"anthropic": {"signature": "c2ln"}})
+    origins = [Origin("anthropic", model=name) for name in ("m", "other-1", "stranger")]
+    messages = [Message(Role.MODEL, (thought, "Yes."), origin=origin) for origin in origins]
+    profile = ModelProfile(reads=("other",))
+    kept = keep_prefix(
+        ModelRequest("m", (Message.user("Go."), *messages, Message.user("And?"))),
+        Origin("anthropic", model="m"),
+        lambda _: profile,
+        WIRE,
+    )
+    assert [(loss.message, loss.what) for loss in kept.losses] == [(3, Lost.thinking)]
 
 
 @pytest.mark.parametrize(

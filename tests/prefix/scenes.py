@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 from pydantic import BaseModel
 
 from dragoman import Chat, Message, dump_messages, handoff, load_messages
@@ -165,6 +166,16 @@ async def stored_history(stage: Stage) -> None:
         for turn in range(TURNS):
             result = await stage.ask(agent, f"turn {turn} tools 1", history=history)
             history = load_messages(dump_messages([*history, *result.messages]))
+            if turn < TURNS // 2:
+                history = [as_stored_before(message) for message in history]
+
+
+def as_stored_before(message: Message) -> Message:
+    """A message as the release before stored it: it knew neither of openings nor of rules."""
+    if message.origin is None:
+        return message
+    origin = msgspec.structs.replace(message.origin, system=None, tools=None, binds=None)
+    return message.replace(origin=origin, native=None)
 
 
 async def mcp_tools(stage: Stage) -> None:

@@ -28,6 +28,7 @@ from dragoman.history.target import Target, find_target
 from dragoman.json_bytes import Json
 from dragoman.loss import Loss, Lost
 from dragoman.message import MarkPart, Message, ToolCallPart, ToolResultPart, Usage
+from dragoman.model.keep_prefix import find_unread_thinking
 from dragoman.model.tokens import estimate_tokens
 from dragoman.profiles import lower
 from dragoman.providers import Provider
@@ -124,6 +125,8 @@ def write(messages: Sequence[Message], target: Target, *, fields: bool = True) -
             losses += find_lost_fields(
                 mended, target, {(loss.message, loss.part, loss.what) for loss in losses}
             )
+    if target.origin is not None:
+        losses += find_unread_thinking(mended, target.origin, target.profile)
     return Written(
         payload,
         _sort_losses(map_losses_to_input(map_losses_before_repair(losses, sources), positions)),

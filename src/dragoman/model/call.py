@@ -229,7 +229,10 @@ class ModelCaller:
         http, prefix_sent, losses = self._dump(request, target, quirks)
         if kept.places is not None:
             losses = map_losses_to_input(losses, kept.places)
-        losses = [*lowered.losses, *kept.losses, *map_losses_to_input(losses, mark_places)]
+        losses = [
+            *lowered.losses,
+            *map_losses_to_input([*kept.losses, *losses], mark_places),
+        ]
         if request.on_loss == "error" and (refused := refusal_error(losses)) is not None:
             raise refused
         left_out = dict.fromkeys(losses)

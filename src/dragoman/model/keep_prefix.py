@@ -33,7 +33,7 @@ from dragoman.model_profile import ModelProfile
 from dragoman.request import ModelRequest
 from dragoman.wires.wire import Wire
 
-__all__ = ["KeptRequest", "drop_mismatches", "keep_prefix"]
+__all__ = ["KeptRequest", "drop_mismatches", "find_unread_thinking", "keep_prefix"]
 
 _MISMATCH = re.compile(r"bound to a different conversation")
 _DROPPED = Loss(
@@ -95,8 +95,37 @@ def keep_prefix(
             kept = _keep(kept, opening, cast("_ChangingWire", wire))
         kept = _mark_drops(kept, opening)
     target = _bind(target, kept.request, profile)
-    losses = (*kept.losses, *_find_break(kept.request.messages, target))
+    losses = (
+        *kept.losses,
+        *_find_break(kept.request.messages, target),
+        *find_unread_thinking(request.messages, target, profile),
+    )
     return kept._replace(target=target, losses=losses)
+
+
+def find_unread_thinking(
+    messages: Sequence[Message], target: Origin, profile: ModelProfile
+) -> list[Loss]:
+    """Returns the thinking of other models of the provider that the model does not read. It is sent
+    all the same, since leaving it out would void what follows; the provider drops it.
+
+    Args:
+        messages: the conversation.
+        target: the model that reads it.
+        profile: of the model; without `reads` nothing is known.
+    """
+    if profile.reads is None:
+        return []
+    losses: list[Loss] = []
+    for position, message in enumerate(messages):
+        origin = message.origin
+        if origin is None or origin.provider != target.provider or not message.thinking:
+            continue
+        model = origin.model or ""
+        if model != target.model and not model.startswith(profile.reads):
+            why = f"{target.model} does not read the thinking of {model}; the provider drops it"
+            losses.append(Loss(position, None, Lost.thinking, why))
+    return losses
 
 
 def drop_mismatches(request: ModelRequest, error: DragomanError) -> ModelRequest | None:
