@@ -17,6 +17,7 @@ from dragoman import errors
 ROOT = Path(__file__).parents[1]
 SOURCES = sorted((ROOT / "src" / "dragoman").rglob("*.py"))
 LOADED = {
+    "model_profile",
     "capability",
     "content",
     "cost",

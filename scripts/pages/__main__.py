@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from pages import capabilities, endpoints, fields, seed_mapping, switching, table
+from pages import capabilities, endpoints, fields, models, seed_mapping, switching, table
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = {
@@ -11,6 +11,7 @@ PAGES = {
     "formats/a2a-mapping": seed_mapping.markdown,
     "formats/table": table.markdown,
     "fields": fields.markdown,
+    "models": models.markdown,
     "records": fields.records,
     "switching": switching.markdown,
 }

@@ -1,4 +1,11 @@
-"""A conversation with an agent that remembers what was said."""
+"""A conversation with an agent that remembers what was said.
+
+Each send is a run with the chat's history. While the run goes on, a `_Kept` entry remembers which
+slice of the history holds its messages. `_update` replaces that slice with what the run has so
+far, and moves the slices behind it. It is called whenever someone reads `history`, and when the
+run ends, however it ends. So the history is right in the middle of a stream, after an error, and
+if several sends overlap.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Results: of a send, whole or as a chunk of a stream, and of embedding; and a model in a list."""
+"""Results: of a send, whole or as a chunk of a stream, and of embedding; and a model in a list.
+
+All of them are frozen values. `ChatResult` serves whole results and chunks with the same fields:
+a chunk holds only what is new, and the field docstrings say what differs. `calls` lists the model
+calls; `usage` and `cost` are sums over it. Costs are computed when they are read, from the prices
+of the time of each call.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +19,7 @@ from dragoman.cost import call_cost
 from dragoman.interrupt import Interrupt
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Message, Native, Origin, Usage
+from dragoman.model_profile import ModelProfile
 
 __all__ = [
     "BatchEmbeddingsResult",
@@ -229,6 +236,8 @@ class ModelInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the provider says of it."""
     extra: dict[str, Any] = {}
     """What else the provider says of it, under the provider's names."""
+    profile: ModelProfile | None = None
+    """What the provider says that it accepts; `None`: nothing."""
 
     @property
     def model(self) -> str:

@@ -3,8 +3,12 @@ facts, which are beside the repository."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from pages import models
 from profile_checks.__main__ import FACTS, LEAST_FORESEEN, MOST_LEFT, TRAFFIC
+from profile_checks.compare import compare_listing
 from profile_checks.matrix import count_left
 from profile_checks.recordings import find_recordings, is_of_the_model, predict
 
@@ -30,3 +34,22 @@ def test_few_settings_are_refused_after_lowering() -> None:
     before, left, total = count_left(FACTS)
     assert total == 1258
     assert left <= MOST_LEFT < before
+
+
+def test_the_page_of_models_is_that_of_the_table() -> None:
+    page = Path(__file__).parents[2] / "docs" / "models.md"
+    assert page.read_text("utf-8") == models.markdown(), "make pages"
+
+
+def test_a_listing_is_compared_with_the_table() -> None:
+    body = {
+        "data": [
+            {"id": "claude-opus-4-7", "max_input_tokens": 1_000_000, "max_tokens": 64_000},
+            {"id": "claude-opus-9"},
+            {"id": "voyage-embed"},
+        ]
+    }
+    assert list(compare_listing("anthropic", body)) == [
+        "claude-opus-4-7.output: 128000 by T (anthropic.opus-4-7); listed 64000",
+        "claude-opus-9: not in the table",
+    ]

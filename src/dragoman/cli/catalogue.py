@@ -1,4 +1,11 @@
-"""`dragoman providers`, `dragoman models` and `dragoman local pull`."""
+"""`dragoman providers`, `dragoman models` and `dragoman local pull`.
+
+Each function is a command: typer reads its signature and its docstring. `providers` prints the
+records of the registry and `models` asks a provider for its list. A model string needs no
+request: what is known of a model comes from its profile, and `--why` adds the source of each
+fact. `pull` leaves the download to `local_pull`. Tables and notes are for people; `--json` prints
+the same data for programs.
+"""
 
 from __future__ import annotations
 

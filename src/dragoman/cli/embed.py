@@ -1,4 +1,11 @@
-"""`dragoman embed`: vectors of texts in a JSON file, and search in such files by meaning."""
+"""`dragoman embed`: vectors of texts in a JSON file, and search in such files by meaning.
+
+`create` splits the files into chunks and embeds all of them in one call, which makes the batches.
+`keep` stores each batch as it arrives, so that a failure loses only what is missing. `search` reads
+the files twice: first only who made them, since vectors of different models cannot be compared,
+then one file after the other, of which only the nearest chunks stay in memory. `text` embeds a
+single text. The records at the top define the JSON of the file.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""`dragoman mcp`: your agent or your tools as an MCP server."""
+"""`dragoman mcp`: your agent or your tools as an MCP server.
+
+`mcp` imports the target, makes a server of it unless it is one already, and serves that on standard
+input and output or over HTTP. On standard output there may be nothing but the protocol, so
+whatever the imported module prints goes to standard error, as do the notes for people. An agent
+is entered while it is served, so that its connections are closed at the end.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""A conversation as the agent had it that is asked like a model: the inverse of `agent_answer`."""
+"""A conversation as the agent had it that is asked like a model: the inverse of `agent_answer`.
+
+`agent_answer` turns what an agent said into one model message and keeps notes in its `native`
+field: the thread, the run that waits, and the size of each of the agent's own messages.
+
+`agent_turns` walks through the conversation. It splits each message of the target agent by those
+sizes, or between results and other pieces if a client has changed the parts since. Results in the
+user messages that follow become `Resume` answers if the agent's newest message waits for them.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +42,7 @@ class AgentTurns(NamedTuple):
 def agent_turns(
     messages: Sequence[Message], wire_native: WireNative, target: Origin | None
 ) -> AgentTurns:
-    """Returns the conversation for the agent at `target`. `own`: of its wire."""
+    """Returns the conversation for the agent at `target`. `wire_native`: of its wire."""
     agent_messages: list[Message] = []
     known_messages, resume, thread_id, waits = 0, list[Resume](), None, None
     open_calls: dict[str, ToolCallPart] = {}

@@ -1,4 +1,12 @@
-"""A conversation that a model has sent, and how much of another one begins with it."""
+"""A conversation that a model has sent, and how much of another one begins with it.
+
+A `SentHistory` is cut into segments, and stores the dumped JSON, the losses and the names that
+each segment used. Its columns hold running totals, so that the first n segments are always a
+slice. `KnownHistory` is such a slice: what the next request of the same conversation can reuse.
+
+Messages are compared by identity, which costs little even for a long history. A segment is added
+in one order, the column `ends` last, so that readers of earlier segments need no lock.
+"""
 
 from __future__ import annotations
 

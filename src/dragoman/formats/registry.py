@@ -1,4 +1,11 @@
-"""What a format is, and which there are, by name."""
+"""What a format is, and which there are, by name.
+
+A format is looked up among dragoman's own, then the registered ones, the wires, and the plug-ins
+of installed distributions. Modules of built-in formats are imported when they are first asked
+for; a plug-in is loaded once and then counts as registered. Optional features of a format are
+attributes such as `layout` and `fields`, which are looked up by name, so that a small format
+need not define them. `detectable` lists the formats that detection may ask.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""Messages → a conversation of ShareGPT, with all that it cannot hold noted."""
+"""Messages → a conversation of ShareGPT, with all that it cannot hold noted.
+
+The format has turns of plain text, in which calls, results and thinking stand between tags.
+`_turns` splits each message: results get turns of their own, all else becomes one. Ids are
+written only where `_with_ids` finds that a reader, who pairs results with the first open call of
+that name, would choose another call.
+
+After an answer is written, `_is_read_as` reads it again. If tags inside a text would be taken for
+something else, those pieces are recorded as lost.
+"""
 
 from __future__ import annotations
 

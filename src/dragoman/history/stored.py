@@ -1,4 +1,12 @@
-"""A list as JSON, and back: its messages, and what it knows of each beside them."""
+"""A list as JSON, and back: its messages, and what it knows of each beside them.
+
+`dump` writes the messages as one array. Beside it stand lists of the same length that say when
+each message came and from which sources; a set of sources is one number, a bit for each source.
+System messages and replaced branches have arrays of their own.
+
+`load` first decodes the frame with the messages still raw, and checks the depth and the version.
+Then it reads the messages, and refuses lists of different lengths and roles in the wrong array.
+"""
 
 from __future__ import annotations
 

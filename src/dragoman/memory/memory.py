@@ -1,4 +1,9 @@
-"""`Memory`: stored conversations, and the window of one that an agent is given."""
+"""`Memory`: stored conversations, and the window of one that an agent is given.
+
+Each method checks its arguments and the owner of the thread, and passes a query or a `Batch` to
+the store, which writes it whole or not at all. `load_newest` reads the window that an agent is
+given and stores where the token budget cut, so that the next turn's window starts there.
+"""
 
 from __future__ import annotations
 
@@ -117,8 +122,7 @@ class Memory:
         )
 
     async def thread(self, thread_id: str, *, resource_id: str | None = None) -> Thread | None:
-        """Returns a thread by its id, or None if there is none or it belongs to another
-        resource."""
+        """Returns a thread, or None if there is none or it belongs to another resource."""
         threads = await self.store.threads(ThreadQuery(ids=(check_id("thread_id", thread_id),)))
         if not threads or not is_owned(threads[0], check_optional_id("resource_id", resource_id)):
             return None
@@ -166,8 +170,7 @@ class Memory:
         return await self._change_thread(thread_id, "never", resource_id, title, metadata)
 
     async def delete_thread(self, thread_id: str, *, resource_id: str | None = None) -> bool:
-        """Deletes a thread with its messages. Returns False if there is none that belongs to the
-        resource."""
+        """Deletes a thread with its messages. Returns False if the resource has no such one."""
         self._check_writable()
         if not await self._is_reachable(thread_id, resource_id):
             return False
@@ -396,8 +399,7 @@ class Memory:
     async def delete_messages(
         self, ids: Iterable[str], thread_id: str, *, resource_id: str | None = None
     ) -> int:
-        """Deletes messages from all branches of a thread and returns how many; 0 if the resource
-        has no such thread."""
+        """Deletes messages from all branches. Returns how many; 0 if there is no such thread."""
         self._check_writable()
         message_ids = check_ids(ids)
         if not await self._is_reachable(thread_id, resource_id):
@@ -454,8 +456,7 @@ class Memory:
         await self.close()
 
     async def _load_owned(self, thread_id: str, resource_id: str | None) -> Thread:
-        """Returns a thread. Raises `ThreadNotFoundError` if it does not exist or belongs to another
-        resource."""
+        """Returns a thread. Raises `ThreadNotFoundError` if the resource has no such one."""
         thread = await self.thread(thread_id)
         if thread is None:
             raise ThreadNotFoundError(f"No thread found with id {thread_id}")

@@ -1,4 +1,10 @@
-"""Settings of a memory, and checks of the arguments that its methods take."""
+"""Settings of a memory, and checks of the arguments that its methods take.
+
+Every method of `Memory` passes its arguments through here before it asks a store, so that all
+stores refuse the same values with the same message. The checks are as strict as the strictest
+database: Postgres takes no U+0000, indexes limit the length of ids, and metadata must be JSON.
+`make_window` turns the three arguments on the window into one `Window`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""The protocol of a message store: its queries, batches and pages."""
+"""The protocol of a message store: its queries, batches and pages.
+
+A store has few methods, and each takes a value that says everything: `save` takes a `Batch`, in
+which messages and changes of the thread are written together or not at all, and the readers take
+a query. Defaults, ids and checks of arguments are in `Memory`, so that a store need not repeat
+them. `read_page` and `load_neighbours` are built on queries and work with every store.
+"""
 
 from __future__ import annotations
 

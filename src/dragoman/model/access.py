@@ -1,4 +1,13 @@
-"""Sends requests to a provider: finds its URL, adds its headers and keys, renews credentials."""
+"""Sends requests to a provider: finds its URL, adds its headers and keys, renews credentials.
+
+`route` finds the URL that serves a model, and `send` sends a request there. Both read the key,
+and ask the provider's `auth` how a request is authorized: by a header, by a signature over the
+request, or by a grant that a flow of further requests obtains.
+
+A flow is a generator that yields requests and is sent responses, so that it does no I/O itself;
+`_run_flow` drives it. One lock for each event loop lets one task renew a grant while the others
+wait for it. Keys that a refusal repeats are masked before it becomes an error.
+"""
 
 from __future__ import annotations
 

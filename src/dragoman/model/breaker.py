@@ -1,4 +1,11 @@
-"""A circuit breaker: an endpoint that failed often is left alone for a while. See `Breaker`."""
+"""A circuit breaker: an endpoint that failed often is left alone for a while. See `Breaker`.
+
+Each endpoint has a circuit. While it is closed, `_admit` lets every request through, and `_end`
+records the times of failures. Enough of them within the window open the circuit. An open circuit
+refuses requests until `open_seconds` have passed, then admits one trial: its success closes the
+circuit, its failure opens it for as long again. A lock guards each of the two short methods and
+is never held during a request.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Fallbacks: if a model fails, the next one is asked. See `fallback`."""
+"""Fallbacks: if a model fails, the next one is asked. See `fallback`.
+
+`fallback` checks its arguments and makes a `Fallback`, which is a middleware. `Fallback.batches`
+asks one model after another and passes their events on at once. If a model fails with an error
+that counts, or `on_answer` refuses its answer, `MessageDropped` retracts the messages it began,
+hooks are told, and the next model is asked. The last model's error is final, and names those of
+the models before it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""`fetch_files`: middleware that downloads linked files for providers that cannot take a URL."""
+"""`fetch_files`: middleware that downloads linked files for providers that cannot take a URL.
+
+`FileFetcher.batches` finds the links in a conversation and leaves a request without links alone.
+Otherwise it selects the links that the target cannot take and that the policy allows, takes their
+files from the cache or downloads them several at a time, and puts `DataPart`s in their places.
+
+Files are cached by resource, message digest and URL: a later request of the same conversation
+sends the same bytes, and no resource gets the file of another.
+"""
 
 from __future__ import annotations
 

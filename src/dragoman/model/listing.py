@@ -14,6 +14,8 @@ from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.errors import DecodeError, SettingsError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.model.access import Access, ModelRoute
+from dragoman.model.listed_profile import load_listed_profile
+from dragoman.profiles.registry import REGISTRY
 from dragoman.providers.address import join_url
 from dragoman.request import HttpRequest
 from dragoman.result import ModelInfo
@@ -214,6 +216,8 @@ async def list_models(access: Access) -> list[ModelInfo]:
         route = None
         for model in load_models(provider.name, body):
             models.setdefault(model.name, model)
+            if model.profile is not None:
+                REGISTRY.note_listed(provider.name, model.name, model.profile)
         url = next_page(url, body)
     return list(models.values())
 
@@ -276,6 +280,7 @@ def _load_model(provider: str, item: Json) -> ModelInfo:
         display_name=next((title for title in titles[:1] if title != name), None),
         description=next(iter(descriptions), None),
         extra={key: value for key, value in item.items() if key not in known_keys},
+        profile=load_listed_profile(item),
     )
 
 

@@ -1,4 +1,11 @@
-"""Reports one request to a model to hooks."""
+"""Reports one request to a model to hooks.
+
+One `Watch` belongs to one request. `begin` reports `model_start`. `send` enters the context
+managers of hooks around the transport, adds their headers, and lets the transport report its
+retries. `add` only collects events, so that streaming costs nothing more. `end` finds the start,
+the finish and the error among them and reports `model_end`. A hook that raises is logged and
+never breaks the request.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Reading an OpenAPI document: parsed, checked as a whole, and its references followed."""
+"""Reading an OpenAPI document: parsed, checked as a whole, and its references followed.
+
+`load` reads JSON or YAML into plain JSON, checks the version, and lets a validator check the whole
+document. A broken document so fails at once, with the place of the fault, and later code need not
+check shapes again. YAML may repeat a value by an alias; `_count_values` measures it as if written
+out, before it is copied. References are not replaced: `Document.follow` resolves one when it is
+needed, and only within the document.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""The operations of an OpenAPI document: what each is called, what it takes and where that goes."""
+"""The operations of an OpenAPI document: what each is called, what it takes and where that goes.
+
+`list_operations` lists all operations and gives a free name to those without an `operationId`.
+`read_arguments` turns one operation into what a tool needs: a JSON Schema of one flat object of
+arguments, and a `Parameter` or `Body` for each argument that says where it goes in the request.
+Arguments of the same name get a prefix or a number. What cannot be written makes the operation
+`Unsupported`, except an optional parameter, which is left out.
+"""
 
 from __future__ import annotations
 

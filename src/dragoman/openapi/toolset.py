@@ -1,4 +1,12 @@
-"""The operations of an OpenAPI document as tools: `openapi`."""
+"""The operations of an OpenAPI document as tools: `openapi`.
+
+`openapi` checks its arguments, loads the document, and makes a tool of each selected operation:
+`select_schemes` finds the keys that it takes, `read_arguments` its arguments, and the handler
+writes the request and sends it through the `ApiRequests` that all tools share. Parameters that a
+key or a header fills are hidden from the model. Operations that cannot be a tool are logged and
+listed in `left_out`. The toolset may be entered in several event loops; each closes its own
+connections.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +104,7 @@ def openapi(
     the requests; left out, one with a limit of a minute for each read. `name`: what errors call the
     set; left out, the document's title.
 
-    ApiRequests go to the base URL's host and to no other. Those that read are repeated where they
+    Requests go to the base URL's host and to no other. Those that read are repeated where they
     fail, those that write are not.
 
     Raises:

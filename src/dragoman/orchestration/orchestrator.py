@@ -1,4 +1,13 @@
-"""Orchestrators: one step of a run, a model call and the tools that it asks for."""
+"""Orchestrators: one step of a run, a model call and the tools that it asks for.
+
+A run calls `process_iteration` again and again until a step says that it does not go on. One
+iteration sends a request, passes on the model's events as they come (`Intake`), stores the
+finished message, and then answers its calls. `answer_calls` holds back the calls that wait for a
+person or a client, runs the others in a `ToolRound`, and ends with one message of all results.
+
+An answer of the wrong type or an empty answer after tools adds another iteration instead. The
+methods without an underscore are the points that subclasses override.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Follows the visible output of a run: its pieces, what is retracted, and the text that results."""
+"""Follows the visible output of a run: its pieces, what is retracted, and the text that results.
+
+`ShownOutput.feed` takes batches of events and returns chunks. A delta of the part that was shown
+last is passed on at once. Everything else may change text that is already shown: a part that
+ends with other text, a delta of an earlier part, a dropped message. Then `_begin_rewrite`
+remembers the old text. At the end of the batch the old and the new text are compared, and the
+chunks retract the end that differs and show the new one.
+"""
 
 from __future__ import annotations
 

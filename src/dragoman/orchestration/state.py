@@ -1,4 +1,13 @@
-"""The state of a run, as its orchestrator sees it."""
+"""The state of a run, as its orchestrator sees it.
+
+A run makes one `StreamingState` and passes it to every method of its orchestrator. It holds what
+lasts for the whole run (request, tools, limits, shared state) and what one step replaces: the
+`Intake` of the message that streams and the `ToolRound` of its calls.
+
+`reset_for_new_message` begins a model call, `begin_round` a round of tools, and `add_to_history`
+ends either. `conversation_history`, `add_to_history` and `request_next_message_prefix` have the
+names of the seeds.
+"""
 
 from __future__ import annotations
 

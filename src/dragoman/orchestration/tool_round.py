@@ -1,4 +1,10 @@
-"""Runs the tools of one model message in a task and builds the message of their results."""
+"""Runs the tools of one model message in a task and builds the message of their results.
+
+`start` runs the tools in a task of their own. Each result gets the slot of its call and goes into
+the outbox as events at once, so that fast tools show before slow ones. `events` returns what the
+outbox holds until the task is done, and `close` ends the message. `message` sorts the results by
+slot, so that the stored message has call order whatever order the tools finished in.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Decides which calls of a model's message run now and which wait, and closes a round of tools."""
+"""Decides which calls of a model's message run now and which wait, and closes a round of tools.
+
+`hold_back_calls` runs before the tools: it sets calls of client tools and calls that need approval
+aside, each as a `WaitingCall` with a signed interrupt. Tools may also ask while they run.
+`close_round` runs after the tools: it turns those questions into waiting calls too, adds a mark
+for each waiting call that needs one to the message of results, and returns the step that ends
+the round. A run goes on only if nothing waits.
+"""
 
 from __future__ import annotations
 

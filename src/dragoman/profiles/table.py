@@ -63,6 +63,8 @@ class ProfileTable:
             content = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise SettingsError(f"{name} is no TOML: {error}") from None
+        self.legend: dict[str, str] = content.get("legend", {})
+        """Name of a source → what it is."""
         self._vendors: dict[str, dict[str, Json]] = {}
         for vendor, entries in content.items():
             # `schema`, `as_of` and the legend of the sources

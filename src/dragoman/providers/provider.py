@@ -1,4 +1,10 @@
-"""A provider's record: its URL, wire, key and capabilities."""
+"""A provider's record: its URL, wire, key and capabilities.
+
+A `Provider` is data: URL, headers, names of variables, default models, and `quirks`, which only
+the wire reads. What takes code is a function in a field, for example `auth` or `discovery`. The
+library reads the record and does not compare vendors' names, so that a new provider with a known
+wire needs no other code. The other classes here are values of its fields.
+"""
 
 from __future__ import annotations
 

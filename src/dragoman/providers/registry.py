@@ -1,4 +1,11 @@
-"""Finds providers by name or alias: built-in ones, registered ones, and those of plug-ins."""
+"""Finds providers by name or alias: built-in ones, registered ones, and those of plug-ins.
+
+A registry maps each name to a function that loads its record, so that importing dragoman imports
+no provider. `get` tries names before aliases, because aliases stand in the records and finding
+one loads them all. Entry points are read only if no built-in or registered provider matches.
+`find` serves lookups of prices and the like by the name in a stored message; unlike `get` it also
+knows records that were passed to an agent without being registered.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Stores a log of runs in SQLite or Postgres."""
+"""Stores a log of runs in SQLite or Postgres.
+
+Every write is a command (`Append`, `TakeLease`, `Post`, `Claim`, `Prune`) that is submitted to the
+`Database`. Its thread collects the commands of all runs and carries them out together, so that
+many runs share one commit. Reads are plain queries. Events are packed into rows of about 64 kB,
+each with the offset of its end; a read returns a few rows and drops the events before its offset.
+Lease times are compared with the database's clock, because the clocks of processes may differ.
+"""
 
 from __future__ import annotations
 

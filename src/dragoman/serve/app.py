@@ -1,4 +1,10 @@
-"""`app`: agents and a gateway as an ASGI application."""
+"""`app`: agents and a gateway as an ASGI application.
+
+`app` checks its arguments, opens the stores, and puts everything that calls share into a
+`Service`. Then it asks every wire for its paths, makes one Starlette route for each path and
+method, and adds the server's own pages. `HostGuard` and `Probes` stand before all routes. The
+stores of a URL are opened again if the application is started a second time.
+"""
 
 from __future__ import annotations
 

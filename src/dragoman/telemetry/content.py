@@ -1,4 +1,10 @@
-"""Message contents in the JSON form of the conventions."""
+"""Message contents in the JSON form of the conventions.
+
+The functions return attributes of spans, or values for them. In the conventions the results of
+tools have the role `tool` and messages of their own, so `_dump_message` splits a user message that
+holds some. Marks are left out, because no model receives them. Calls and results that the
+provider ran have types of their own. Values that JSON does not have are written as text.
+"""
 
 from __future__ import annotations
 

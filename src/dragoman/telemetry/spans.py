@@ -1,4 +1,12 @@
-"""Spans of runs, model calls and tools: what begins with a start, and ends with its end."""
+"""Spans of runs, model calls and tools: what begins with a start, and ends with its end.
+
+`Spans.hooks` returns one function for each hook. A start makes a span and remembers it: runs by
+the identity of their record, model calls and tools by their start. The end removes it, sets
+what is known by then, records the metrics, and ends the span even if that fails.
+
+Model calls and tools are children of their run's span. Spans become current only around the
+sending of a request, so that the HTTP library's spans join them, and in the task of a tool.
+"""
 
 from __future__ import annotations
 

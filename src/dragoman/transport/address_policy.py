@@ -1,4 +1,11 @@
-"""Decides which URLs written by others may be opened, and at which addresses: `AddressPolicy`."""
+"""Decides which URLs written by others may be opened, and at which addresses: `AddressPolicy`.
+
+A URL is checked in two steps. `check_url` looks at scheme, port and host name without any lookup.
+`find_addresses` then resolves the name and returns the addresses that were checked, and the
+caller connects to those: a second lookup could give other ones. One bad address refuses the name.
+Addresses in disguise, such as IPv4 inside IPv6, are unwrapped before they are compared. Errors do
+not say what a lookup has found, because whoever wrote the URL may read them.
+"""
 
 from __future__ import annotations
 

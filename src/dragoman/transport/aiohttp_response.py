@@ -1,4 +1,11 @@
-"""A streamed HTTP response of aiohttp, with limits of size and time."""
+"""A streamed HTTP response of aiohttp, with limits of size and time.
+
+`read` returns what aiohttp has, and `_apply_bounds` counts its bytes and the length of its current
+line. A timer calls `check_progress` every few seconds instead of once for each packet; it ends the
+wait of a reader if nothing came or the connection is gone. Timers hold the response weakly, so
+that one that nobody closed is collected, and closed then. The connection is aborted at the end,
+because an orderly TLS shutdown would go on reading until the server agrees.
+"""
 
 from __future__ import annotations
 

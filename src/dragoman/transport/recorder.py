@@ -1,4 +1,11 @@
-"""Records exchanges into files that `Player` plays, without keys."""
+"""Records exchanges into files that `Player` plays, without keys.
+
+`Recorder.send` returns the response wrapped in a `_Recording`, which collects what the caller
+reads. At the end of the body, at an error, or when it is closed, it calls `Recorder.write` once.
+Secrets are removed twice: by name from headers, query and fields, and then by value from the
+finished text, because a response may repeat a key. Files are created exclusively, so that several
+processes can record into one folder.
+"""
 
 from __future__ import annotations
 

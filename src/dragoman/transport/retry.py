@@ -1,4 +1,12 @@
-"""Retries of requests. Wraps any transport."""
+"""Retries of requests. Wraps any transport.
+
+`Retry.send` makes all attempts but the last in a loop and returns the first response that needs
+no retry; the last attempt is made outside it, and its outcome is final. A successful response
+counts only when its first bytes have arrived (`_start_response`), because after that a repeated
+request would repeat text that the caller has seen. A refused response is drained, so that its
+connection can be used again. `ON_RETRY` lets hooks learn of attempts without passing them through
+every transport.
+"""
 
 from __future__ import annotations
 

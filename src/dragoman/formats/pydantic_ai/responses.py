@@ -1,4 +1,13 @@
-"""A response ↔ the model's message."""
+"""A response ↔ the model's message.
+
+Reading goes group by group: the parts of one reasoning item form a group, any other part its own.
+A loader from `_LOADERS` makes a piece of it. Then `_load_noted` writes that piece as `_dump`
+would, and notes on it how the original differs, so that writing gives the same parts again. A
+part that no loader can read is kept whole.
+
+Writing is the reverse: `_parts` makes the parts of a piece, `_add_noted` applies the notes, and
+what a response cannot hold is recorded as a loss.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,12 @@
-"""The API of A2A: methods by JSON-RPC, and the same by paths, for clients of 1.0 and of 0.3."""
+"""The API of A2A: methods by JSON-RPC, and the same by paths, for clients of 1.0 and of 0.3.
+
+Every call ends in one of `a2a_methods.METHODS`. `answer_rpc` finds the method by its name in the
+body; the handlers of `_make_path_handler` are bound to a path each and build the same parameters
+from path, query and body. Both check the version and accept protobuf's names of fields.
+
+A `Frame` tells the method how to write its answer: as JSON-RPC or plain, in the form of 1.0 or
+0.3. Errors are written as the client's binding writes them.
+"""
 
 from __future__ import annotations
 

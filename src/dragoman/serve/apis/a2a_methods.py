@@ -1,4 +1,12 @@
-"""What a client of A2A may ask for, by the method's name."""
+"""What a client of A2A may ask for, by the method's name.
+
+A task is a chain of runs: the first message begins a run, and a message that answers what the
+task waits for begins the next. `_read_message` decides which of the two it is, `_begin_message`
+starts the run, and the run goes on even if its client leaves, unless the policy cancels it.
+
+`send_message` waits for the run's end, `stream_message` reads its events from the log. The other
+methods look up the latest run of a task and show, cancel or follow it.
+"""
 
 from __future__ import annotations
 

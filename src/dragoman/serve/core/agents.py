@@ -1,4 +1,11 @@
-"""Agents behind the endpoints of models."""
+"""Agents behind the endpoints of models.
+
+`AgentBackend.answer` makes a run out of a call in steps: it removes the client's cache marks,
+applies the policy to the request, joins the conversation with the agent's memory, gives each new
+message an id, and starts the run. `ClientAnswer` then hides the agent's own calls from the
+client and leaves the client's tools to it. `find_agent` serves the protocols whose clients ask
+for an agent, not for a model.
+"""
 
 from __future__ import annotations
 

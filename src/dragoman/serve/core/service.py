@@ -1,4 +1,12 @@
-"""What all calls of a server share."""
+"""What all calls of a server share.
+
+`Service` holds the backends, the stores, the limits, the runs in the background and the metrics.
+`running` is the lifespan of the server: it opens the log, prunes old answers now and then, and
+at the end interrupts the runs and closes every store and backend, even if one of them fails.
+
+`Waiters` wakes calls of this process that wait for a change. For a change that another process
+makes, a call also looks again at `poll_intervals`.
+"""
 
 from __future__ import annotations
 
@@ -113,7 +121,7 @@ class Service:
         new_id: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
     ) -> None:
-        """`reopened`: gives the store and the log anew, for a server that starts again after it has
+        """`reopen_stores`: gives the store and the log anew, for a server that starts again after it has
         closed both."""
         self._reopen_stores, self._was_closed = reopen_stores, False
         self.backends = tuple(backends)

@@ -1,4 +1,13 @@
-"""A gateway: what a client of any wire asks goes to any provider."""
+"""A gateway: what a client of any wire asks goes to any provider.
+
+`Gateway.answer` handles a call in steps. It finds the models of the client's name, applies the
+gateway's defaults and limits to the request, and opens the seals in the history. `Fitting`, the
+innermost middleware, fits the request to the model that is asked in the end.
+
+The answer then passes through small generators: one hides names that a pattern matched, one
+reports losses, one holds back what a retry may retract, and one seals what the client keeps.
+Each is left out where it has nothing to do, so that a plain stream passes unchanged.
+"""
 
 from __future__ import annotations
 

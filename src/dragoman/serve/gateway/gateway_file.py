@@ -1,4 +1,10 @@
-"""A gateway as a TOML file says it."""
+"""A gateway as a TOML file says it.
+
+`load_gateway` reads the file into a `_File`, checks the names of each table, and passes what it
+finds to `Gateway` as arguments. The class itself is an argument, so that this module need not
+import it. `_File.make` calls a constructor and turns its error into one that names the entry and
+its line. `tomllib` reports no lines, so `_entry_lines` finds them in the text.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Measures each call of a server, for metrics and logs. Contents and keys are never recorded."""
+"""Measures each call of a server, for metrics and logs. Contents and keys are never recorded.
+
+Each call has an `Observed`, which its handlers fill while they work. When the call is over,
+`ServerMetrics.observe` counts it for Prometheus, `log_call` writes one line, and `log_failure`
+writes the errors of the server. Labels come only from the server's own names of models, so that
+clients cannot create new series. Messages of errors are logged with keys removed.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +41,7 @@ CLIENT_LEFT = 499
 """Status of a call whose client left before it had the answer. nginx logs the same number."""
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
-"""Of what `Metrics.text` gives."""
+"""Of what `ServerMetrics.text` gives."""
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 _UNITS = {"input": "input_tokens", "output": "output_tokens", "cache_read": "cache_read_tokens"}
 _LEAST = 500

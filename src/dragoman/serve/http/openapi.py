@@ -1,4 +1,10 @@
-"""The OpenAPI document of a server, made of its places."""
+"""The OpenAPI document of a server, made of its places.
+
+`describe_server` takes the same list of paths that the routes are made of, so that the document
+cannot differ from the server. Each path becomes an operation; a path that several wires share
+accepts the bodies of all of them. The schema of a wire's errors is inferred from an error that
+the wire writes. The server's own pages, which no wire has, stand in tables.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Kept answers in this process."""
+"""Kept answers in this process.
+
+Each owner has its answers in order of their latest change, with indexes by key and by task.
+Answers are held as JSON, so that their size is known and no caller can change them. When there
+are too many answers or bytes, the oldest answer of the largest owner goes, so that one owner
+cannot displace the others. `_remove` keeps indexes and totals right; every deletion uses it.
+"""
 
 from __future__ import annotations
 

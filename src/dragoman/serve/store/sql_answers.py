@@ -1,4 +1,12 @@
-"""Kept answers in SQLite or Postgres."""
+"""Kept answers in SQLite or Postgres.
+
+The methods of `SqlAnswers` clean ids that clients made up, and pass a function of a connection to
+the `Database`, which runs it in a transaction. The functions below the class hold the SQL.
+
+Each state of an answer has a number that is never used again, so that decoded answers can be
+cached by number and the greatest number is the latest. `save` goes on if its caller is cancelled;
+a limit on the bytes that wait to be written keeps a locked database from filling memory.
+"""
 
 from __future__ import annotations
 

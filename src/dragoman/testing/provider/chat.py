@@ -1,4 +1,11 @@
-"""Checks of a provider's chat: text in and out, streamed and not."""
+"""Checks of a provider's chat: text in and out, streamed and not.
+
+Each function is one check: its docstring is the statement that it verifies, and `provider_check`
+registers it with the capability that it needs and the place to look if it fails. `bench.agent`
+answers from a script through a server that speaks the provider's wire. Checks marked `live` also
+run against the real provider, and then compare only what any model must get right
+(`bench.scripted` is False).
+"""
 
 from __future__ import annotations
 

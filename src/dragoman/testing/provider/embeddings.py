@@ -1,4 +1,10 @@
-"""Checks of a provider's embeddings: texts in, vectors out, in the same order."""
+"""Checks of a provider's embeddings: texts in, vectors out, in the same order.
+
+The scripted server answers each text with `_make_vector`, which depends only on the text. So a
+check can tell which text a vector belongs to, whatever the batches were. Against a real provider
+the checks compare lengths and nearness instead. The last check runs for providers without
+embeddings, which must name others in their error.
+"""
 
 from __future__ import annotations
 

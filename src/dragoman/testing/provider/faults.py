@@ -1,4 +1,11 @@
-"""Checks of failures: refusals, cut and corrupt answers, cancellation, several event loops."""
+"""Checks of failures: refusals, cut and corrupt answers, cancellation, several event loops.
+
+The scripted server refuses, cuts or corrupts its answer, or stops in the middle of it. `_get_error`
+sends the prompt twice, as a run and by `send`, because a failure must be the last event of the
+first and the exception of the second, and no response may stay open. Few checks are `live`, since
+a real provider cannot be told to fail: only wrong keys, unknown models and several event loops
+can be tried there.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""Checks of settings, limits, thinking and usage of a provider's model."""
+"""Checks of settings, limits, thinking and usage of a provider's model.
+
+The scripted server keeps each request as the wire reads it back, so a check compares what was
+asked with what arrived (`bench.get_request`). A setting that does not arrive must be reported as a
+loss instead (`bench.find_losses`). Against a real model the checks look at the effect alone: where
+the answer stops, and whether it thinks.
+"""
 
 from __future__ import annotations
 

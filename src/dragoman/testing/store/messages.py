@@ -1,4 +1,11 @@
-"""Checks of a store's messages: saving, querying, searching, deleting, concurrent writers."""
+"""Checks of a store's messages: saving, querying, searching, deleting, concurrent writers.
+
+Each function is one check: its docstring is the statement that it verifies, and `store_check`
+registers it with the method to look at if it fails. A check gets its store and a thread id from
+`bench.thread`. Times are fixed (`START`), so that stored values can be compared whole. The
+checks of concurrent writers look for lost, reordered or torn batches; the last one needs two
+stores on one database and runs only for stores that can be shared.
+"""
 
 from __future__ import annotations
 

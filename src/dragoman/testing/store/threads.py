@@ -1,4 +1,10 @@
-"""Checks of a store's threads and their branches."""
+"""Checks of a store's threads and their branches.
+
+They are registered and run like those of messages. Threads are written through the same method
+`Store.save` as messages, so most checks write a batch, with or without messages, and compare the
+thread that comes back with what a query finds. A refused write must change nothing, and its
+error must not say who owns the thread.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Checks of requests: a `ModelRequest` → body, path and headers, and back."""
+"""Checks of requests: a `ModelRequest` → body, path and headers, and back.
+
+Each check writes a request with the wire, turns it into JSON and back, and reads it with the same
+wire. What returns must equal what was sent, or a `Loss` must report the difference; which
+settings a format has is its own affair. `_round_trip_http` also passes path and headers, as a
+server receives them, and `_round_trip_body` collects the losses. The last check reads bodies with
+wrong values in every field, which may raise nothing but `HistoryError`.
+"""
 
 from __future__ import annotations
 

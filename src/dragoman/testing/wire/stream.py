@@ -1,4 +1,10 @@
-"""Checks of streams: an answer in pieces, with any chunking, cut anywhere."""
+"""Checks of streams: an answer in pieces, with any chunking, cut anywhere.
+
+Each check encodes the events of an answer with the wire's encoder and decodes the bytes with its
+decoder, whole, in small pieces or cut. The events of the pieces are made `compact` before they
+are compared, because the size of deltas may depend on the chunks, but nothing else may. Errors
+must come as events that end the stream; a decoder never raises them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Tools of the client, calls, and results of calls."""
+"""Tools of the client, calls, and results of calls.
+
+`load_…` reads a protocol object, and `dump_…` writes one. Fields of the protocol without a neutral
+name are kept in `native`. Neutral fields without a protocol field travel in the object's
+extras: a dump reads back what it has written, as any reader would, and adds the difference
+between that and the original. The next load applies it, so that nothing is lost between two
+dragoman peers, and other peers ignore it.
+"""
 
 from __future__ import annotations
 

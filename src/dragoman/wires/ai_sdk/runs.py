@@ -1,4 +1,11 @@
-"""What `useChat` sends, both ways."""
+"""What `useChat` sends, both ways.
+
+`load_run` takes apart the body of a POST: the UI messages become the conversation, approvals in
+them and the field `resume` become answers to interrupts, and fields that it does not know are
+kept in `metadata["body"]`. `dump_run` writes the same body again. `trigger` and `messageId` are
+noted in `native`, because only the server knows the stored message that is to be regenerated;
+it asks `find_regenerated`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""Events → a response, streamed or whole, as the official clients read it."""
+"""Events → a response, streamed or whole, as the official clients read it.
+
+`Encoder` writes events as Server-Sent Events, and `_dump` writes a whole message. Parts may be
+open at the same time, but the wire has one open block: `_turn` names the part that may write, and
+`_waiting` keeps the events of the others until `_next` gives them their turn.
+
+A block begins with the first delta of its part, in an empty form. If the part comes whole, it
+begins at its end, and `_begin_late` writes what deltas would have held. Whole blocks are made by
+the same `dump_blocks` that requests use.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,13 @@
-"""The conversation: `{"system": …, "messages": […]}` ↔ messages, exactly and in order."""
+"""The conversation: `{"system": …, "messages": […]}` ↔ messages, exactly and in order.
+
+`load_conversation` reads the field `system`, then each entry of `messages`; `load_content` reads
+the blocks. What a dump would write otherwise is noted in the message's form.
+
+A dump has two steps. `prepare_conversation` fits ids and names to the API's rules, and
+`dump_conversation` writes. The API wants the results of tools first in one user message, so a
+turn is kept open until no further results can join it, and `_join_turn` then puts results first.
+`votes` says how surely a message has this format.
+"""
 
 from __future__ import annotations
 

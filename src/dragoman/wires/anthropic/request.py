@@ -1,4 +1,13 @@
-"""A request's body, path and headers ↔ `ModelRequest`."""
+"""A request's body, path and headers ↔ `ModelRequest`.
+
+`_load` takes fields out of a copy of the body step by step: conversation, tools, settings and
+schema. What remains has no neutral name and becomes `options`. How a field was spelled is noted
+in `native`, so that a dump without a target gives the same body again.
+
+`_dump` builds the body from the neutral request and then the header `anthropic-beta`: `_words`
+lists the fields and types that the body uses, and the quirks and the model's profile know which
+of them need a beta.
+"""
 
 from __future__ import annotations
 

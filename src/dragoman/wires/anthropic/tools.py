@@ -1,4 +1,11 @@
-"""Tools, the choice of one, calls and results ↔ `ToolSpec`, `ServerTool`, settings and parts."""
+"""Tools, the choice of one, calls and results ↔ `ToolSpec`, `ServerTool`, settings and parts.
+
+A call or result that the agent's own tool made has neutral fields, and any provider can read it.
+One that the provider ran itself goes back only to its origin: `dump_own` writes it, or records a
+loss. Calls must be in messages of the model and results in messages of the user; others are lost.
+What a block has beyond its neutral fields stays in `native`, and odd spellings are noted as its
+form.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Events → a response, streamed or whole, as the official clients read it."""
+"""Events → a response, streamed or whole, as the official clients read it.
+
+A `_Part` collects what comes of a part, and an `_Open` holds the parts of a message in a heap by
+index. `_write` takes parts from the top of the heap while they can be written: the wire has no
+indexes of parts, so their order is all that a client knows. Successive texts would be joined by
+a client, so an empty text is written between two parts. `ArrayEncoder` writes the same chunks as
+elements of one JSON array.
+"""
 
 from __future__ import annotations
 
@@ -102,7 +109,7 @@ class _Open:
         """A heap of their indexes."""
 
     def add(self, index: int, part: Content) -> None:
-        """Returns a part begins."""
+        """Adds a part that begins."""
         if index not in self.parts:
             heappush(self.order, index)
         self.parts[index] = _Part(part)

@@ -1,4 +1,13 @@
-"""How the model is to answer: `generationConfig` ↔ Settings and the output schema."""
+"""How the model is to answer: `generationConfig` ↔ Settings and the output schema.
+
+`load_settings` first makes all names camelCase, because the API also takes snake_case, and notes
+which names were spelled so. Numbers that came as texts are made numbers and noted too. Then it
+takes the fields of settings, thinking and schema out; the rest has no neutral name. The last
+value that it returns is the form: what `dump_settings` needs to write the same config again.
+
+Thinking is said by a level or by a budget, depending on the model. Without a note of the form a
+number is sent as a budget and an effort as a level.
+"""
 
 from __future__ import annotations
 

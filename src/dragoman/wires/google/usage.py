@@ -1,4 +1,10 @@
-"""How an answer ended: finish reasons, counts, and the further fields of a response, both ways."""
+"""How an answer ended: finish reasons, counts, and the further fields of a response, both ways.
+
+Gemini counts the answer apart from the thoughts, and the prompt apart from what its own tools
+added; the neutral counts contain both. `load_usage` adds them and `dump_usage` subtracts them
+again. A finish reason that says more than the neutral one is kept as the provider wrote it and
+written again. `add_fields` joins the fields of streamed chunks.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,11 @@
-"""Reads and writes the body of `/api/chat`, or of the older `/api/generate`."""
+"""Reads and writes the body of `/api/chat`, or of the older `/api/generate`.
+
+`_load` takes field after field out of a copy of the body. A field that it knows but whose value
+has no neutral meaning goes to `native`, a field that it does not know to `options`. `_dump`
+writes the neutral fields, then the native ones, then the options. A request that was read from
+`/api/generate` is written for that endpoint again if its conversation still fits into one
+prompt.
+"""
 
 from __future__ import annotations
 

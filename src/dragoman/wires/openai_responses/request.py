@@ -1,4 +1,12 @@
-"""Reads and writes the body of a request."""
+"""Reads and writes the body of a request.
+
+`_load` takes fields out of a copy of the body: the conversation, settings, tools and schema. Known
+fields whose value has no neutral meaning go to `native`, unknown ones to `options`.
+
+`_dump` writes the conversation first. If the provider stores responses, it may write only what
+follows a stored response, and names that one in `previous_response_id`. Then come tools,
+settings and schema, then the native fields, and the caller's options last.
+"""
 
 from __future__ import annotations
 
