@@ -294,8 +294,8 @@ def _open_message(taken: _TokenlessMessage, sealer: Sealer | None, owner: str) -
         if sealed is not None and (whole := restore(taken.message, sealed)) is not None:
             return whole
     if taken.message_tokens:
-        # The client changed the message. The tokens of calls must not decide instead: they do not hold
-        # what follows the last call, and would let a change there pass.
+        # None opens or fits, as when the client changed the message. The tokens of calls must not decide
+        # instead: they do not hold what follows the last call, and would let a change there pass.
         return None
     opened_tokens = [_unseal(sealer, token, owner) for token in taken.call_tokens]
     readable = [sealed for sealed in opened_tokens if sealed is not None]
