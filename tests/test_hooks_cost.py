@@ -60,7 +60,7 @@ async def entered(hooks: Any, words: int) -> Counter[str]:
 
 
 async def test_without_hooks_a_run_asks_once_whether_there_are_any() -> None:
-    assert await entered((), SHORT) == {"active": 1}
+    assert await entered((), SHORT) == {"find_active_hooks": 1}
 
 
 async def test_with_telemetry_nothing_is_done_for_a_chunk() -> None:

@@ -42,6 +42,7 @@ from dragoman.message import (
 )
 from dragoman.model import ChatModel
 from dragoman.model.watch import Watch
+from dragoman.model_profile import ModelProfile
 from dragoman.providers import get
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, Settings
 from dragoman.telemetry import content, telemetry
@@ -176,6 +177,21 @@ def parent(span: ReadableSpan) -> int | None:
     return None if span.parent is None else span.parent.span_id
 
 
+ACCEPTS_ALL = ModelProfile(
+    thinks="asked",
+    ways=("adaptive", "effort", "level"),
+    efforts=("low",),
+    refused=(),
+    refused_thinking=(),
+    fixed=(),
+    fixed_thinking=(),
+    ranges={},
+    ranges_thinking={},
+    together=(),
+)
+"""So that spans say all that was asked for."""
+
+
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("wire", MODELS)
 async def test_a_run_by_the_conventions(wire: str, whole: bool) -> None:
@@ -190,6 +206,7 @@ async def test_a_run_by_the_conventions(wire: str, whole: bool) -> None:
         settings=settings,
         hooks=spy.hooks,
         display_name="Adder",
+        profile=ACCEPTS_ALL,
     )
     await agent.send("twice 2?", thread_id="t")
     spy.check()
