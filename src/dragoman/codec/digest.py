@@ -276,37 +276,53 @@ its digest then."""
 
 
 def hash_message(
-    message: Message, name: str | None, counted: Callable[[Message], Any], after: bytes = b""
+    message: Message,
+    digest_name: str | None,
+    counted: Callable[[Message], Any],
+    previous_digest: bytes = b"",
 ) -> bytes:
-    """Converts the digest of a message behind `after`. `counted`: the message to what of it counts;
-    `name`: which digest that is, a wire's, the neutral one (empty), or that of earlier releases
-    (`None`)."""
+    """Returns the digest of a message that follows `previous_digest`. That of a large message is
+    remembered while the message lives.
+
+    Args:
+        message: the message.
+        digest_name: which digest: a wire's name, empty for the neutral one, None for that of earlier
+            releases.
+        counted: returns what of the message counts.
+        previous_digest: digest of the messages before it, empty if it is hashed alone.
+    """
     entry = None
     if _large_messages:
         entry = _large_messages.get(id(message))
     # The identity of a message that is gone may be another one's by now.
     if entry is not None and entry[0]() is message:
-        before, digest = entry[1].get(name, (None, b""))
-        if before == after:
+        before, digest = entry[1].get(digest_name, (None, b""))
+        if before == previous_digest:
             return digest
     data = _bytes(counted(message))
-    state = blake2b(after, digest_size=DIGEST_SIZE)
+    state = blake2b(previous_digest, digest_size=DIGEST_SIZE)
     state.update(data)
     digest = state.digest()
     if len(data) >= LARGE:
-        _keep(message, name, after, digest)
+        _remember_digest(message, digest_name, previous_digest, digest)
     return digest
 
 
-def _keep(message: Message, name: str | None, after: bytes, digest: bytes) -> None:
+def _remember_digest(
+    message: Message, digest_name: str | None, previous_digest: bytes, digest: bytes
+) -> None:
+    """Stores the digest of a large message until the message is gone. `digest_name`,
+    `previous_digest`: as for `hash_message`."""
     key = id(message)
     entry = _large_messages.get(key)
     if entry is None or entry[0]() is not message:
+        # The weak reference drops the entry when the message is gone. The default argument keeps the
+        # table reachable at interpreter exit, when names of the module may be cleared already.
         entry = _large_messages[key] = (
-            ref(message, lambda _, known=_large_messages: known.pop(key, None)),
+            ref(message, lambda _, table=_large_messages: table.pop(key, None)),
             {},
         )
-    entry[1][name] = after, digest
+    entry[1][digest_name] = previous_digest, digest
 
 
 def _bytes(value: Any) -> bytes:

@@ -152,23 +152,23 @@ def name_model(origin: Origin | None) -> str:
 
 
 def drop_retracted(events: Iterable[Event], losses: list[Loss] | None = None) -> list[Event]:
-    """Returns the events without those of messages that are retracted later, and of runs within
-    tools. Adds what a response leaves out to `losses`."""
+    """Returns the events without those of runs within tools and of messages that a `MessageDropped`
+    retracts. Adds a loss for each candidate beyond the first to `losses`: a response holds one."""
     events = without_inner_runs(events)
     if losses is not None:
         losses += list_further_candidates(events)
-    void: set[int] = set()
-    indexes: dict[str, list[int]] = {}
+    retracted_indexes: set[int] = set()
+    message_indexes: dict[str, list[int]] = {}
     for index, event in enumerate(events):
         message_id = getattr(event, "message_id", None)
         if isinstance(event, MessageStarted):
-            indexes[event.message_id] = []
-        if message_id in indexes:
-            indexes[message_id].append(index)
+            message_indexes[event.message_id] = []
+        if message_id in message_indexes:
+            message_indexes[message_id].append(index)
         if isinstance(event, MessageDropped):
-            void.update(indexes.pop(event.message_id, ()))
-    if void:
-        return [event for place, event in enumerate(events) if place not in void]
+            retracted_indexes.update(message_indexes.pop(event.message_id, ()))
+    if retracted_indexes:
+        return [event for index, event in enumerate(events) if index not in retracted_indexes]
     return events
 
 
@@ -177,7 +177,7 @@ def join_messages(
 ) -> Message | DragomanError:
     """Joins all model messages into one, or returns the error that the events tell of. Id and
     origin are those of the first message, as in a stream; the end is the last one's, the usage that
-    of all. Adds what a response leaves out to `losses`."""
+    of all. Adds a loss for each candidate beyond the first to `losses`."""
     events = without_inner_runs(events)
     if losses is not None:
         losses += list_further_candidates(events)

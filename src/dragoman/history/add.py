@@ -116,7 +116,7 @@ class Addition:
 
     def _add_turn(self, messages: tuple[Message, ...]) -> None:
         """Adds a turn: what belongs to turns that are there is merged with these."""
-        for piece in _without_twins(messages):
+        for piece in _split_at_repeated_ids(messages):
             for position, part in self._split_by_turn(piece):
                 if position is not None:
                     self._merge_copy(position, part)
@@ -443,8 +443,10 @@ def _with_turn(message: Message, turn: str | None) -> Message:
     return message
 
 
-def _without_twins(messages: tuple[Message, ...]) -> Sequence[tuple[Message, ...]]:
-    """Returns a turn, cut before each message whose id it has already."""
+def _split_at_repeated_ids(messages: tuple[Message, ...]) -> Sequence[tuple[Message, ...]]:
+    """Returns the messages of a turn in pieces, of which none holds an id twice. A caller may add
+    one id several times, which makes one message: each piece is merged with what the pieces before
+    it added."""
     if len(messages) == 1 or len({message.id or id(message) for message in messages}) == len(
         messages
     ):

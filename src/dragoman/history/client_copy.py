@@ -310,7 +310,7 @@ def _find_start(
         return _Start(position + 1, follows=True)
     spoken = [message for message in copy if message.role is not Role.SYSTEM]
     is_sure = request.regenerates or whole
-    if is_sure or not _are_new_questions(spoken, stored):
+    if is_sure or not _are_new_user_messages(spoken, stored):
         return _Start(is_sure=is_sure)
     answers = [position for position, message in enumerate(stored) if _is_answer(message)]
     if not answers:
@@ -336,8 +336,9 @@ def _find_response(stored: Sequence[Message], response_id: str) -> int | None:
     return None
 
 
-def _are_new_questions(messages: Sequence[Message], stored: Sequence[Message]) -> bool:
-    """True if messages are all questions, and none of them has the id of a stored message."""
+def _are_new_user_messages(messages: Sequence[Message], stored: Sequence[Message]) -> bool:
+    """True if all messages are user messages without tool results, and none of them has the id of a
+    stored message."""
     ids = {message.id for message in stored} - {None}
     return all(
         message.role is Role.USER and not message.tool_results and message.id not in ids

@@ -1,5 +1,5 @@
-"""Exchanges: what the user asks and all that answers it. A conversation is cut between them alone;
-and what of it a model is sent."""
+"""Exchanges: a user's question and all messages up to the next one. A conversation is cut only
+between exchanges. Also prepares the messages that a model is sent."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ __all__ = ["Prompts", "find_cuts", "find_start", "sanitize"]
 
 
 def find_cuts(messages: Sequence[Message]) -> list[int]:
-    """Returns the positions at which a conversation may be cut, the start included: before a
-    question, unless a call before it is answered behind it."""
+    """Returns the positions at which a conversation may be cut: its start, and before each question,
+    unless a call before the question has its result after it. A question is a user message that
+    holds more than tool results; several in a row count as one."""
     # Ids of results that are still ahead. A call whose id is not among them is never answered, and
     # keeps nothing together.
     unanswered = Counter(
@@ -84,10 +85,11 @@ def _exceeds(count: int, most: int | None) -> bool:
     return most is not None and count > most
 
 
-_BEGINNING = Message.user(".")
-"""Question before an answer that begins a conversation: most models demand one."""
-_LEAST = 64
-"""Shortest conversation, in messages, whose prompt is cached."""
+_OPENING_PROMPT = Message.user(".")
+"""User message that goes first if a conversation begins with a model message: most models demand
+one."""
+_MIN_CACHED_MESSAGES = 64
+"""Number of new messages from which on the repaired ones are kept for the next turn."""
 
 
 def sanitize(message: Message) -> Message | None:
@@ -109,30 +111,38 @@ def _is_blank_text(piece: Content) -> bool:
 
 
 class Prompts:
-    """What was made of a conversation the last time, so that a turn costs what is new in it."""
+    """Prepares the messages that a model is sent. Repaired messages are kept, so that a turn of a
+    long conversation costs only what is new in it."""
 
     def __init__(self) -> None:
-        self._changes, self._upto = -1, 0
-        self._made: list[Message] = []
-        self.worked = 0
-        """How many messages were looked at, all in all."""
+        self._changes = -1
+        """`Rows.changes` when the settled messages were repaired."""
+        self._settled_count = 0
+        """Number of rows that the settled messages were made of."""
+        self._settled_messages: list[Message] = []
+        """Repaired messages that no later message can change."""
+        self.repaired_count = 0
+        """Number of messages repaired so far, repetitions included."""
 
-    def of(self, rows: Rows) -> list[Message]:
-        """Returns the conversation of rows, repaired. Messages stay the same objects where nothing
-        was to be done."""
-        if self._changes != rows.changes or self._upto > len(rows):
-            self._changes, self._upto, self._made = rows.changes, 0, []
-        new = [row.message for row in rows.between(self._upto, len(rows))]
-        self.worked += len(new)
-        messages = [*self._made, *_mend(new)]
-        # Nothing that comes later changes what stands before a question, so that is made once.
-        if len(new) >= _LEAST and (settled := find_cuts(new)[-1]):
-            self._made += _mend(new[:settled])
-            self._upto += settled
+    def repair_rows(self, rows: Rows) -> list[Message]:
+        """Returns the messages of the rows as a model is sent them: without marks and blank texts,
+        and with calls and results paired (see `repair`). Messages that need no change stay the same
+        objects."""
+        if self._changes != rows.changes or self._settled_count > len(rows):
+            self._changes, self._settled_count, self._settled_messages = rows.changes, 0, []
+        new = [row.message for row in rows.between(self._settled_count, len(rows))]
+        self.repaired_count += len(new)
+        messages = [*self._settled_messages, *_sanitize_and_repair(new)]
+        # Later messages change nothing before a cut, since no call there waits for its result. So
+        # all before the last cut is repaired once.
+        if len(new) >= _MIN_CACHED_MESSAGES and (last_cut := find_cuts(new)[-1]):
+            self._settled_messages += _sanitize_and_repair(new[:last_cut])
+            self._settled_count += last_cut
         if messages and messages[0].role is Role.MODEL:
-            return [_BEGINNING, *messages]
+            return [_OPENING_PROMPT, *messages]
         return messages
 
 
-def _mend(messages: Sequence[Message]) -> list[Message]:
+def _sanitize_and_repair(messages: Sequence[Message]) -> list[Message]:
+    """Returns messages without marks and blank texts, and with calls and results paired."""
     return repair([bare for message in messages if (bare := sanitize(message)) is not None])

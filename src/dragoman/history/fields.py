@@ -57,11 +57,11 @@ _CARRIAGE = frozenset(
 cache."""
 
 
-class _Bearer(NamedTuple):
-    """A message or a piece that has fields of formats' own."""
+class _FieldOwner(NamedTuple):
+    """A message or a piece whose `native` holds fields that only some format has."""
 
     part: int | None
-    """Place of the piece; `None`: it is the message itself."""
+    """Index of the piece in the message; None for the message itself."""
     piece: Content | None
     native: JsonMap
     inside: ToolResultPart | None = None
@@ -73,7 +73,7 @@ class _Kind(NamedTuple):
 
     wire: str
     field: str
-    bearer: type | None
+    owner: type | None
     state: str
     inside: bool
     role: str
@@ -92,60 +92,68 @@ def find_lost_fields(messages: Sequence[Message], target: Target, known: Known) 
     is_written: dict[_Kind, bool] = {}
     for position, message in enumerate(messages):
         formats: tuple[str, ...] | None = None
-        for bearer, what, wire, field, value in _find_doubtful_fields(position, message, known):
+        for owner, what, wire, field, value in _find_doubtful_fields(position, message, known):
             # What costs time is found out at the first such field: many conversations have none.
             if unreadable is None:
                 unreadable = target.unreadable(messages)
             if formats is None:
                 formats = _formats(message)
             why = unreadable[position]
-            group = _kind(wire, field, bearer, message, why, formats)
+            group = _kind(wire, field, owner, message, why, formats)
             if group not in is_written:
-                is_written[group] = _is_held(message, bearer, group, target)
+                is_written[group] = _is_held(message, owner, group, target)
             if not is_written[group]:
                 reason = why or f"{wire} alone has it"
-                losses.append(Loss(position, bearer.part, what, reason, _which(field, value)))
+                losses.append(Loss(position, owner.part, what, reason, _which(field, value)))
     return losses
 
 
 def _find_doubtful_fields(
     position: int, message: Message, known: Known
-) -> Iterator[tuple[_Bearer, Lost, str, str, Any]]:
+) -> Iterator[tuple[_FieldOwner, Lost, str, str, Any]]:
     """Yields the fields of a message that may be lost, and are not lost already: whose each is,
     what is lost with it, its format, name and value."""
-    for bearer in _bearers(message):
-        if _is_gone(position, bearer, known):
+    for owner in _field_owners(message):
+        if _is_lost_whole(position, owner, known):
             continue
-        for wire, field, value in _fields(bearer.native):
+        for wire, field, value in _fields(owner.native):
             if field in _SEALS:
                 what = Lost.signature
             else:
                 what = Lost.field
-            if (position, bearer.part, what) not in known:
-                yield bearer, what, wire, field, value
+            if (position, owner.part, what) not in known:
+                yield owner, what, wire, field, value
 
 
-def _bearers(message: Message) -> Iterator[_Bearer]:
+def _field_owners(message: Message) -> Iterator[_FieldOwner]:
+    """Yields the message and its pieces, those within tool results too, that have native fields."""
     if message.native:
-        yield _Bearer(None, None, message.native)
+        yield _FieldOwner(None, None, message.native)
     for part, piece in enumerate(message.content):
         if piece.native and not isinstance(piece, MarkPart | ProviderPart):
-            yield _Bearer(part, piece, piece.native)
+            yield _FieldOwner(part, piece, piece.native)
         if isinstance(piece, ToolResultPart) and piece.is_content:
             for part_of_result in piece.result:
                 if part_of_result.native:
-                    yield _Bearer(part, part_of_result, part_of_result.native, piece)
+                    yield _FieldOwner(part, part_of_result, part_of_result.native, piece)
 
 
-def _is_gone(position: int, bearer: _Bearer, known: Known) -> bool:
-    """True if the message or piece is not sent at all, so that nothing of it needs to be named."""
+def _is_lost_whole(position: int, owner: _FieldOwner, known: Known) -> bool:
+    """True if the message or piece is reported as lost as a whole, so that its fields need no report
+    of their own.
+
+    Args:
+        position: index of the message in the conversation.
+        owner: the message or piece.
+        known: the losses so far, each as position, index of the piece and what is lost.
+    """
     if (position, None, Lost.message) in known:
         return True
-    if bearer.piece is None:
+    if owner.piece is None:
         return (position, None, Lost.system_message) in known
     return any(
-        (position, bearer.part, name_part_type(piece)) in known
-        for piece in (bearer.piece, bearer.inside)
+        (position, owner.part, name_part_type(piece)) in known
+        for piece in (owner.piece, owner.inside)
         if piece is not None
     )
 
@@ -162,14 +170,14 @@ def _fields(native: JsonMap) -> Iterator[tuple[str, str, Any]]:
 def _formats(message: Message) -> tuple[str, ...]:
     """Returns the formats that have fields in a message."""
     return tuple(
-        sorted({wire for bearer in _bearers(message) for wire, _, _ in _fields(bearer.native)})
+        sorted({wire for owner in _field_owners(message) for wire, _, _ in _fields(owner.native)})
     )
 
 
 def _kind(
     wire: str,
     field: str,
-    bearer: _Bearer,
+    owner: _FieldOwner,
     message: Message,
     why: str | None,
     formats: tuple[str, ...],
@@ -177,9 +185,9 @@ def _kind(
     return _Kind(
         wire,
         field,
-        None if bearer.piece is None else type(bearer.piece),
-        f"{getattr(bearer.piece, 'state', '')} {getattr(bearer.piece, 'run_by', '')}",
-        bearer.inside is not None,
+        None if owner.piece is None else type(owner.piece),
+        f"{getattr(owner.piece, 'state', '')} {getattr(owner.piece, 'run_by', '')}",
+        owner.inside is not None,
         message.role.value,
         None if message.origin is None else message.origin.provider,
         why is not None,
@@ -187,10 +195,10 @@ def _kind(
     )
 
 
-def _is_held(message: Message, bearer: _Bearer, group: _Kind, target: Target) -> bool:
+def _is_held(message: Message, owner: _FieldOwner, group: _Kind, target: Target) -> bool:
     """True if what is written of a message or piece is another without a field, or with another
     value of it: the usual one may be written anyway."""
-    fields = if_object(bearer.native[group.wire])
+    fields = if_object(owner.native[group.wire])
     other_fields, value = read_extra_fields(fields, group.field), fields[group.field]
     if (
         message.origin is not None
@@ -205,9 +213,7 @@ def _is_held(message: Message, bearer: _Bearer, group: _Kind, target: Target) ->
         message_with = _message_with_only
 
     def written(fields: JsonMap) -> Any:
-        return target.dump(
-            [message_with(message, bearer, {**bearer.native, group.wire: fields})], []
-        )
+        return target.dump([message_with(message, owner, {**owner.native, group.wire: fields})], [])
 
     is_ = written(fields)
     return is_ != written(other_fields) or is_ != written({**fields, group.field: _alter(value)})
@@ -226,27 +232,27 @@ def _alter(value: object) -> Any:
     return value + 1
 
 
-def _message_with_only(message: Message, bearer: _Bearer, native: Native) -> Message:
-    """Returns a message that holds nothing but what bears these fields, which costs nothing where
-    it holds large files beside."""
-    if bearer.piece is None:
+def _message_with_only(message: Message, owner: _FieldOwner, native: Native) -> Message:
+    """Returns a message that holds nothing but the owner of these fields, so that large files
+    beside it cost nothing."""
+    if owner.piece is None:
         return message.replace(content=(TextPart("?"),), native=native)
-    return message.replace(content=(_change_piece(bearer, native, alone=True),), native=None)
+    return message.replace(content=(_change_piece(owner, native, alone=True),), native=None)
 
 
-def _message_with(message: Message, bearer: _Bearer, native: Native) -> Message:
+def _message_with(message: Message, owner: _FieldOwner, native: Native) -> Message:
     """Returns a message with these fields in the place of its own or of those of a piece."""
-    if bearer.part is None:
+    if owner.part is None:
         return message.replace(native=native)
-    piece = _change_piece(bearer, native)
+    piece = _change_piece(owner, native)
     return message.replace(
-        content=(*message.content[: bearer.part], piece, *message.content[bearer.part + 1 :])
+        content=(*message.content[: owner.part], piece, *message.content[owner.part + 1 :])
     )
 
 
-def _change_piece(bearer: _Bearer, native: Native, *, alone: bool = False) -> Any:
+def _change_piece(owner: _FieldOwner, native: Native, *, alone: bool = False) -> Any:
     replace: Callable[..., Any] = msgspec.structs.replace
-    piece, inside = replace(bearer.piece, native=native), bearer.inside
+    piece, inside = replace(owner.piece, native=native), owner.inside
     if inside is None:
         return piece
     if alone:
@@ -254,7 +260,7 @@ def _change_piece(bearer: _Bearer, native: Native, *, alone: bool = False) -> An
     return replace(
         inside,
         result=tuple(
-            [piece if result_part is bearer.piece else result_part for result_part in inside.result]
+            [piece if result_part is owner.piece else result_part for result_part in inside.result]
         ),
     )
 

@@ -246,7 +246,7 @@ class MessageList(ConversationView):
     def prompt(self) -> list[Message]:
         """Returns the messages to send to a model: system messages first, then the conversation
         with each call answered, without marks and blank texts."""
-        systems, talk = self.all_system_messages(), self._prompts.of(self._rows)
+        systems, talk = self.all_system_messages(), self._prompts.repair_rows(self._rows)
         if systems and not talk:
             _log.warning("the conversation holds system messages and nothing else")
         return [*systems, *talk]

@@ -89,7 +89,7 @@ class MCPToolset(Toolset):
         """
         # The user has returned from a sign-in that this call asked for.
         for address in self.find_addresses(context):
-            await self._take_address(address)
+            await self._take_redirect(address)
         listed = self._tools.get(name)
         # An unlisted tool may change something, so its call is not repeated.
         repeats = listed is not None and listed[1].idempotent
@@ -144,7 +144,7 @@ class MCPToolset(Toolset):
             ToolError: the user was refused, or the server cannot be reached.
         """
         if answer is not None:
-            await self._take_address(answer)
+            await self._take_redirect(answer)
         try:
             await self._get_requests().list_tools(anew=True)
         except SignIn as needed:
@@ -159,8 +159,15 @@ class MCPToolset(Toolset):
                 if isinstance(answer, str):
                     yield answer
 
-    async def _take_address(self, address: str) -> None:
-        """Stores a URL to which a user returned."""
+    async def _take_redirect(self, address: str) -> None:
+        """Stores the OAuth redirect: the URL to which the user returned from a sign-in, with its code.
+        `address`: the URL, or its query alone.
+
+        Raises:
+            SettingsError: the library `mcp` is missing.
+            ToolError: the user was refused or did not agree.
+        """
+        # Called for its clear error if the library is missing, which the import below needs.
         self._get_requests()
         from dragoman.mcp.sign_in import take_answer
 

@@ -44,28 +44,30 @@ _ANSWERS = (
 own knowledge."""
 _WORDS = ("Lima", "Quito", "Dakar")
 _NUMBERS = (8, 3, 5)
+"""Values of example calls: the texts, and the numbers."""
 _MAX_DEPTH = 12
 
 
 class SplitConversation(msgspec.Struct, frozen=True):
-    """A conversation split at the user's last words."""
+    """A conversation split at its prompt."""
 
     before: tuple[Message, ...]
-    """The messages before them, as text."""
+    """The messages before the prompt, with calls and results as text."""
     prompt: tuple[Content, ...]
-    """The user's last words."""
+    """Content of the last user message that holds more than tool results."""
     since: tuple[Message, ...]
-    """Calls and results after them, as text."""
+    """The prompt and the messages after it, with calls and results as text."""
     facts: tuple[Content, ...]
-    """The results after them as sentences, with their media."""
+    """The results after the prompt as sentences, with their media."""
     rounds: int
-    """Number of rounds of results after them."""
+    """Number of rounds of results after the prompt."""
     answered: frozenset[tuple[str, bytes]]
-    """Keys of the calls with a result after them; see `call_key`."""
+    """Keys of the calls with a result after the prompt; see `call_key`."""
 
 
 def split_conversation(messages: Sequence[Message]) -> SplitConversation:
-    """Splits a conversation at the user's last words and writes all calls and results as text."""
+    """Splits a conversation at its prompt, and writes all calls and results as text. The prompt is
+    the last user message that holds more than tool results."""
     calls = {call.id: call for message in messages for call in message.tool_calls}
     spoken_indexes = [
         i
@@ -109,7 +111,7 @@ def ask_arguments(
 ) -> tuple[Message, ...]:
     """Returns the messages that ask for a tool's arguments: two worked examples made from its
     schema, of two calls and of one, then the prompt."""
-    first, *others = [_make_example(schema["items"], schema, turn) for turn in range(3)]
+    first, *others = [_make_example(schema["items"], schema, number) for number in range(3)]
     if max_calls == 1:
         others = others[:1]
     examples: list[Message] = []
@@ -241,17 +243,24 @@ def _describe_call(tool: ToolSpec, arguments: Any) -> str:
     return f"{purpose} ({_plain_words(arguments)})"
 
 
-def _make_example(schema: Any, root: JsonMap, turn: int, depth: int = 0) -> Any:
-    """Returns an example value for a schema, a different one each `turn`; None if a recursive
-    schema has no end."""
+def _make_example(schema: Any, root: JsonMap, number: int, depth: int = 0) -> Any:
+    """Returns an example value for a schema. Optional properties are left out. None if a recursive
+    schema has no end.
+
+    Args:
+        schema: the schema of the value.
+        root: the schema whose `$defs` references name.
+        number: number of the example; other numbers give other values where the schema allows it.
+        depth: how many schemas this one is within.
+    """
     if depth > _MAX_DEPTH:
         return None
     if isinstance(reference := schema.get("$ref"), str):
-        return _make_example(root["$defs"][reference.rpartition("/")[2]], root, turn, depth + 1)
+        return _make_example(root["$defs"][reference.rpartition("/")[2]], root, number, depth + 1)
     if values := schema.get("enum"):
-        return values[turn % len(values)]
+        return values[number % len(values)]
     if choices := schema.get("anyOf") or schema.get("oneOf"):
-        return _make_example(choices[0], root, turn, depth + 1)
+        return _make_example(choices[0], root, number, depth + 1)
     if "const" in schema:
         return schema["const"]
     json_type: Any = schema.get("type")
@@ -261,15 +270,15 @@ def _make_example(schema: Any, root: JsonMap, turn: int, depth: int = 0) -> Any:
         needed = schema.get("required", ())
         properties = enumerate(cast("Json", schema.get("properties", {})).items())
         return {
-            name: _make_example(property_schema, root, turn + i, depth + 1)
-            for i, (name, property_schema) in properties
+            name: _make_example(property_schema, root, number + index, depth + 1)
+            for index, (name, property_schema) in properties
             if name in needed
         }
     if json_type == "array":
-        return [_make_example(schema.get("items", {}), root, turn, depth + 1)]
+        return [_make_example(schema.get("items", {}), root, number, depth + 1)]
     if json_type in ("integer", "number"):
-        return _NUMBERS[turn % 3]
-    return {"boolean": True, "null": None}.get(json_type, _WORDS[turn % 3])
+        return _NUMBERS[number % len(_NUMBERS)]
+    return {"boolean": True, "null": None}.get(json_type, _WORDS[number % len(_WORDS)])
 
 
 def _user(*pieces: Content | str) -> Message:

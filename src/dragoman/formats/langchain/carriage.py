@@ -240,8 +240,8 @@ _MISSING = object()
 
 
 def is_usual(opened_message: OpenedMessage, role: Role) -> bool:
-    """True if a message is surely written again as it was read, except `response_metadata`. If it
-    may not be, the caller writes it once to find out what to note."""
+    """True if a message, once read, is certainly written back exactly, `response_metadata` aside.
+    Otherwise the caller writes it once to find the differences, and notes them."""
     data = opened_message.data
     kwargs = data.get("additional_kwargs", {})
     if not isinstance(data.get("content"), str) or not isinstance(kwargs, dict):
@@ -252,7 +252,7 @@ def is_usual(opened_message: OpenedMessage, role: Role) -> bool:
 
 
 def _is_usual_answer(opened_message: OpenedMessage) -> bool:
-    """True if the fields that only a model's message has are surely written as they were."""
+    """True if the fields that only a model's message has are certainly written back exactly."""
     data, kwargs = opened_message.data, if_object(opened_message.data.get("additional_kwargs"))
     if base_type(opened_message.type) != "ai" or not kwargs.keys().isdisjoint(
         (THINKING, "function_call")
@@ -271,7 +271,7 @@ def _is_usual_answer(opened_message: OpenedMessage) -> bool:
 
 
 def is_usual_result(opened_message: OpenedMessage) -> bool:
-    """True if a result's message is surely written again as it was read."""
+    """True if the message of a tool result, once read, is certainly written back exactly."""
     data = opened_message.data
     usual = defaults(opened_message.type, opened_message.form.get("wrap", "dict"))
     name, kwargs = data.get("name"), data.get("additional_kwargs", {})

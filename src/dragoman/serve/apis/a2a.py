@@ -83,7 +83,8 @@ def _check_rpc(call: Call, id_: Any) -> None:
 
 
 def _make_path_handler(method: methods.Method) -> Callable[[Call], Awaitable[None]]:
-    """Returns what answers a call at a path with a method."""
+    """Returns a handler for the REST binding: it runs a method with the parameters in the path, the
+    query and the body of a request, and answers errors as this binding does."""
 
     async def answer(call: Call) -> None:
         try:
@@ -145,8 +146,8 @@ def _camel_name(name: str) -> str:
 
 
 def _drop_user(call: Call) -> Call:
-    """Returns a call without what its body says of a user: a task is its key's, since other methods
-    name no user."""
+    """Returns a call with an empty body, so that no field of it names a user. A task belongs to a
+    key: most methods name no user, and could not find a task that belongs to one."""
     return msgspec.structs.replace(call, body={})
 
 

@@ -86,10 +86,12 @@ def assign_cards(cards: Cards, names: list[str]) -> Mapping[str, AgentCard]:
 
 
 def card_of(call: Call, served: ServedAgent) -> AgentCard:
-    """What is said of an agent: by its owner, else its names. One without a name is not known by
-    that of its model."""
+    """Returns the card of an agent: its owner's, with a missing name and description taken from the
+    agent. The card of an agent that was served without a name says "agent"."""
     cards, agent = call.service.cards, served.agent
     card = cards.get(served.name) or cards.get("") or AgentCard()
+    # An agent that was served without a name has that of its model, without the query of a URL. The
+    # card must not tell which model stands behind the agent.
     is_named = served.name != agent.model.partition("?")[0]
     name = card.name or (served.name if is_named else _DEFAULT_NAME)
     return msgspec.structs.replace(

@@ -127,7 +127,7 @@ class ClientAnswer:
     def feed(self, events: Sequence[Event]) -> list[Event]:
         """Returns what the client gets now of the events of a step."""
         seen: list[Event] = []
-        for event in self._without_question(events):
+        for event in self._drop_question(events):
             # Nearly all of a stream.
             if type(event) is not PartDelta:
                 seen += self._feed_pending(event)
@@ -145,7 +145,9 @@ class ClientAnswer:
             return seen[-1:]
         return [self._show(event) for event in seen]
 
-    def _without_question(self, events: Sequence[Event]) -> Sequence[Event]:
+    def _drop_question(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Returns the events without those of the client's own messages, which the client has."""
+        # A run tells the question first. Once the model has begun a message, nothing of it follows.
         if self._model_id is not None or not self._question_ids:
             return events
         ids = self._question_ids

@@ -47,8 +47,13 @@ def resource_of(call: Call) -> str:
 
 
 def thread_name(call: Call, conversation: str | None) -> str | None:
-    """Returns the client's name of its conversation; None if it names none. `conversation`: the
-    name that its API has a field for.
+    """Returns the name that the client gives its thread: from its API's own field, the header
+    `dragoman-thread` or the request's metadata, in this order; None if it gives none. The name is
+    the client's; `thread_id` makes the id of it under which the thread is stored.
+
+    Args:
+        call: the client's request.
+        conversation: the name from its API's own field; None if there is none.
 
     Raises:
         InvalidRequestError: the name is too long.

@@ -153,7 +153,7 @@ class Sealing:
             return []
         content = tuple([part for _, part in sorted(unfinished.parts.items())])
         native = {**(unfinished.start.native or {}), **(finish.native or {})} or None
-        origin = _join_origins(unfinished.start.origin, finish.origin)
+        origin = _update_origin(unfinished.start.origin, finish.origin)
         is_own = origin is not None and parse_prefix_wire(origin.prefix or "") == self._wire
         # The client's format keeps what its own API signed in its own fields.
         if is_own and not self._is_from_a_gateway(content):
@@ -190,8 +190,9 @@ def seal_events(
     return [sealed for event in events for sealed in sealing.feed(event)]
 
 
-def _join_origins(start: Origin | None, end: Origin | None) -> Origin | None:
-    """Returns an origin with what the end of the answer adds to it."""
+def _update_origin(start: Origin | None, end: Origin | None) -> Origin | None:
+    """Returns the origin from the start of an answer, updated with the fields that its end tells.
+    Where both tell a field, the end wins."""
     if start is None or end is None:
         return end or start
     end_fields = {
@@ -226,15 +227,15 @@ def open_messages(
 
 
 class _TokenlessMessage(msgspec.Struct, frozen=True):
-    """A message without its tokens, and they."""
+    """A message without its tokens, and the tokens that were taken out of it."""
 
     message: Message
     position: int
-    """The piece that the first of them stood in."""
-    tokens: Sequence[str]
-    """Those of the message."""
-    calls: Sequence[str]
-    """Those of its calls."""
+    """Index of the first piece that held a token."""
+    message_tokens: Sequence[str]
+    """Tokens of the whole message."""
+    call_tokens: Sequence[str]
+    """Tokens of its calls, in order."""
 
 
 def _take_tokens(wire: Wire, message: Message) -> _TokenlessMessage | None:
@@ -282,20 +283,23 @@ def _take_call_tokens(
 
 
 def _open_message(taken: _TokenlessMessage, sealer: Sealer | None, owner: str) -> Message | None:
-    """Returns the message as its provider made it, or None if no token of it opens."""
+    """Returns the message as its provider made it, or None if its tokens do not open or it was
+    changed. A token of the whole message wins over those of its calls."""
     if sealer is None:
         return None
-    # The last token is from the gateway next to the client.
-    for token in reversed(taken.tokens):
+    # Each gateway on the way adds its token at the end of the message. So the last token is from the
+    # gateway next to the client.
+    for token in reversed(taken.message_tokens):
         sealed = _unseal(sealer, token, owner)
         if sealed is not None and (whole := restore(taken.message, sealed)) is not None:
             return whole
-    if taken.tokens:
-        # The message was changed where the tokens of calls would not notice.
+    if taken.message_tokens:
+        # None opens or fits, as when the client changed the message. The tokens of calls must not decide
+        # instead: they do not hold what follows the last call, and would let a change there pass.
         return None
-    parts = [_unseal(sealer, token, owner) for token in taken.calls]
-    readable = [sealed for sealed in parts if sealed is not None]
-    if readable and len(readable) == len(parts):
+    opened_tokens = [_unseal(sealer, token, owner) for token in taken.call_tokens]
+    readable = [sealed for sealed in opened_tokens if sealed is not None]
+    if readable and len(readable) == len(opened_tokens):
         return restore_calls(taken.message, readable)
     return None
 

@@ -331,7 +331,7 @@ def _unpack(text: str, parts: list[Any], role: Role) -> Message | None:
     if not stored or not isinstance(content, list):
         return None
     try:
-        stored["content"] = [_fill_piece(entry, parts) for entry in if_list(content)]
+        stored["content"] = [_restore_piece(entry, parts) for entry in if_list(content)]
         message = Message.from_json(json_bytes.encode(stored))
     except (HistoryError, ValueError, TypeError, LookupError):
         return None
@@ -341,16 +341,19 @@ def _unpack(text: str, parts: list[Any], role: Role) -> Message | None:
     return None
 
 
-def _fill_piece(entry: Any, parts: list[Any]) -> Any:
-    """Returns a stored piece with the text or bytes of the part that it names.
+def _restore_piece(stored_piece: Any, parts: list[Any]) -> Any:
+    """Returns a stored piece with its text or bytes put back from the part beside it. `_pack` left
+    the index of that part under `at`.
 
     Raises:
-        ValueError: the part holds another piece.
+        ValueError: that is no index, or the part holds another kind of piece.
+        LookupError: there is no such part.
+        HistoryError: the part cannot be read.
     """
-    fields = if_object(entry)
+    fields = if_object(stored_piece)
     index = fields.get("at")
     if index is None:
-        return entry
+        return stored_piece
     if isinstance(index, bool) or not isinstance(index, int) or index < 0:
         raise ValueError("no index")
     [piece] = load_content(if_object(parts[index]))

@@ -57,7 +57,7 @@ _KEEPS_OPEN = (
     "REASONING_ENCRYPTED_VALUE",
     "SUBAGENT_STARTED",
 )
-"""Types that may come between chunks."""
+"""Types that may come between chunks and leave open what the chunks opened."""
 _CLOSES_ALL = ("RUN_STARTED", "RUN_FINISHED", "RUN_ERROR", "MESSAGES_SNAPSHOT")
 _MOST_LANES = 1024
 
@@ -67,8 +67,10 @@ class OldEvents:
 
     def __init__(self) -> None:
         self._lanes: dict[str, tuple[Family, str]] = {}
-        """Owner → family and id of what chunks opened."""
+        """Id of the run within a tool, empty for the stream's own run → family and id of what its
+        chunks opened."""
         self._seed = SeedEvents()
+        """Reads events whose text, calls or results are whole objects."""
         self._thoughts = 0
         self._thinking = ""
 
@@ -78,11 +80,14 @@ class OldEvents:
         return bool(self._lanes) or self._seed.is_open
 
     def read(self, event: JsonMap) -> list[Json]:
-        """Returns the objects of 1.0 that one object stands for."""
+        """Returns the objects of 1.0 for one object of any version: with today's names, and without
+        chunks and objects that hold a whole call."""
         fields = dict(event)
         event_type = fields.get("type")
         if not isinstance(event_type, str):
             return [fields]
+        # Types of 1.0 are in capitals with underscores, those of old versions `run-started` or
+        # `run.started`.
         is_old = "-" in event_type or event_type.islower()
         if is_old:
             event_type = event_type.replace("-", "_").replace(".", "_").upper()

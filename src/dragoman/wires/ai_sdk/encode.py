@@ -175,7 +175,7 @@ class Encoder(PartEncoder):
         A user's message before the answer is the run's prompt.
         """
         if role is Role.USER:
-            return self._has_answer or self.waits or self._is_begun
+            return self._has_answer or self.has_unanswered_calls or self._is_begun
         return role is Role.MODEL
 
     def _message_finished(self, event: MessageFinished) -> None:
@@ -205,9 +205,9 @@ class Encoder(PartEncoder):
     # steps: the run
 
     def _run_started(self, event: RunStarted) -> None:  # noqa: ARG002 its id is no part of the stream
-        """Begins the stream if calls wait: their results come before any message."""
-        # The results of calls that wait come before any message of the run's, and need the start.
-        if self.waits:
+        """Begins the stream if calls of the earlier conversation have no result yet."""
+        # Their results come before the run's first message, which otherwise begins the stream.
+        if self.has_unanswered_calls:
             self.begin_stream()
 
     def _state_snapshot(self, event: StateSnapshot) -> None:

@@ -77,13 +77,13 @@ class PartEncoder(RunEncoder[StreamPart]):
         """Call id → the latest call with this id, and its part."""
         self.seen: set[str] = set()
         """Ids of the messages that the client has seen anything of."""
-        self.waits = False
+        self.has_unanswered_calls = False
         """True if calls of the earlier conversation have no result."""
         answered = {result.id for message in before for result in message.tool_results}
         for message in before:
             for call in message.tool_calls if message.role is Role.MODEL else ():
                 self.calls[call.id] = call, dump_call(call, UI_DIALECT)
-                self.waits |= call.id not in answered
+                self.has_unanswered_calls |= call.id not in answered
 
     @abstractmethod
     def begin_stream(self) -> None:

@@ -187,10 +187,13 @@ def metadata_in(value: Any, head: Head) -> None:
 
 
 def id_of_turn(first: Message) -> str | None:
-    """Returns the id of the UI message that begins with this message."""
+    """Returns the id of the UI message of a turn. `first`: the turn's first message. For a model's
+    turn that is the id of the turn, otherwise the message's own."""
     own_turn = None
     if first.role is Role.MODEL:
         own_turn = first.turn
+    # "made" notes that `add_turn` set the turn only to part this message from the one before it. The
+    # UI message then has the id of the message itself.
     if own_turn is None or (first.native and OWN.form(first.native).get("turn") == "made"):
         return first.id
     return own_turn

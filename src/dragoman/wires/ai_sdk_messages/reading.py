@@ -180,12 +180,15 @@ class Reading:
         self.pieces.append(piece)
 
     def step(self, mark: MarkPart) -> None:
-        """Begins a step. Behind answered calls it is another message of the model."""
+        """Begins a step, which the part `step-start` marks. After answered calls the step is a model
+        message of its own, otherwise the mark goes into the open message."""
         self.number += bool(self.pieces or self.steps or self.answers)
         # Two marks behind each other: the first closes the message, the second begins the next one.
         if self._mark is not None:
             first = self._mark
             self._split()
+            # The new message keeps both marks. `_split` has put one with notes into it already, but
+            # never a bare one: usually the beginning of a message stands for that.
             self.pieces += (first, mark) if first.native is None else (mark,)
         # Whether a message follows is not known yet: a mark at the very end belongs to the message
         # before it.

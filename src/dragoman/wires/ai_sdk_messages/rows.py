@@ -72,8 +72,9 @@ _CONTENT = Nesting(
         ["format", "parts", "content", "toolInvocations", "reasoning", "experimental_attachments", "annotations", "metadata", "providerMetadata"]
     ),
 )  # fmt: skip
-_READ = frozenset(["id", "role", "createdAt", "content"])
-_READ_WITHIN = frozenset(["format", "parts", "metadata"])
+_READ_IN_ROW = frozenset(["id", "role", "createdAt", "content"])
+_READ_IN_CONTENT = frozenset(["format", "parts", "metadata"])
+"""Fields of a row, and of its content, that a message has a place for."""
 
 
 def is_row(entry: Any) -> bool:
@@ -144,11 +145,22 @@ def _load_content(content: Part, reading: Reading, where: str) -> tuple[dict[str
 def _read_unknown(
     row: Part, content: Part, ways: Mapping[str, str], head: Head, where: str
 ) -> None:
-    """Reads the fields of a row and its content that a message has no field for."""
-    unread = content.keys() - _READ_WITHIN - ways.keys()
-    if not unread and row.keys() <= _READ:
+    """Reads the fields of a row and its content that a message has no field for.
+
+    Args:
+        row: the row.
+        content: the row's content.
+        ways: how each field that repeats the parts is written; such fields are no unknown ones.
+        head: takes the fields.
+        where: path of the row for error messages.
+
+    Raises:
+        HistoryError: a field has a name that the writer uses itself.
+    """
+    unread = content.keys() - _READ_IN_CONTENT - ways.keys()
+    if not unread and row.keys() <= _READ_IN_ROW:
         return
-    outer = read_extra_fields(row, *_READ)
+    outer = read_extra_fields(row, *_READ_IN_ROW)
     if not (_CONTENT.is_clear(outer) and _CONTENT.is_clear(content)):
         fault(f"{where} has fields whose names begin with inner/ or outer/")
     within = {key: value for key, value in content.items() if key in unread}

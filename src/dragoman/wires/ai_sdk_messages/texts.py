@@ -374,21 +374,23 @@ def group_details(
     """Returns adjacent thinking, grouped by the part that it becomes."""
     groups: list[list[ThinkingPart]] = []
     for piece in pieces:
-        if groups and _is_of_part(piece, groups[-1], dialect):
+        if groups and _is_from_same_part(piece, groups[-1], dialect):
             groups[-1].append(piece)
         else:
             groups.append([piece])
     return groups
 
 
-def _is_of_part(
+def _is_from_same_part(
     piece: ThinkingPart, group: Sequence[ThinkingPart], dialect: MessageDialect
 ) -> bool:
-    """True if a piece was read from the same part as the group before it."""
+    """True if a piece goes into the same part as the group before it, since both were read from one
+    part. Its loader notes that: as `detail` in a row, as `goes_on` in the other dialects."""
     form = OWN.form(piece.native)
     if dialect.name != ROW:
         return form.get("goes_on") is True
-    # Pieces that were added behind those of the part are no details of it.
+    # The first piece notes how many details the part had. A piece beyond that number belongs to
+    # another part.
     count = OWN.form(group[0].native).get("details")
     return form.get("detail") is True and type(count) is int and len(group) < count
 

@@ -369,7 +369,8 @@ def dump_model_result(
         unread |= flags(denied=result.denied)
         return finish(part, result, "result", dialect, unread)
     part["output"] = _dump_output(result, version)
-    # Of a refusal only its reason is read again; of a content nobody reads that it is an error.
+    # The reader makes the result of a denied call from the reason alone, and takes no output of
+    # parts for an error. What it would get wrong goes into the metadata.
     if result.denied and denial(denial_reason(result)) != (result.result, result.is_error):
         unread |= {"result": result.result, "is_error": result.is_error}
     elif result.is_error and result.is_content:

@@ -97,7 +97,7 @@ class Writing:
                     message, lambda index=index, message=message: self._steering(index, message)
                 )
             else:  # results, which stand with their calls
-                self._lose_waits(index, message)
+                self._note_lost_interrupts(index, message)
         self._lose_order()
         return self.parts
 
@@ -260,8 +260,8 @@ class Writing:
             isinstance(piece, MarkPart) for piece in between
         )
 
-    def _lose_waits(self, index: int, message: Message) -> None:
-        """Notes the loss of interrupts among the results."""
+    def _note_lost_interrupts(self, index: int, message: Message) -> None:
+        """Notes a loss for each interrupt in a message of results. UI messages hold none."""
         for piece_index, piece in enumerate(message.content):
             if isinstance(piece, MarkPart) and piece.kind == INTERRUPT:
                 self.lose(index, piece_index, Lost.field, _WAITS, INTERRUPT)

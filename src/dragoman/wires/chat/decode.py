@@ -117,7 +117,8 @@ class Decoder(ResponseDecoder):
             super().end()
 
     def read_done(self) -> None:
-        """Finishes all candidates: the answer is complete. The usage goes to the first candidate."""
+        """Finishes all candidates: the answer is complete. Only the first gets the usage and
+        the fields around the choices, which belong to the whole answer."""
         self._over = True
         usage, response = self._envelope()
         if not self._candidates:
@@ -165,7 +166,8 @@ class Decoder(ResponseDecoder):
         return usage, {**self._response, "usage": beside}
 
     def _newer_origin(self, candidate: ChatCandidate) -> Origin | None:
-        """Returns the origin if more of it is known than when the candidate began, else None."""
+        """Returns the origin if it has changed since the candidate began, else None. Later chunks may
+        say more, such as the model that served the request."""
         if candidate.emitter.origin != self._origin:
             return self._origin
         return None

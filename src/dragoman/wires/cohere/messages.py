@@ -348,15 +348,24 @@ def _find_own_fields(position: int, message: Message, out: Outgoing[Quirks]) -> 
     return fields
 
 
-def _explain_unsendable(piece: Content, why: str | None, target: Origin | None) -> str | None:
-    """Returns why a piece of a model's message cannot be sent, or None if it can. `why`: the reason
-    against content that its provider signed."""
+def _explain_unsendable(
+    piece: Content, foreign_reason: str | None, target: Origin | None
+) -> str | None:
+    """Returns why a piece of a model's message cannot be sent, or None if it can.
+
+    Args:
+        piece: the piece.
+        foreign_reason: why content that its provider signed may not go to the target; None if it may.
+        target: where it is sent; None if it is only written, so that nothing is left out that can be
+            written.
+    """
     if isinstance(piece, ThinkingPart):
-        if why is None and not piece.text:
+        # This API takes thinking as text. Thinking without any is a signature that no field holds.
+        if foreign_reason is None and not piece.text:
             return "it is signed for another format"
-        return why
+        return foreign_reason
     if isinstance(piece, ProviderPart):
-        return why
+        return foreign_reason
     by_provider = isinstance(piece, ToolCallPart) and piece.run_by == "provider"
     if by_provider or isinstance(piece, ToolResultPart):
         return "this format has no tools that the provider runs"

@@ -77,7 +77,7 @@ def load_conversation(
         try:
             before = _load_entry(content, position, before, pairing, origin, problems)
         except HistoryError as error:
-            note_problem(error, problems, position, _field(content), "contents")
+            note_problem(error, problems, position, _find_faulty_field(content), "contents")
         else:
             out.append(before)
     return out
@@ -294,8 +294,9 @@ def _load_plain(content: Any, origin: Origin | None) -> Message | None:
     return None
 
 
-def _field(content: Any) -> str | None:
-    """Returns the field of a content that is at fault, if one is known."""
+def _find_faulty_field(content: Any) -> str | None:
+    """Returns the field for which a content could not be read, `role` or `parts`; None if it is
+    neither."""
     fields = if_object(content)
     if _role(fields) is None:
         return "role"

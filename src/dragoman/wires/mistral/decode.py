@@ -107,10 +107,12 @@ class Candidate(ChatCandidate):
         super().add(choice, whole=whole)
 
     def add_message(self, message: Json, *, whole: bool) -> None:
-        """See the family's. A message may be the result of a tool that the provider ran."""
+        """Adds a piece of the message, or all of it. A message with a `tool_call_id` is the result of
+        a tool that the provider ran: it becomes a part behind its call."""
         if call_id := message.get("tool_call_id"):
             self.end()
             call = self.calls.close_answered_call(as_text(call_id))
+            # Only the call names the tool: the result of a call that is not in this answer is dropped.
             if call is not None:
                 result = message.get("content")
                 self.emitter.add_whole_part(

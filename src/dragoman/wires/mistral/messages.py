@@ -106,9 +106,12 @@ def _note_oddities(piece: Content, role: Role, call_ids_seen: set[str]) -> Conte
 def dump_input_message(
     out: OutgoingChat, position: int, sent_ids: Mapping[str, str | None]
 ) -> list[Json]:
-    """Writes a system or user message. The API takes no system message after the first others."""
+    """Writes a system or user message. A system message that follows any other role becomes a user
+    message and is noted as a loss, since the API takes system messages only at the start."""
     message = out.messages[position]
     late = message.role is Role.SYSTEM and position > out.head
+    # "here" notes a message that was read from this format at such a place. It is written back as it
+    # was read.
     if not late or OWN.form(message.native).get("place") == "here":
         return messages.dump_input_message(out, position, sent_ids)
     why = "the API takes none after the first others; it is a user's text"

@@ -55,7 +55,7 @@ class _OpenItem:
         self.fields = item
         self.parts: dict[Any, OpenPart] = {}
         self.piece: tuple[str, int] | None = None
-        # None until the item is whole.
+        # The item's content once it is whole. Until then None, and deltas are taken.
         self.pieces: list[Content] | None = None
 
 
@@ -138,7 +138,7 @@ class OpenItems:
         part_kind, field = _SLOW[kind]
         index, piece_index = event.get("output_index"), event.get(field, 0)
         if not isinstance(index, int):
-            index = self._named(event.get("item_id"))
+            index = self._index_of(event.get("item_id"))
         if not isinstance(piece_index, int):
             piece_index = 0
         if part_kind not in ("input", "code"):
@@ -153,8 +153,14 @@ class OpenItems:
             self._out.add(part, escaped if part.deltas else f'{{"{part_kind}":"{escaped}')
 
     def finish(self, index: int | None, item: Json) -> None:
-        """Ends an item with all that it holds."""
-        entry = self._by_index.get(self._named(item.get("id")) if index is None else index)
+        """Ends an item with all that it holds. A repeated end of the same item changes nothing.
+
+        Args:
+            index: the item's index; None if the server gives none, so that its id tells the item.
+            item: the whole item.
+        """
+        entry = self._by_index.get(self._index_of(item.get("id")) if index is None else index)
+        # An item that never began, or another one at an index that is taken by a whole item.
         if entry is None or (entry.pieces is not None and entry.fields.get("id") != item.get("id")):
             self.add(index, item)
             entry = self._items[-1]
@@ -248,7 +254,7 @@ class OpenItems:
             # Of an invalid call the end of the response says whether it was cut.
             self._out.close(part)
 
-    def _named(self, id_: Any) -> int:
+    def _index_of(self, id_: Any) -> int:
         """Returns the index of the item of that id, or of the latest item."""
         index = self._ids.get(if_text(id_), self._last_index)
         if index in self._by_index:
