@@ -376,7 +376,10 @@ def _pick_orchestrator(
     if orchestrator is not None:
         return _make_orchestrator(orchestrator)
     return choose_orchestrator(
-        *chat_model.providers_for(schema, settings), typed=typed, tools=tools
+        *chat_model.providers_for(schema, settings),
+        typed=typed,
+        tools=tools,
+        json_text=typed and chat_model.needs_json_text(),
     )
 
 

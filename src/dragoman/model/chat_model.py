@@ -212,6 +212,15 @@ class ChatModel:
             for model, provider in zip(models, known, strict=True)
         )
 
+    def needs_json_text(self) -> bool:
+        """Returns whether it, or a fallback, is known to take neither an output schema nor tools.
+
+        Raises:
+            SettingsError: a file of profiles cannot be read.
+        """
+        profiles = [model.find_profile() for model in (self, *self.fallbacks.values())]
+        return any(profile.schema is False and profile.tools is False for profile in profiles)
+
     def _can_say(self, provider: Provider, schema: JsonMap) -> bool:
         """Returns whether a request holds the schema. It is written for that only where there is
         another way."""

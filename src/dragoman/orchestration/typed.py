@@ -36,6 +36,7 @@ from dragoman.request import ModelRequest, ToolSpec
 from dragoman.tools.check import find_faults
 
 __all__ = [
+    "JsonTextStreamingOrchestrator",
     "TypedOutput",
     "RETURN_RESULT",
     "TwoPhaseStreamingOrchestrator",
@@ -161,12 +162,21 @@ def _problems(error: Any) -> str:
     )
 
 
-def choose_orchestrator(*providers: Provider, typed: bool, tools: bool) -> StreamingOrchestrator:
+def choose_orchestrator(
+    *providers: Provider, typed: bool, tools: bool, json_text: bool = False
+) -> StreamingOrchestrator:
     """The orchestrator for a run with any of these providers.
 
     Those that answer by a schema get the schema, also together with tools where they take both or
     where tools go through constrained decoding anyway, else after the tools; any others that call
     tools get `return_result`.
+
+    Args:
+        providers: with the capabilities of the models that are asked.
+        typed: the output is more than text.
+        tools: the run has tools.
+        json_text: a model is known to take neither a schema nor tools, so that text is the only
+            means that is left.
 
     Raises:
         SettingsError: a provider can give no typed output at all, or they can give it by no means that all have.
@@ -181,6 +191,8 @@ def choose_orchestrator(*providers: Provider, typed: bool, tools: bool) -> Strea
     if "tool" in shared:
         force = all(Capability.forced_tools in provider.capabilities for provider in providers)
         return TypedOutputStreamingOrchestrator(force=force)
+    if json_text:
+        return JsonTextStreamingOrchestrator()
     for provider, own_means in zip(providers, means, strict=True):
         if not own_means:
             raise SettingsError(
@@ -203,6 +215,21 @@ def _means(provider: Provider, *, tools: bool) -> set[str]:
         if not tools or Capability.typed_output_with_tools in can or Capability.tools not in can:
             means.add("schema")
     return means
+
+
+class JsonTextStreamingOrchestrator(DefaultStreamingOrchestrator):
+    """The output is JSON in the model's text, for models that take neither a schema nor tools. The
+    schema stands in a system message, and an answer that is not valid gets a second try."""
+
+    provider_hint = "json_text"
+
+    def request(self, state: StreamingState, output_schema: JsonMap | None) -> ModelRequest:
+        """The request, which begins with the schema in words. The schema itself stays in it too:
+        lowering turns it into the API's JSON mode, where the model has one."""
+        request = super().request(state, output_schema)
+        schema = msgspec.json.encode(output_schema).decode()
+        words = f"Answer with JSON alone, without a code fence. It must satisfy this JSON Schema: {schema}"
+        return request.replace(messages=(Message.system(words), *request.messages))
 
 
 class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
