@@ -1,5 +1,4 @@
-"""The main job, on a language model in this process: it answers, calls tools, streams and returns a
-typed value.
+"""The main job, on a language model in this process: answers, tools, streams and a typed value.
 
 DRAGOMAN_MODEL=openai:gpt-4o (and its key) runs the same code on a hosted model.
 """

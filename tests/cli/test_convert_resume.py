@@ -258,10 +258,10 @@ def test_a_process_that_is_ended_from_outside_ends_the_run(
     source = tmp_path / "in.jsonl"
     source.write_text("".join(rows(200)))
     monkeypatch.setattr(convert_input, "CHUNK", 500)
-    monkeypatch.setattr(convert_chunks, "_work", _die)
+    monkeypatch.setattr(convert_chunks, "_run_process", _die)
     code, _, err = cli("convert", str(source), "-t", "google", "-j", "2", "--errors", "skip")
     assert code == 1
-    assert one_line(err, "was ended from outside", "fewer --jobs")
+    assert one_line(err, "was killed", "fewer --jobs")
 
 
 def _die(*_: Any) -> None:

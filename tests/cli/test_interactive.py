@@ -371,7 +371,7 @@ def test_what_is_left_out_is_told_once_in_a_conversation(terminal: Terminal) -> 
     terminal.type("Go on")
     terminal.until("You said: Go on")
     terminal.prompt()
-    assert terminal.shown.count("note: not sent") == 1
+    assert terminal.shown.count("note: left out or changed") == 1
 
 
 TOOLS = '''
