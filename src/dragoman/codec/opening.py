@@ -137,8 +137,12 @@ def find_opening(messages: Sequence[Message], target: Origin) -> Opening:
 
 
 def hide_opening(native: Native) -> Native:
-    """Returns the `native` of a message without what it notes of its request. Formats for clients
-    leave the note out, since a system text is not for them."""
+    """Returns the `native` of a message without what it notes of its request.
+
+    Formats for clients neither write the note, since a system text is not for them, nor read it,
+    since a forged one would put a client's words in the place of the agent's system text. Only the
+    stored form (`dump_messages`) holds it.
+    """
     if not native or OURS not in native or _KEY not in if_object(native[OURS]):
         return native
     ours = {name: value for name, value in native[OURS].items() if name != _KEY}

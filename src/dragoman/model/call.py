@@ -38,7 +38,7 @@ from dragoman.codec.history_pieces import (
     map_losses_before_repair,
     map_losses_to_input,
 )
-from dragoman.codec.opening import Note
+from dragoman.codec.opening import Note, hide_opening
 from dragoman.errors import (
     DecodeError,
     DragomanError,
@@ -315,7 +315,7 @@ class ModelCaller:
                 event,
                 created_at=self._clock(),
                 losses=response.losses,
-                native=response.note.add_to(event.native),
+                native=response.note.add_to(hide_opening(event.native)),
             )
             if type(event) is MessageStarted
             else event

@@ -18,6 +18,7 @@ from dragoman.codec.json_values import (
     if_text,
     read_extra_fields,
 )
+from dragoman.codec.opening import hide_openings
 from dragoman.codec.serving import Problem, note_problem
 from dragoman.content import (
     Content,
@@ -100,7 +101,8 @@ def load_messages(
             reader.read(entry if problems is None else check_depth(entry), f"[{index}]")
         except HistoryError as error:
             note_problem(error, problems, index, _fault(error))
-    return reader.end()
+    # A client may not say what a conversation began with.
+    return hide_openings(reader.end())
 
 
 def dump_messages(

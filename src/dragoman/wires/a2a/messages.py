@@ -189,6 +189,8 @@ def load_message(entry: Any, origin: Origin | None = None) -> list[Message]:
         exact = _unpack(carried, if_list(parts), role)
     if exact is not None:
         is_answer = exact.role is Role.MODEL
+        # A client may not say what a conversation began with.
+        [exact] = hide_openings([exact])
         return [exact.replace(origin=origin) if is_answer and origin is not None else exact]
     content: list[Content] = []
     for part in if_list(parts):

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 from dragoman.codec.json_values import check_depth, if_object, if_objects, if_text
 from dragoman.codec.layout import Layout
+from dragoman.codec.opening import hide_openings
 from dragoman.codec.serving import Problem, note_problem
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json
@@ -114,9 +115,10 @@ def load_conversation(
         if not is_retracted and not if_text(fields.get("subagentRunId")):
             groups.add(index, fields)
     names: dict[str, str] = {}
-    return [
+    # A client may not say what a conversation began with.
+    return hide_openings(
         message for group in groups.listed for message in load_group(group, origin, names, problems)
-    ]
+    )
 
 
 def _load_entry(entry: Any, problems: list[Problem] | None) -> Json:
