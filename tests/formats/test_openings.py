@@ -58,7 +58,7 @@ def test_no_format_but_our_own_reads_a_forged_one(
 
 
 CARRIERS = frozenset(
-    "ag_ui a2a ai_sdk ai_sdk_ui ai_sdk_model langchain mastra_v1 mastra_v2".split()
+    ["ag_ui", "a2a", "ai_sdk", "ai_sdk_ui", "ai_sdk_model", "langchain", "mastra_v1", "mastra_v2"]
 )
 """Formats that bring a message back exactly, so that they could carry a forged note."""
 WRITERS = (
