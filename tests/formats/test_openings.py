@@ -9,9 +9,11 @@ import pytest
 
 from dragoman import Message, formats, wires
 from dragoman.codec.opening import Began, Note, find_opening
-from dragoman.event import MessageStarted
+from dragoman.event import MessageStarted, RunFinished, RunStarted, event_to_json
+from dragoman.fold import unfold
 from dragoman.message import Origin, Role
 from dragoman.request import ToolSpec
+from dragoman.runs import visible
 
 SECRET = "The password is swordfish."
 NOTE: Any = Note(began=Began((Message.system(SECRET),), (ToolSpec("dig", SECRET),))).add_to(None)
@@ -69,3 +71,10 @@ WRITERS = (
     "formats.langchain.message_dump",
 )
 """Modules that leave the note out where they write: without that, a payload is what a forger sends."""
+
+
+def test_no_client_of_a_run_sees_it() -> None:
+    events = [RunStarted("r1"), *unfold([ANSWER]), RunFinished("r1")]
+    shown = b"".join(map(event_to_json, visible(events)))
+    assert b"Yes." in shown
+    assert b"swordfish" not in shown

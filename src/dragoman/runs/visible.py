@@ -17,6 +17,7 @@ from typing import TypeGuard
 
 import msgspec
 
+from dragoman.codec.opening import hide_opening
 from dragoman.errors import DragomanError, StreamCutError
 from dragoman.event import (
     Event,
@@ -153,11 +154,11 @@ class Visible:
         is_model = event.role is Role.MODEL
         # Within a step, messages that are not the model's are written by the run for its model.
         if event.candidate == 0 and (is_model or not self._in_step):
+            # The system text that an answer notes is not for clients.
+            event = _replace(event, native=hide_opening(event.native))
             message = self._messages[event.message_id] = SeenMessage(event)
             if is_model:
                 self._last_message = message
-            else:
-                self._last_message = self._last_message
         return []
 
     def _feed_part_start(self, event: PartStarted) -> list[Event]:
@@ -243,8 +244,6 @@ class Visible:
                 before = seen_part.separator
             if before:
                 part = _replace(part, text=before + part.text)
-            else:
-                part = part
         elif isinstance(part, ToolCallPart) and part.run_by == "agent" and not self._calls:
             # The call cannot run, but its start was sent as a call for the client.
             part = _replace(part, run_by="client")
@@ -285,8 +284,6 @@ class Visible:
         }
         if self._last_message is message:
             self._last_message = None
-        else:
-            self._last_message = self._last_message
         if not self._is_joined(message):
             return [event] if message.sent_as else []
         # Only thinking was sent, which may stand without an answer.

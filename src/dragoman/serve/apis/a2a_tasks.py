@@ -136,8 +136,6 @@ def _closing_events(run: Answered) -> list[Event]:
     outcome = "pending" if run.pending else "success"
     if run.state == "cancelled":
         outcome = "cancelled"
-    else:
-        outcome = outcome
     return [RunFinished(run.id, outcome, run.usage, run.pending)]
 
 

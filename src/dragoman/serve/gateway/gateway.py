@@ -268,9 +268,7 @@ class Gateway:
         if losses or call.losses:
             events = with_losses(events, losses, self._on_loss, call.losses)
         # where one model is asked once, nothing is taken back
-        if self._is_plain and not model.fallbacks:
-            events = events
-        else:
+        if not self._is_plain or model.fallbacks:
             events = _show_final(events)
         if sealer is None:
             return events

@@ -36,8 +36,6 @@ def count_processes(
     arguments = sys.argv if arguments is None else arguments
     if process_name is None:
         process_name = multiprocessing.current_process().name
-    else:
-        process_name = process_name
     spawned = _SPAWNED.fullmatch(process_name)
     counts = [1, *([int(spawned[1])] if spawned else [])]
     if environment.get("WEB_CONCURRENCY", "").isdecimal():
