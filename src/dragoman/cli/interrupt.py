@@ -33,7 +33,7 @@ class Interrupts:
         return self
 
     def __exit__(self, *_: object) -> None:
-        with suppress(NotImplementedError):
+        with suppress(NotImplementedError):  # Windows
             self._loop.remove_signal_handler(signal.SIGINT)
         signal.signal(signal.SIGINT, self._before)
 

@@ -18,9 +18,10 @@ from typing import NamedTuple
 import msgspec
 
 from dragoman.codec import digest
+from dragoman.codec.history_line import count_system_messages
 from dragoman.codec.json_values import if_object
 from dragoman.json_bytes import Json
-from dragoman.message import OURS, Message, Native, Origin, Role
+from dragoman.message import OURS, Message, Native, Origin
 from dragoman.request import ServerTool, ToolSpec
 
 __all__ = [
@@ -31,7 +32,6 @@ __all__ = [
     "digest_system",
     "digest_tools",
     "find_opening",
-    "head_length",
     "hide_opening",
     "hide_openings",
 ]
@@ -100,7 +100,7 @@ class Opening(NamedTuple):
         the position that it has in `messages`; a change has that of its answer."""
         restored: list[Message] = []
         places: list[int] = []
-        begin = head_length(messages)
+        begin = count_system_messages(messages)
         for position, change in self.changes:
             restored += (*messages[begin:position], change.message)
             places += (*range(begin, position), position)
@@ -158,14 +158,6 @@ def hide_openings(messages: Iterable[Message]) -> list[Message]:
         else message.replace(native=native)
         for message in messages
     ]
-
-
-def head_length(messages: Sequence[Message]) -> int:
-    """Returns how many system messages a conversation begins with."""
-    for position, message in enumerate(messages):
-        if message.role is not Role.SYSTEM:
-            return position
-    return len(messages)
 
 
 def digest_system(system: Sequence[Message]) -> str:

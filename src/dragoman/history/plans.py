@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dragoman import json_bytes
+from dragoman.codec.history_line import count_system_messages
 from dragoman.codec.history_pieces import (
     find_sent_messages,
     map_losses_before_repair,
     map_losses_to_input,
 )
 from dragoman.codec.native import read_signatures
-from dragoman.codec.opening import find_opening, head_length
+from dragoman.codec.opening import find_opening
 from dragoman.cost import call_cost
 from dragoman.errors import HistoryError, SettingsError
 from dragoman.formats.registry import Format
@@ -144,7 +145,7 @@ def _restore_changes(
     opening = find_opening(messages, target.origin)
     if not opening.changes:
         return messages, positions
-    head = head_length(messages)
+    head = count_system_messages(messages)
     restored, places = opening.restore(messages)
     return (*messages[:head], *restored), [positions[at] for at in (*range(head), *places)]
 

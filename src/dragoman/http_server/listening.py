@@ -140,6 +140,6 @@ def handle_signals(*actions: Callable[[], object]) -> Generator[None]:
         yield
     finally:
         for number, handler in before.items():
-            with suppress(NotImplementedError):
+            with suppress(NotImplementedError):  # Windows
                 loop.remove_signal_handler(number)
             signal.signal(number, handler)

@@ -198,6 +198,7 @@ class Connection:
         if isinstance(options.server, str):
             return watch_streams(http_streams(options, self._failures), self._ended.set)
         if isinstance(options.server, AbstractAsyncContextManager):
+            # isinstance() leaves the type of what the caller's manager yields unknown.
             return watch_streams(options.server, self._ended.set)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
         return options.server
 

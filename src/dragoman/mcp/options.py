@@ -177,6 +177,7 @@ def parse_server(server: str | Sequence[str] | object) -> Server:
                 f"mcp({server!r:.100}) is no command line ({error}); give its words as a list"
             ) from error
     elif isinstance(server, (list, tuple)):
+        # isinstance() leaves the type of the items unknown; the check gives it.
         for index, word in enumerate(server):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
             expect(f"server[{index}]", word, str, os.PathLike)  # pyright: ignore[reportUnknownArgumentType]
         words = [os.fspath(word) for word in server]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]

@@ -15,6 +15,7 @@ from typing import NamedTuple, Protocol, cast
 
 import msgspec
 
+from dragoman.codec.history_line import count_system_messages
 from dragoman.codec.opening import (
     Began,
     Change,
@@ -24,7 +25,6 @@ from dragoman.codec.opening import (
     digest_system,
     digest_tools,
     find_opening,
-    head_length,
 )
 from dragoman.errors import DragomanError, InvalidRequestError
 from dragoman.loss import Loss, Lost
@@ -141,7 +141,7 @@ def _bind(target: Origin, request: ModelRequest, profile: ModelProfile) -> Origi
     """The target with what its signed thinking is bound to in this request."""
     if profile.binds is None:
         return target
-    system = request.messages[: head_length(request.messages)]
+    system = request.messages[: count_system_messages(request.messages)]
     return msgspec.structs.replace(
         target,
         binds=profile.binds,
@@ -193,7 +193,7 @@ def _keep(kept: KeptRequest, opening: Opening, wire: _ChangingWire) -> KeptReque
     """The request with the system text and tools that the conversation began with, what its answer
     notes, and where its messages stood."""
     request, messages = kept.request, kept.request.messages
-    head = head_length(messages)
+    head = count_system_messages(messages)
     now = Began(messages[:head], request.tools)
     began = opening.began
     if began is None:
