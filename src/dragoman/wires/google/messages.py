@@ -8,6 +8,7 @@ from itertools import chain
 from typing import Any, cast
 
 from dragoman.codec.formats import ConversationFormat
+from dragoman.codec.history_line import count_system_messages
 from dragoman.codec.ids import fit_names, map_call_ids
 from dragoman.codec.json_values import (
     check_depth,
@@ -147,14 +148,6 @@ def prepare_conversation(
     )
 
 
-def _count_system_messages(messages: Sequence[Message]) -> int:
-    """Returns the number of system messages at the head of a conversation."""
-    return next(
-        (number for number, message in enumerate(messages) if message.role is not Role.SYSTEM),
-        len(messages),
-    )
-
-
 def _shares_content(message: Message, before: Message | None) -> bool:
     """True if a message goes into the content of the one before it: both hold results of one round,
     and did not come in two contents."""
@@ -198,7 +191,7 @@ def dump_conversation(out: OutgoingContents) -> Json:
     """Converts a conversation to `{"systemInstruction": …, "contents": […]}`."""
     messages = out.messages
     order = _number_calls(out)
-    head = _count_system_messages(messages)
+    head = count_system_messages(messages)
     payload = _dump_system_instruction(out, head) if head else Json()
     contents: list[_Content] = []
     joined: Message | None = None
