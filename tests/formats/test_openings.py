@@ -67,7 +67,7 @@ WRITERS = (
     "wires.ag_ui.messages_dump",
     "wires.a2a.messages",
     "wires.ai_sdk_messages.conversation",
-    "wires.ai_sdk_messages.split_rows",
+    "wires.ai_sdk_messages.mastra_v1_rows",
     "formats.langchain.message_dump",
 )
 """Modules that leave the note out where they write: without that, a payload is what a forger sends."""

@@ -24,7 +24,7 @@ from dragoman.errors import DragomanError, SettingsError
 from dragoman.event import Event
 from dragoman.json_bytes import Json
 from dragoman.message import Content, Message, Role
-from dragoman.model.strings import resolve_model
+from dragoman.model.resolve_model import resolve_model
 from dragoman.providers.provider import Provider
 from dragoman.request import EmbeddingsRequest, HttpRequest, ModelRequest
 from dragoman.result import Vector
