@@ -21,7 +21,9 @@ __all__ = ["memory_changes_nothing"]
 
 
 @wire_check(
-    "conversation", "request", look="dump_http: history=, and what codec.dump_with_history.Way is given"
+    "conversation",
+    "request",
+    look="dump_http: history=, and what codec.dump_with_history.Way is given",
 )
 def memory_changes_nothing(bench: WireBench) -> None:
     """A growing conversation is sent the same with and without the memory of earlier requests
