@@ -59,7 +59,6 @@ METHODS = ("GET", "POST", "DELETE", "HEAD")
 PURPOSES: Mapping[str, str] = {
     "chat": "asks a model; the answer is whole or streamed",
     "embeddings": "turns texts into vectors",
-    "images": "makes or edits images",
     "count_tokens": "counts the tokens of messages",
     "models": "lists the models",
     "model": "describes one model",

@@ -62,7 +62,7 @@ class MediaEndpoint:
         """
         wire = wires.media_client(provider.wire, media_kind)
         if wire is None or Capability(media_kind) not in provider.capabilities:
-            raise SettingsError(_unsupported_message(provider, media_kind), provider=provider.name)
+            raise SettingsError(_explain_unsupported(provider, media_kind), provider=provider.name)
         self.provider = provider
         self.media_kind: MediaKind = media_kind
         self.name = name or _default_model(provider, media_kind) or ""
@@ -207,7 +207,7 @@ def _default_model(provider: Provider, media_kind: MediaKind) -> str | None:
     return names[media_kind]
 
 
-def _unsupported_message(provider: Provider, media_kind: MediaKind) -> str:
+def _explain_unsupported(provider: Provider, media_kind: MediaKind) -> str:
     """Returns the message that a provider has no such endpoint, with the names of those that do."""
     from dragoman.providers.registry import REGISTRY
 

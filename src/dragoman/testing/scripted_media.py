@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import msgspec
@@ -24,15 +24,16 @@ MediaAnswer: TypeAlias = Message | DataPart | LinkPart | str | DragomanError
 MediaFunction: TypeAlias = Callable[[MediaRequest], MediaAnswer]
 """Returns the answer to a request for media."""
 
-_KINDS: tuple[MediaKind, ...] = ("images", "speech", "transcription")
+_PATHS: Mapping[str, MediaKind] = {"generations": "images", "edits": "images"}
+"""Last word of a path → what is made there."""
 
 
 def find_media_kind(wire: wires.Wire, path: str) -> MediaKind | None:
     """Returns the kind of media that is made at a path, or None."""
-    for route in getattr(wire, "routes", ()):
-        if route.purpose in _KINDS and route.path.endswith(path):
-            return route.purpose
-    return None
+    media_kind = _PATHS.get(path.partition("?")[0].rpartition("/")[2])
+    if media_kind is None or wires.media(wire.name, media_kind) is None:
+        return None
+    return media_kind
 
 
 def load_media_request(

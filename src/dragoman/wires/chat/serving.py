@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from dragoman.codec.serving import Route
 from dragoman.json_bytes import Json
 from dragoman.result import ModelInfo
 
-__all__ = ["MEDIA_ROUTES", "OPENAI_MINOR", "dump_model", "dump_models"]
+__all__ = ["OPENAI_MINOR", "dump_model", "dump_models"]
 
 OPENAI_MINOR = (
     "user",
@@ -21,13 +20,6 @@ OPENAI_MINOR = (
     "prompt_cache_options",
 )
 """Fields of all of OpenAI's APIs that do not change an answer."""
-
-
-MEDIA_ROUTES = (
-    Route("POST", "/v1/images/generations", "images"),
-    Route("POST", "/v1/images/edits", "images"),
-)
-"""Paths for media, which OpenAI's APIs share."""
 
 
 def dump_model(model: ModelInfo, *, now: datetime) -> Json:
