@@ -207,8 +207,8 @@ def read_sequences(
     tuple[ServerTool, ...],
     tuple[Hooks, ...],
 ]:
-    """Those arguments of the constructor of an agent, read once. Raises `TypeError` where one is no
-    sequence."""
+    """Returns the constructor's arguments that are sequences, each read once. Raises `TypeError`
+    where one is no sequence."""
     return (
         expect_sequence("tools", tools, "functions, Tools and Toolsets"),
         expect_sequence("middleware", middleware, "middlewares"),

@@ -37,7 +37,8 @@ class Editor:
     """
 
     def __init__(self, interrupts: Interrupts, *, keeps: bool = True, suffix: str = ".md") -> None:
-        """`keeps`: save prompts for later conversations. `suffix`: of the file for EDITOR."""
+        """Creates the editor. `keeps`: save prompts for later conversations. `suffix`: of the file
+        for EDITOR."""
         self._interrupts = interrupts
         self._session = PromptSession[str](
             "> ",
@@ -86,6 +87,7 @@ class _History(FileHistory):
             file.touch(mode=0o600)
 
     def load_history_strings(self) -> Iterator[str]:
+        """Yields the stored prompts, or none if the file cannot be read."""
         try:
             yield from super().load_history_strings()
         except OSError:

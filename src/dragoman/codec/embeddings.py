@@ -265,6 +265,7 @@ def count_input_tokens(usage: Usage | None) -> Usage | None:
 
 
 def _unpack(value: str) -> Vector:
+    """Returns the numbers of a vector packed as base64, 4 bytes or signed bytes each."""
     try:
         data = b64decode(value, validate=True)
     except ValueError as error:

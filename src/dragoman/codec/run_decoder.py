@@ -45,7 +45,7 @@ class DecodedPart:
     __slots__ = ("begun", "deltas", "index", "message_id")
 
     def __init__(self, message_id: str, index: int, begun: Content | OpenText) -> None:
-        """`begun`: the part as `PartStarted` has it."""
+        """Creates the part. `begun`: the part as `PartStarted` has it."""
         self.message_id = message_id
         self.index = index
         self.begun = begun

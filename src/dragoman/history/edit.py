@@ -83,11 +83,8 @@ def _is_question(message: Message) -> bool:
 
 
 def cut_rows(rows: Rows, position: int) -> ReplacedBranch:
-    """Takes all from a position on out of the rows → the branch that it is now."""
-    if position:
-        behind = rows[position - 1].message.id
-    else:
-        behind = None
+    """Removes all rows from a position on. Returns them as a replaced branch."""
+    behind = rows[position - 1].message.id if position else None
     gone = tuple([row.message for row in rows.between(position, len(rows))])
     rows.splice(position, len(rows), [])
     return ReplacedBranch(behind, gone)
@@ -146,16 +143,13 @@ def _estimate(message: Message) -> int:
 async def summarize_rows(
     rows: Rows, before: Sequence[Message], summary: Summary, exchanges: int
 ) -> tuple[Message, ReplacedBranch] | None:
-    """Takes all but the last exchanges out → the message that sums them up, with the summary of the
-    time `before`, and the branch."""
+    """Removes all but the last exchanges. Returns the message that sums them up, with the earlier
+    summary in `before`, and the replaced branch."""
     every = [row.message for row in rows]
     starts = find_cuts(every)
     if exchanges > len(starts):
         return None
-    if exchanges > 0:
-        end = starts[-exchanges]
-    else:
-        end = len(every)
+    end = starts[-exchanges] if exchanges > 0 else len(every)
     if not end:
         return None
     old = [*before, *every[:end]]

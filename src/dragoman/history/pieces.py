@@ -74,7 +74,7 @@ class Piece(NamedTuple):
 
     @property
     def location(self) -> Place:
-        """Where it is."""
+        """Returns the place of the piece: its message and its index there."""
         return self.home, self.place
 
 
@@ -196,6 +196,7 @@ class _Making:
                 self._messages.append(self._homes[home])
 
     def _close(self) -> None:
+        """Adds the pieces collected so far as messages, the results behind their calls."""
         if self._home is not None:
             self._add_message(self._home, self._parts)
         for home, answers in self._answers.items():
@@ -204,6 +205,7 @@ class _Making:
         self._home, self._parts, self._answers = None, [], {}
 
     def _add_message(self, home: int, content: list[Content]) -> None:
+        """Adds a message made of these pieces; unchanged if it has all of its own."""
         message = self._homes[home]
         self._add_empty(home)
         if home in self._used:
@@ -234,10 +236,7 @@ def rank(piece: Piece) -> int:
 
 def result_of(piece: Piece) -> ToolResultPart | None:
     """Returns the result of a call."""
-    if piece.answer is None:
-        part = None
-    else:
-        part = piece.answer.part
+    part = None if piece.answer is None else piece.answer.part
     if isinstance(part, ToolResultPart):
         return part
     return None
@@ -274,6 +273,7 @@ def key_of(piece: Piece) -> tuple[Any, ...]:
 
 
 def _fields(native: JsonMap | None) -> str:
+    """Returns native fields as a text for comparison."""
     try:
         return json.dumps(msgspec.to_builtins(native), sort_keys=True)
     except (TypeError, ValueError):

@@ -178,6 +178,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """Starts a request's task, and the deadline again once no request runs."""
         self._deadline.cancel()
         # uvicorn tells only its latest request that the client is gone, so all are kept here.
         self._cycles.append(cycle)

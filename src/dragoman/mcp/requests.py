@@ -182,7 +182,7 @@ class Requests:
             ) from None
 
     async def _send(self, work: Callable[[Connection], Awaitable[T]], *, repeats: bool) -> T:
-        """Does the work with a session, and once more with a new session if the first is over and
+        """Runs `work` with a session, and once more with a new session if the first is over and
         repeating is safe.
 
         Raises:

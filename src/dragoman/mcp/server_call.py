@@ -64,9 +64,9 @@ class ProgressReporter:
     """Reports a run's progress to a client."""
 
     def __init__(self, report: Report, call_id: str | None = None, *, typed: bool = False) -> None:
-        """`call_id`: the id of the one call that the run makes, whose progress is reported as it
-        is. `None`: an agent runs, and progress is a count of its calls, their steps, and lines of
-        text unless its output is `typed`."""
+        """Creates the reporter. `call_id`: the id of the run's one call, whose progress is reported
+        unchanged. `None`: an agent runs, and progress is a count of its calls, their steps, and
+        lines of text unless its output is `typed`."""
         self._report = report
         self._call_id = call_id
         self._typed = typed

@@ -79,8 +79,7 @@ class MCPToolset(Toolset):
         arguments: JsonMap | None = None,
         context: ToolContext[Any] = _NO_RUN,
     ) -> Any:
-        """Calls a tool by the server's name for it, and returns what a tool returns: a text, a JSON
-        value, or parts.
+        """Calls a tool by the server's own name for it. Returns a text, a JSON value, or parts.
 
         Raises:
             ToolError: the call failed; `content` is what the server returned.

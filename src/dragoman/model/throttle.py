@@ -93,7 +93,7 @@ class Quota:
     """The limits of an endpoint or a model. `None`: no limit."""
 
     def __init__(self, concurrency: int | None, requests: int | None, tokens: int | None) -> None:
-        """`requests`, `tokens`: limits per minute."""
+        """Creates the quota. `requests`, `tokens`: limits per minute."""
         self.running = 0
         """Requests whose answer has not ended."""
         self._concurrency = concurrency

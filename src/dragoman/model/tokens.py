@@ -367,6 +367,7 @@ def _read_pixels(data: bytes) -> tuple[int, int]:
 
 
 def _read_jpeg(data: bytes) -> tuple[int, int]:
+    """Reads width and height from the segments of a JPEG. Raises `ValueError` if there are none."""
     offset = 2
     while offset < min(len(data), _SEARCH_BYTES):
         if data[offset] != 0xFF:
@@ -383,6 +384,7 @@ def _read_jpeg(data: bytes) -> tuple[int, int]:
 
 
 def _read_webp(data: bytes) -> tuple[int, int]:
+    """Reads width and height from the header of a WebP image."""
     chunk_type = data[12:16]
     if chunk_type == b"VP8 ":
         width, height = unpack_from("<HH", data, 26)

@@ -62,6 +62,7 @@ class MessageAccumulator(MessageBuilder):
         )
 
     def _begin(self, start: MessageStarted | None) -> None:
+        """Resets the accumulator for the next message."""
         super()._begin(start)
         self._chunks: list[Message] = []
         self._accumulated: Message | None = None
@@ -202,9 +203,10 @@ class Intake:
         turn: str | None = "",
         shared: SharedState | None = None,
     ) -> None:
-        """`client_tools`: names of tools that the client runs; their calls are marked. `calls`:
-        gets each model call when it ends, under `run_id`. `turn`: turn of the message; `None`: it
-        begins one; empty: unknown. `shared`: follows the state that a remote agent reports."""
+        """Creates the intake. `client_tools`: names of tools that the client runs; their calls are
+        marked. `calls`: gets each model call when it ends, under `run_id`. `turn`: turn of the
+        message; `None`: it begins one; empty: unknown. `shared`: follows the state that a remote
+        agent reports."""
         self.accumulator = accumulator
         self.message_id = ""
         self.held: MessageStarted | None = None

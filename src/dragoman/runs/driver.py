@@ -77,7 +77,7 @@ class EventSource(Protocol):
 
     @property
     def id(self) -> str:
-        """Id of the run."""
+        """Returns the id of the run."""
         ...
 
     def cancel(self, driver: RunDriver) -> None:

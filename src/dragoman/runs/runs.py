@@ -151,7 +151,7 @@ class Runs:
 
     @property
     def driven(self) -> Collection[str]:
-        """Ids of the runs that this process drives."""
+        """Returns the ids of the runs that this process drives."""
         return self._keeper.driven.keys()
 
     async def idle(self) -> None:

@@ -84,8 +84,8 @@ class Visible:
     """The filter of `visible` for one event at a time."""
 
     def __init__(self, *, retractable: bool = False, calls: bool = False) -> None:
-        """`retractable`: the client can take messages back. `calls`: the client runs all calls, so
-        none is hidden."""
+        """Creates the filter. `retractable`: the client can take messages back. `calls`: the client
+        runs all calls, so none is hidden."""
         self._retractable = retractable
         self._calls = calls
         self._inner = InnerRuns()

@@ -167,6 +167,7 @@ class _Shutdown:
             await asyncio.wait(tasks, timeout=_CLOSING_SECONDS)
 
     async def _drain(self) -> None:
+        """Waits for running calls to end, then stops the server."""
         with anyio.move_on_after(self._seconds):
             await self._service.drain()
         self._service.interrupt()

@@ -112,6 +112,7 @@ class MetricRecorder:
         self._duration.record(end.seconds, attributes, context if self._of_parts else _NO_EXEMPLAR)
 
     def _record_parts(self, end: ModelEnd, attributes: Attributes) -> None:
+        """Records the time to the first chunk, and the tokens of a model call."""
         if end.first_seconds is not None and end.start.request.stream:
             self._first.record(end.first_seconds, attributes, _NO_EXEMPLAR)
         if (usage := end.usage) is None:

@@ -73,7 +73,8 @@ class _AnyWire(Protocol):
 
     @property
     def name(self) -> str:
-        """The wire's name, by which provider records refer to it. An attribute."""
+        """Returns the wire's name, by which provider records refer to it. An attribute. An
+        attribute."""
         ...
 
     @property
@@ -83,13 +84,13 @@ class _AnyWire(Protocol):
 
     @property
     def stream_type(self) -> str:
-        """Media type of a streamed response. An attribute."""
+        """Returns the media type of a streamed response. An attribute. An attribute."""
         ...
 
     @property
     def ping(self) -> bytes:
-        """Bytes that keep a stream open without adding to it, or `b""` if the format has none. An
-        attribute."""
+        """Returns bytes that keep a stream open without adding to it, or `b""` if the format has
+        none. An attribute. An attribute."""
         ...
 
     def votes(self, message: Any) -> int:
@@ -270,7 +271,7 @@ class AgentClient(Protocol):
 
     @property
     def name(self) -> str:
-        """The wire's name. An attribute."""
+        """Returns the wire's name. An attribute. An attribute."""
         ...
 
     def dump_request(

@@ -70,10 +70,7 @@ def _read_arguments(fields: JsonMap) -> Json:
     arguments = fields.get("args")
     if isinstance(arguments, dict):
         return {"arguments": cast("Json", arguments), "raw": None, "state": "complete"}
-    if fields.get("error") == _CUT:
-        state = "cut"
-    else:
-        state = "invalid"
+    state = "cut" if fields.get("error") == _CUT else "invalid"
     return {"arguments": {}, "raw": arguments or "", "state": state}
 
 
@@ -130,7 +127,7 @@ def dump_function_call(call: ToolCallPart) -> Json:
 
 
 def _cut(chunks: object) -> dict[str, str]:
-    """Ids of calls of a chunk whose arguments are not whole → their text."""
+    """Returns the argument texts of a chunk's incomplete calls, by their ids."""
     texts: dict[str, str] = {}
     for chunk in if_list(chunks):
         fields = if_object(chunk)

@@ -73,10 +73,7 @@ def _arguments_form(part: JsonMap) -> str:
 def dump_call(call: ToolCallPart) -> Json:
     """Returns the inverse."""
     provider = call.run_by == "provider"
-    if provider:
-        part_kind = "builtin-tool-call"
-    else:
-        part_kind = "tool-call"
+    part_kind = "builtin-tool-call" if provider else "tool-call"
     written = {
         "tool_name": call.name,
         "tool_call_id": call.id,
@@ -126,10 +123,7 @@ def dump_result(part: ToolResultPart, outgoing: Sent, part_index: int) -> Json:
     else:
         outcome = None
     named = part.name or OWN.form(part.native).get("name") == _UNNAMED
-    if named:
-        name = part.name
-    else:
-        name = outgoing.names.get(part.id, "")
+    name = part.name if named else outgoing.names.get(part.id, "")
     written = {
         "tool_name": name,
         "tool_call_id": part.id,
@@ -172,6 +166,7 @@ def _text(item: object) -> TextPart:
 
 
 def _file(item: object) -> Any:
+    """Returns an item of a tool's content as a file, or None."""
     fields = if_object(item)
     if if_text(fields.get("kind")).endswith("-url") and not (
         "media_type" in fields and fields["media_type"] != ""
@@ -183,6 +178,7 @@ def _file(item: object) -> Any:
 
 
 def _content(part: ToolResultPart, outgoing: Sent, part_index: int) -> Any:
+    """Returns a tool result as the content of a tool return: a value, or a list of items."""
     if not part.is_content:
         return part.result
     pieces: tuple[Any, ...] = part.result
@@ -200,6 +196,7 @@ def _content(part: ToolResultPart, outgoing: Sent, part_index: int) -> Any:
 
 
 def _item(piece: Any, outgoing: Sent, part_index: int) -> Any:
+    """Returns an item of a tool result as it was read, otherwise as it is written for its piece."""
     values = OWN.notes(piece.native).get("whole")
     if isinstance(piece, TextPart) and isinstance(values, list) and values:
         return cast("list[Any]", values)[0]

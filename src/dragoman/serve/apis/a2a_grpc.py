@@ -92,8 +92,8 @@ def load_methods() -> tuple[str, dict[str, Method]]:
 async def serve_grpc(
     app: Starlette, *, host: str = "127.0.0.1", port: int = 0, grace_seconds: float = 5.0
 ) -> AsyncGenerator[str]:
-    """Serves the agents of `serve.app` over gRPC too → the address, which their cards name from
-    then on. Use it around `serve_http`, which runs the application.
+    """Serves the agents of `serve.app` over gRPC, and yields the address, which their cards name
+    from then on. Use it around `serve_http`, which runs the application.
 
     Raises:
         SettingsError: a package is missing, the port is taken, or others than this machine could reach it and there are no keys.
@@ -136,6 +136,8 @@ async def serve_grpc(
 
 
 def _make_unary_handler(app: Any, method: Method) -> Any:
+    """Returns a gRPC handler that answers one A2A call with a single response."""
+
     async def call(request: bytes, context: Any) -> bytes:
         pieces: list[bytes] = []
         async with aclosing(_forward(app, method, request, context)) as body:
@@ -150,6 +152,8 @@ def _make_unary_handler(app: Any, method: Method) -> Any:
 
 
 def _make_stream_handler(app: Any, method: Method) -> Any:
+    """Returns a gRPC handler that answers one A2A call with a stream of responses."""
+
     async def call(request: bytes, context: Any) -> AsyncGenerator[bytes]:
         pending = b""
         async with aclosing(_forward(app, method, request, context)) as body:
@@ -251,6 +255,7 @@ class _Pipe:
 
 
 async def _refuse(context: Any, status: int) -> None:
+    """Aborts a gRPC call with the gRPC status that matches an HTTP status."""
     import grpc
 
     name = _STATUSES.get(status, "INTERNAL")
@@ -267,10 +272,7 @@ async def _abort(context: Any, error: JsonMap) -> None:
 
     info = if_object(next(iter(if_list(error.get("data"))), None))
     reason = if_text(info.get("reason"))
-    if reason in FAULTS:
-        name = FAULTS[reason].grpc
-    else:
-        name = "INTERNAL"
+    name = FAULTS[reason].grpc if reason in FAULTS else "INTERNAL"
     status: Any = status_pb2.Status(
         code=code_pb2.Code.Value(name), message=if_text(error.get("message"))
     )

@@ -160,6 +160,8 @@ async def _read_message(call: Call, params: Json) -> _MessageRequest:
 
 
 async def _continue_task(call: Call, request: RunRequest, task_id: str) -> _MessageRequest:
+    """Returns the request that continues a waiting A2A task. Raises `TaskError` if the task takes
+    no message."""
     run = await find_run(call, task_id)
     context = context_of(call, run)
     if request.thread_id not in (None, context):
@@ -189,6 +191,7 @@ async def _stream(
     *,
     cancel_on_leave: bool = False,
 ) -> None:
+    """Streams the objects of an A2A task to the client while its run goes on."""
     connection = call.connection
     envelope = a2a.envelope(request, id=task_id, now=call.now)
     encoder = a2a.encoder(**{**envelope, **frame.envelope, "now": call.service.clock})

@@ -115,6 +115,7 @@ async def notify(call: Call, run_id: str, task_id: str, request: RunRequest) -> 
 async def _dump_run(
     call: Call, run_id: str, task_id: str, request: RunRequest
 ) -> AsyncGenerator[JsonMap, None]:
+    """Yields the A2A objects of a run for push notifications."""
     envelope = a2a.envelope(request, id=task_id, now=call.now)
     encoder = a2a.encoder(**{**envelope, "now": call.service.clock})
     async with aclosing(call.service.runs.pages(run_id)) as pages:

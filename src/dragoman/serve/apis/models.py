@@ -129,6 +129,8 @@ class OllamaApi(Api):
         )
 
     async def _chat(self, call: Call) -> None:
+        """Answers Ollama's chat: a request that only loads or unloads a model without asking the
+        model."""
         check_types(call.body, call.wire.name)
         idle = ollama.dump_idle(call.body, call.path, now=call.now)
         if idle is None:

@@ -60,7 +60,7 @@ def plan_route(service: Service) -> Route:
 
 
 def _plan(body: Json, service: Service, caller: Caller) -> Json:
-    """The plan of a body.
+    """Returns the plan, as JSON, for the body of `POST /v1/plan`.
 
     Raises:
         InvalidRequestError: a field is missing, or of another type than it must be.
@@ -87,7 +87,7 @@ def _plan(body: Json, service: Service, caller: Caller) -> Json:
 
 
 def _find_target(model: str, service: Service, caller: Caller) -> str:
-    """The model string of a model that the caller may use.
+    """Returns the model string for a model name that the caller of `/v1/plan` may use.
 
     Raises:
         ModelNotFoundError: there is none.

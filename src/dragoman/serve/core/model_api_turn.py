@@ -44,10 +44,7 @@ async def recall_turn(call: Call, links: Links, *, edits: bool, remembers: bool 
     system = [*takewhile(is_system, request.messages)]
     copy = request.messages[len(system) :]
     resource, name = resource_of(call), thread_name(call, links.conversation)
-    if name is None:
-        thread = None
-    else:
-        thread = thread_id(resource, name)
+    thread = None if name is None else thread_id(resource, name)
     whole = Turn(
         tuple(copy),
         thread_id=thread,
@@ -114,6 +111,7 @@ async def _load_chain(call: Call, answer_id: str) -> list[Answered]:
 
 
 async def _latest_chain(call: Call, key: str) -> list[Answered]:
+    """Returns the latest stored answer with a key and those that it continues, or an empty list."""
     latest = await call.service.answers.find(call.caller.id, [key])
     if latest is None:
         return []

@@ -205,6 +205,7 @@ async def stream(
 async def _observe(
     events: AsyncGenerator[list[Event], None], timer: AnswerTimer
 ) -> AsyncGenerator[list[Event], None]:
+    """Yields pages of events, and lets the timer measure each."""
     async with aclosing(events):
         async for page in events:
             timer.observe(page)
@@ -217,6 +218,8 @@ async def _stream_answer(
     events: AsyncGenerator[list[Event], None],
     record: Record | None,
 ) -> None:
+    """Streams an answer to the client, with the losses in a header, and records it."""
+
     def take(page: Sequence[Event]) -> Sequence[Event]:
         if not call.connection.started:
             call.connection.add_headers(loss_headers(losses_of(page)))
@@ -237,6 +240,7 @@ async def _respond_whole(
     events: AsyncGenerator[list[Event], None],
     record: Record | None,
 ) -> None:
+    """Answers with a whole response instead of a stream, and records it."""
     whole: list[Event] = []
     async for page in events:
         whole += page

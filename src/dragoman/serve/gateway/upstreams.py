@@ -166,7 +166,7 @@ class Listings:
     """The lists of providers, by provider."""
 
     def __init__(self, upstreams: Upstreams, clock: Callable[[], float] = time.monotonic) -> None:
-        """`clock`: seconds."""
+        """Creates the listings. `clock` returns seconds."""
         self._upstreams, self._clock = upstreams, clock
         self._lists: dict[str, tuple[float, Sequence[ModelInfo]]] = {}
 
@@ -188,6 +188,7 @@ class Listings:
                 yield ModelInfo(name, provider.name, info.kinds, info.display_name)
 
     async def _refresh(self, provider: Provider) -> None:
+        """Asks a provider for its list of models if the kept list is too old."""
         until, before = self._lists.get(provider.name, (0.0, None))
         if before is not None and self._clock() < until:
             return

@@ -345,10 +345,7 @@ class Encoder(RunEncoder[ArtifactPart]):
             self._write_working(finished=finished)
         else:
             is_begun = part.is_begun
-            if is_begun:
-                parts = []
-            else:
-                parts = dump_content(event.part)
+            parts = [] if is_begun else dump_content(event.part)
             self._write_piece(
                 part, parts or [{"text": ""}], append=is_begun, last=True, finished=finished
             )

@@ -162,10 +162,7 @@ def load_output(content: Any, extras: JsonMap, form: Json) -> Any:
     """
     if isinstance(content, list):
         return tuple(load_content(content, form))
-    if content is None:
-        text = ""
-    else:
-        text = text_or_json(content)
+    text = "" if content is None else text_or_json(content)
     if extras.get(_JSON) is not True:
         return text
     try:

@@ -78,7 +78,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> None:
-        """`origin`: of the model's messages."""
+        """Creates the decoder of a turn. `origin`: that of the model's messages."""
         super().__init__(origin, new_id)
         self._model = origin
         self._turn = ""
@@ -95,7 +95,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
 
     @property
     def waiting_calls(self) -> list[ToolCallPart]:
-        """The calls without a result."""
+        """Returns the calls without a result."""
         return [waiting.call for waiting in self._calls.values()]
 
     def name_turn(self, turn: str) -> None:

@@ -242,10 +242,7 @@ def _load_resumes(value: Any) -> list[Resume]:
     """Returns the answers in `resume`."""
     if value is None:
         return []
-    if isinstance(value, list):
-        entries = if_list(value)
-    else:
-        entries = [None]
+    entries = if_list(value) if isinstance(value, list) else [None]
     return [_load_resume(if_object(entry)) for entry in entries]
 
 

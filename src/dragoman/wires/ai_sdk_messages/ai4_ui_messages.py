@@ -106,10 +106,7 @@ def _read_annotations(entry: Part, head: Head) -> None:
     if "annotations" not in entry:
         return
     annotations = if_list(entry["annotations"])
-    if annotations:
-        last = if_object(annotations[-1])
-    else:
-        last = {}
+    last = if_object(annotations[-1]) if annotations else {}
     head.extras = last[OURS] if last.keys() == {OURS} else None
     if head.extras is None:
         other_annotations = entry["annotations"]

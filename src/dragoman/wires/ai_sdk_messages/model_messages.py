@@ -413,10 +413,7 @@ def _with_options(
     usual = Expected(None, None, origin_of(provider, None))
     extras = extras_of([message], [usual], joined=joined, metadata=True)
     is_own = message.native and dialect_of(message.native) in (dialect, None)
-    if is_own:
-        fields = OWN.fields(message.native)
-    else:
-        fields = {}
+    fields = OWN.fields(message.native) if is_own else {}
     if extras:
         entry[OPTIONS] = {**if_object(fields.pop(OPTIONS, None)), OURS: extras}
     return {**entry, **fields}

@@ -412,10 +412,7 @@ def _dump_detail(piece: ThinkingPart, dialect: MessageDialect) -> Part:
     # A row signs in its details only what it was read with: what other formats signed is metadata
     # there.
     is_signed = dialect.name != ROW or OWN.form(piece.native).get("signed")
-    if is_signed:
-        signed = _signature_fields(piece)
-    else:
-        signed = {}
+    signed = _signature_fields(piece) if is_signed else {}
     if "data" in signed:
         return {"type": "redacted", **signed}
     return {"type": "text", "text": piece.text, **signed}

@@ -305,10 +305,7 @@ def dump_group(
     first = group.messages[0]
     writing = Writing(group, dialect, losses)
     parts = writing.write()
-    if first.native:
-        form = OWN.form(first.native)
-    else:
-        form = {}
+    form = OWN.form(first.native) if first.native else {}
     written_id: str | None = id_
     if form.get("id") == "absent" or (first.id is None and "id" in OWN.fields(first.native)):
         written_id = None

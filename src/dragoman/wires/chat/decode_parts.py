@@ -214,7 +214,8 @@ class ChatCandidate:
     """Fields of a choice that are read. The others are kept in the message's `response`."""
 
     def __init__(self, chat: DialectRecord, emitter: Emitter, fresh_id: Callable[[], str]) -> None:
-        """`fresh_id` makes ids for calls that come without one."""
+        """Creates the reader of one candidate. `fresh_id` makes ids for calls that come without
+        one."""
         self.emitter = emitter
         self.message_id = emitter.message_id
         self.open_part: OpenPart | None = None
