@@ -329,7 +329,7 @@ def event_to_json(event: Event) -> bytes:
 
 
 def event_from_json(data: bytes | str) -> Event:
-    """Reads what `event_to_json` wrote.
+    """Decodes an event from the JSON that `event_to_json` wrote.
 
     Raises:
         HistoryError: it is no stored event.

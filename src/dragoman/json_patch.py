@@ -55,7 +55,7 @@ class PatchedValue:
         _check_weight(self._estimate)
 
     def patch(self, operations: Iterable[JsonMap]) -> None:
-        """Applies all operations, or none.
+        """Applies all operations of a JSON patch, or none.
 
         Raises:
             PatchError: one does not fit; its place in the patch is named.
@@ -135,7 +135,7 @@ class PatchedValue:
             self._set_member(_need_object(parent, path), key, value, undos)
 
     def _replace(self, path: list[str], value: object, undos: list[_Undo]) -> None:
-        """Replaces the value at a path."""
+        """Replaces the value at a path of the patched value."""
         self._find(path)
         if not path:
             self._set_root(value, undos)
@@ -151,7 +151,7 @@ class PatchedValue:
             self._set_member(_need_object(parent, path), key, value, undos)
 
     def _remove(self, path: list[str], undos: list[_Undo]) -> None:
-        """Removes the value at a path."""
+        """Removes the value at a path of the patched value."""
         if not path:
             self._set_root(None, undos)
             return

@@ -285,7 +285,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
 
     @classmethod
     def from_json(cls, data: bytes | str) -> Self:
-        """Reads what `to_json` wrote.
+        """Reads a message from the JSON that `to_json` wrote.
 
         Raises:
             HistoryError: not a message, or of a version that this release does not read.

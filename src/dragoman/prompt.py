@@ -147,7 +147,7 @@ def make_tools(
 
 
 def check_options(run_options: JsonMap) -> None:
-    """Checks the options of a send.
+    """Checks the names and types of the options of a send.
 
     Raises:
         TypeError: an option is unknown, or of a wrong type. Ignoring an unknown address or key

@@ -120,7 +120,7 @@ def _make_key_bindings() -> KeyBindings:
 
 
 def _give_up() -> None:
-    """Ends the input with `LineGivenUp`."""
+    """Ends the input line of the editor with `LineGivenUp`."""
     app = get_app_or_none()
     if app is not None and app.is_running and not app.is_done:
         app.exit(exception=LineGivenUp)

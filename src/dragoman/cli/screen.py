@@ -81,7 +81,7 @@ class Screen:
             self.show_waiting(f"loading {model} …")
 
     def show(self, chunk: ChatResult[str]) -> None:
-        """Shows a chunk."""
+        """Shows one chunk of an answer on the terminal."""
         if chunk.thinking and self._shows_thinking:
             self._switch_mode(thinking=True)
             self._write(chunk.thinking, self._thinks_on)

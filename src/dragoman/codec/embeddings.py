@@ -239,7 +239,7 @@ def load_data_vectors(
 
 
 def dump_vector_entries(vectors: Iterable[Vector], *, packed: bool = False) -> list[Json]:
-    """Reverses `load_vector_entries`."""
+    """Returns vectors as entries of a response. The inverse of `load_vector_entries`."""
     return [
         {"object": "embedding", "index": index, "embedding": dump_vector(vector, packed=packed)}
         for index, vector in enumerate(vectors)

@@ -109,7 +109,7 @@ def _split_parts(data: bytes, boundary: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _read_head(head: bytes) -> Headers:
-    """Reads the headers of a part.
+    """Reads the headers of one part of a multipart form.
 
     Raises:
         InvalidRequestError: they are none, or say that the part is encoded.

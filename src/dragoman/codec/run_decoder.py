@@ -112,7 +112,7 @@ class RunDecoder(ResponseDecoder, Generic[P]):
         self.read_object(object_type, fields)
 
     def read_object(self, object_type: str, fields: Fields) -> None:
-        """Reads one object of a type.
+        """Reads one object of the protocol's stream, by its type.
 
         Raises:
             DragomanError: it cannot be read.

@@ -210,7 +210,7 @@ class SentHistory:
             self.names.setdefault(name, (number, names.get(name, name)))
 
     def measure(self) -> None:
-        """Finds its size."""
+        """Measures the bytes that the sent conversation holds in memory."""
         columns = (
             self.ends,
             self.counts,

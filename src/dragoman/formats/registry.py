@@ -117,7 +117,7 @@ def names() -> list[str]:
 
 
 def get(name: str) -> Format:
-    """Returns the format of that name.
+    """Returns the registered format with a name.
 
     Raises:
         SettingsError: there is none, or its plug-in is broken.

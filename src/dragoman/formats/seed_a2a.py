@@ -267,7 +267,7 @@ def convert_a2a_message_to_openai(message: object) -> tuple[Json | None, list[Js
 
 
 def _check(events: object) -> None:
-    """Refuses what are no events.
+    """Raises `HistoryError` unless all entries are AG-UI events.
 
     Raises:
         HistoryError: it is no list of objects.

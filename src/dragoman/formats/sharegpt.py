@@ -165,7 +165,7 @@ class _Reader:
         self._after_results = False
 
     def read(self, turn: JsonMap) -> None:
-        """Reads the next turn."""
+        """Reads the next turn of a ShareGPT conversation."""
         speaker, value, fields = (
             str(turn["from"]),
             turn["value"],

@@ -209,7 +209,7 @@ def _split_results(message: Message) -> tuple[Results, Pieces]:
 def _result_turns(
     out: Outgoing[Any], position: int, results: Results, written: Places
 ) -> Iterator[Json]:
-    """Yields the turns of results."""
+    """Yields the ShareGPT turns for the tool results of a message."""
     for turn in _group_results(results):
         note = if_object(OWN.notes(turn[0][1].native).get("turn"))
         values = {id(part): _result(out, position, part_index, part) for part_index, part in turn}

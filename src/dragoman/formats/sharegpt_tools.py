@@ -173,7 +173,7 @@ class OpenCalls:
         self._ended = False
 
     def call(self, called: Called) -> None:
-        """Adds the next call."""
+        """Adds the next call to the open calls of the round."""
         if self._ended:
             self._open, self._ended = [], False
         self._open.append(called)

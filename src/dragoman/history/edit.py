@@ -43,7 +43,7 @@ Summary = Callable[[Sequence[Message]], str | Awaitable[str]] | _Agent
 
 
 def find_position(rows: Rows, at: str | int) -> int:
-    """Returns the position of a message.
+    """Returns the position of a message in the list, by its id or as a value.
 
     Raises:
         HistoryError: there is none.
@@ -96,7 +96,7 @@ def ambiguous_range_error(count: int) -> HistoryError:
 
 
 def remove_rows(rows: Rows, goes: Callable[[Row], bool]) -> list[Message]:
-    """Takes rows out."""
+    """Removes rows with some ids from the list."""
     every = list(rows)
     gone = [row.message for row in every if goes(row)]
     if gone:
@@ -112,7 +112,7 @@ def trim_rows(
     exchanges: int | None,
     tokens_of: Callable[[Message], int] | None,
 ) -> list[Message]:
-    """Takes the oldest exchanges out.
+    """Removes the oldest exchanges from the list, down to a number of messages or tokens.
 
     Raises:
         HistoryError: a limit is below 0.

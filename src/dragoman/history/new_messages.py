@@ -28,7 +28,7 @@ class Digests:
         self._known: dict[int, tuple[Message, str]] = {}
 
     def of(self, message: Message) -> str:
-        """Returns the digest of a message."""
+        """Returns the digest of a message, computed once."""
         entry = self._known.get(id(message))
         if entry is None or entry[0] is not message:
             entry = self._known[id(message)] = message, neutral_digest(message)

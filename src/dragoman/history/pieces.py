@@ -170,7 +170,7 @@ class _Making:
         self._messages: list[Message] = []
 
     def add(self, piece: Piece) -> None:
-        """Adds the next piece."""
+        """Adds the next piece to the messages that are being made."""
         home = piece.home
         if self._homes[home].role is not Role.MODEL:
             self._answers.setdefault(home, []).append(piece)
@@ -183,7 +183,7 @@ class _Making:
             self._answers.setdefault(piece.answer.home, []).append(piece.answer)
 
     def end(self) -> list[Message]:
-        """Returns all messages."""
+        """Returns all messages made of the pieces."""
         self._close()
         self._add_empty(len(self._homes))
         return self._messages
@@ -235,7 +235,7 @@ def rank(piece: Piece) -> int:
 
 
 def result_of(piece: Piece) -> ToolResultPart | None:
-    """Returns the result of a call."""
+    """Returns the tool result that belongs to the call in a piece, or None."""
     part = None if piece.answer is None else piece.answer.part
     if isinstance(part, ToolResultPart):
         return part

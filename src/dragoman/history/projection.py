@@ -184,7 +184,7 @@ def _is_of_kind(piece: Piece, kind: str, role: Role | None) -> bool:
 
 
 def letters(piece: Piece) -> str:
-    """Returns a text without white space."""
+    """Returns a text without white space, to compare how two formats show it."""
     if isinstance(piece.part, TextPart):
         return "".join(piece.part.text.split())
     return ""

@@ -50,7 +50,7 @@ class Systems:
         return True
 
     def keep(self, wanted: Callable[[System], bool]) -> list[Message]:
-        """Removes all others, and returns them."""
+        """Keeps only some system messages, and returns the removed ones."""
         removed = [system.message for system in self.every if not wanted(system)]
         changes = self.changes + 1
         self.__init__([system for system in self.every if wanted(system)])
@@ -65,7 +65,7 @@ class Systems:
         ]
 
     def fork(self) -> Systems:
-        """Returns a copy that changes independently."""
+        """Returns a copy of the system messages that changes independently."""
         other = Systems()
         other.every, other._digests = self.every.copy(), self._digests.copy()
         return other

@@ -119,7 +119,7 @@ class MCPToolset(Toolset):
         return await self._get_requests().read_resource(uri)
 
     async def list_prompts(self) -> list[Prompt]:
-        """Returns the server's prompts.
+        """Lists the prompts that the MCP server offers.
 
         Raises:
             ToolError: the request failed.

@@ -188,7 +188,7 @@ class LinkedFile(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Returns its approximate size in bytes."""
+        """Returns the approximate size of the linked file in bytes."""
         if self.file is None:
             return _MISSING_SIZE
         return len(self.file.data)

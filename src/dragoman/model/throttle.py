@@ -70,7 +70,7 @@ class MinuteWindow:
         return wait
 
     def add(self, amount: int, now: float) -> Booking:
-        """Counts an amount from now on."""
+        """Counts requests or tokens in the window of the last minute."""
         booking = Booking(now, amount)
         self._bookings.append(booking)
         self.total += amount

@@ -274,7 +274,7 @@ _IMAGES = {"tiles": _tile_tokens, "flat": _crop_tokens, "area": _area_tokens}
 
 
 def _dump_json(value: Any) -> str:
-    """Returns a value as JSON text."""
+    """Returns a value as JSON text, as token estimates count it."""
     try:
         return _encode(value).decode()
     # Half of a surrogate pair, which UTF-8 cannot hold.

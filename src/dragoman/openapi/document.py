@@ -121,7 +121,7 @@ def pointer(base: str, *steps: str | int) -> str:
 
 
 def load(document: JsonMap | str | Path) -> Document:
-    """Reads and checks a document.
+    """Reads an OpenAPI document from a file, text or value, and checks it.
 
     Raises:
         SettingsError: it cannot be read, or is no OpenAPI 3.0 or 3.1; the text says where.

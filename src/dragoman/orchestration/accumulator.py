@@ -69,7 +69,7 @@ class MessageAccumulator(MessageBuilder):
         self._streamed: set[int] = set()
 
     def add(self, event: Event) -> None:
-        """Takes the next event."""
+        """Takes the next event of a model call."""
         super().add(event)
         if self._overridden and (part := self._piece(event)) is not None:
             chunk = Message.model(part)
@@ -95,7 +95,7 @@ class MessageAccumulator(MessageBuilder):
         return TextPart(str(event.delta))
 
     def message(self) -> Message:
-        """Returns the message so far."""
+        """Returns the message that the events of a model call make so far."""
         built = super().message()
         if self._accumulated is None:
             return built
@@ -307,7 +307,7 @@ class Intake:
         return self._shown.message().replace(content=message.content, metadata=message.own_metadata)
 
     def _add_deltas(self, deltas: Sequence[PartDelta]) -> None:
-        """Passes deltas to the accumulators."""
+        """Passes deltas of a model call to the accumulators of message and output."""
         if self._plain:
             self.accumulator.add_deltas(deltas)
         else:

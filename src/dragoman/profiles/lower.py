@@ -83,7 +83,7 @@ class _Lowering:
         self.losses: list[Loss] = []
 
     def run(self) -> None:
-        """Takes all steps, in their order."""
+        """Lowers the request step by step: thinking, sampling, tool choice, limit, schema."""
         self._lower_reasoning()
         self._free_tools()
         self._lower_sampling()

@@ -126,7 +126,7 @@ class ProfileTable:
         return profile
 
     def check(self) -> None:
-        """Reads every entry.
+        """Reads every entry of the profile table. Raises `SettingsError` for an invalid one.
 
         Raises:
             SettingsError: one cannot be read; names the line and the key.

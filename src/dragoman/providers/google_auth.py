@@ -170,7 +170,7 @@ def _find_file(environment: Mapping[str, str]) -> Path | None:
 
 
 def _read_account(path: Path) -> Json:
-    """Reads a credentials file."""
+    """Reads a Google credentials file."""
     try:
         return if_object(msgspec.json.decode(path.read_bytes()))
     except (OSError, msgspec.DecodeError, UnicodeError) as error:

@@ -224,7 +224,7 @@ class Runs:
             await self._log.post(run_id, CANCEL)
 
     async def status(self, run_id: str) -> RunStatus:
-        """Returns the status of a run.
+        """Returns the status of a run: running, waiting, or how it ended.
 
         Raises:
             RunLogError: the log has no such run.

@@ -123,7 +123,8 @@ class _Server(uvicorn.Server):
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """See uvicorn."""
+        """Starts uvicorn, then calls the function that waits for it. Raises `SettingsError` if the
+        application cannot start."""
         try:
             await super().startup(sockets)
         except SystemExit:

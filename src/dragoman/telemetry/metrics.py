@@ -138,7 +138,7 @@ class MetricRecorder:
     def record_tool_call(
         self, end: ToolEnd, name: Attributes, error: str | None, context: Context
     ) -> None:
-        """Records a call of a tool."""
+        """Records the metrics of a tool call."""
         attributes: Attributes = {
             "gen_ai.tool.name": end.start.call.name,
             "gen_ai.tool.type": "function",

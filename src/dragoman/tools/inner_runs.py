@@ -140,7 +140,7 @@ class Relay:
         return event
 
     def _own(self, message_id: str) -> None:
-        """Notes whose a message is."""
+        """Notes to which run within a tool a message id belongs."""
         if (
             message_id in self._others
             or self._owners.setdefault(message_id, self._run_id) != self._run_id

@@ -96,7 +96,7 @@ class Outbox:
         return Emission(self, is_excess=is_excess)
 
     def put(self, events: Iterable[Event]) -> None:
-        """Puts events in, from any thread."""
+        """Puts events of a tool into the outbox, from any thread."""
         if self.is_closed:
             return
         self.events.extend(events)

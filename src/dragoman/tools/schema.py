@@ -41,7 +41,7 @@ class Arguments(NamedTuple):
 
 
 def build(handler: Callable[..., Any]) -> Arguments:
-    """Reads signature, annotations and docstring.
+    """Reads a handler's signature, annotations and docstring into its argument schema.
 
     Raises:
         ToolError: a parameter's type has no JSON Schema, cannot be resolved, or the handler is a method without its

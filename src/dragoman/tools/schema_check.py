@@ -57,7 +57,7 @@ class _Check:
         that no loop is endless."""
 
     def spend(self, steps: int = 1) -> None:
-        """Takes steps.
+        """Counts steps of the schema check. Raises an error beyond the limit.
 
         Raises:
             _TooMuchWorkError: there are none left.

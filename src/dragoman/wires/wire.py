@@ -168,7 +168,7 @@ class Wire(_AnyWire, Protocol):
         quirks: Any = None,
         losses: list[Loss] | None = None,
     ) -> Json:
-        """Writes the body of a request."""
+        """Writes the body of a model request in the wire's format."""
         ...
 
     def dump_http(
@@ -334,7 +334,7 @@ class EmbeddingsWire(Protocol):
     responses are read by the wire's own `load_error`."""
 
     def load_request(self, body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
-        """Reads the body of a request.
+        """Reads the body of an embeddings request.
 
         Raises:
             InvalidRequestError: the body is not of this format, or holds no text.

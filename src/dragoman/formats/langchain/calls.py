@@ -118,7 +118,7 @@ def load_function_call(value: Any, where: str) -> ToolCallPart | None:
 
 
 def dump_function_call(call: ToolCallPart) -> Json:
-    """Returns the inverse."""
+    """Returns a call as the older field `function_call` of a LangChain message."""
     if call.raw is not None:
         raw = call.raw
     else:

@@ -138,7 +138,7 @@ class _Reader:
         ] = {}  # name of a call without an id → the id that it was given
 
     def read(self, entry: object, where: str) -> None:
-        """Reads one message."""
+        """Reads one LangChain message, and adds it to the conversation."""
         opened_message = open_message(entry, where)
         if base_type(opened_message.type) in ("tool", "function"):
             part, extra = self._result(opened_message, where)
@@ -298,7 +298,7 @@ def _own(opened_message: OpenedMessage) -> tuple[Json, Json]:
 
 
 def _entry(opened_message: OpenedMessage, form: JsonMap) -> Json:
-    """Returns the message as it came."""
+    """Returns the fields that are needed to write a LangChain message again as it was."""
     fields = close_message(
         opened_message.type,
         {},

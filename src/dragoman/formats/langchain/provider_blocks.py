@@ -165,7 +165,7 @@ def load_exploded(blocks: Sequence[Block]) -> tuple[Content, ...]:
 
 
 def dump_exploded(piece: Content) -> list[Block]:
-    """Returns the inverse."""
+    """Returns a reasoning item as standard blocks, one for each piece of its summary."""
     item = if_object(next(iter(dump_blocks(RESPONSES, [piece], Role.MODEL, [])), None))
     common, more = (
         {key: item[key] for key in ("type", "id") if key in item},

@@ -276,7 +276,7 @@ def _text_part(text: str, part_kind: str, created: object) -> Json:
 
 
 def _dump(outgoing: Sent) -> list[Json]:
-    """Returns the parts of a message."""
+    """Returns a message of system or user as parts of a pydantic-ai request."""
     parts: list[Json] = []
     open_prompt: list[tuple[int, Content]] = []
     for part_index, piece in enumerate(outgoing.message.content):

@@ -71,7 +71,7 @@ def _arguments_form(part: JsonMap) -> str:
 
 
 def dump_call(call: ToolCallPart) -> Json:
-    """Returns the inverse."""
+    """Returns a tool call as a part of a pydantic-ai response."""
     provider = call.run_by == "provider"
     part_kind = "builtin-tool-call" if provider else "tool-call"
     written = {
@@ -111,7 +111,7 @@ def load_result(part: JsonMap) -> ToolResultPart | None:
 
 
 def dump_result(part: ToolResultPart, outgoing: Sent, part_index: int) -> Json:
-    """Returns the inverse."""
+    """Returns a tool result as a part of a pydantic-ai request or response."""
     if part.run_by == "provider":
         part_kind = "builtin-tool-return"
     else:

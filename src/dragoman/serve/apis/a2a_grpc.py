@@ -221,7 +221,7 @@ class _Pipe:
         self._room = asyncio.Event()
 
     async def receive(self) -> Json:
-        """See ASGI."""
+        """Passes the body of a gRPC call to the ASGI application."""
         if self._body is not None:
             body, self._body = self._body, None
             return {"type": "http.request", "body": body, "more_body": False}
@@ -229,7 +229,7 @@ class _Pipe:
         return {"type": "http.disconnect"}
 
     async def send(self, message: Any) -> None:
-        """See ASGI."""
+        """Takes the response of the ASGI application for a gRPC call."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
         elif not self.client_left.is_set() and (piece := message.get("body")):

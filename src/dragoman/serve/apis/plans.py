@@ -36,7 +36,7 @@ _DEFAULT_WIRE = "openai_chat"
 
 
 def plan_route(service: Service) -> Route:
-    """Returns the route of `/v1/plan`."""
+    """Returns the server's route for `POST /v1/plan`."""
 
     async def handle(request: Request) -> Response:
         """Answers with the plan as JSON, or with an error in the shape of the format's API."""

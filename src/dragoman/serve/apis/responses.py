@@ -163,7 +163,7 @@ def _read_limit(text: str) -> int:
 
 
 async def delete_response(call: Call) -> None:
-    """Forgets an answer."""
+    """Deletes a stored answer of the Responses API."""
     answered = await _find_answer(call)
     await end_answer(call, answered)
     await call.service.answers.delete(call.caller.id, answered.id)

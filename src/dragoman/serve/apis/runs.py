@@ -42,7 +42,7 @@ _SSE = "text/event-stream"
 
 
 async def run(call: Call) -> None:
-    """Begins a run, and streams it."""
+    """Starts a run of an agent protocol, and streams its events."""
     wire = _wire_of(call)
     request = wire.load_run(call.body, path=call.path, headers=call.headers)
     served = find_agent(call, call.parameters.get("model", ""))
@@ -65,7 +65,7 @@ async def attach(call: Call) -> None:
 
 
 async def cancel_run(call: Call) -> None:
-    """Ends a run."""
+    """Cancels a run of an agent protocol."""
     answered = await _find_run(call)
     if answered is None or answered.run_id is None:
         raise _unknown_run_error(call)
@@ -226,7 +226,7 @@ class _Deadline:
         self._is_over = False
 
     def begin(self, run_id: str) -> None:
-        """Begins to count."""
+        """Starts the deadline after which a run that nobody reads is cancelled."""
         seconds = self._call.service.limits.run_seconds
         if seconds is not None and not self._is_over:
             self._timer = asyncio.get_running_loop().call_later(seconds, self._expire, run_id)

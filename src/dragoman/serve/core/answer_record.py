@@ -143,7 +143,7 @@ class Record:
         self._turn, self.task_id = turn, turn.task_id
 
     def add(self, events: Sequence[Event]) -> None:
-        """Takes what the client gets."""
+        """Adds to the record the events that the client gets."""
         self._call.observed.add(events)
         # Nothing is stored for this answer, so its events need not be collected.
         if not self._keeps:

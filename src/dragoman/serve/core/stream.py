@@ -85,7 +85,7 @@ class Backend(Protocol):
         ...
 
     async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:
-        """Returns the vectors of texts.
+        """Returns the vectors of texts, for clients of an embeddings API.
 
         Raises:
             DragomanError: there are none.
@@ -158,7 +158,7 @@ async def stream(
     headers: Mapping[str, str] = {},
     keep: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
-    """Streams events to their end.
+    """Streams events to the client through an encoder, until they end.
 
     Args:
         call: the call that they answer.

@@ -104,7 +104,7 @@ class Webhooks:
             sender.add_done_callback(lambda _: self._senders.pop(key, None))
 
     async def close(self) -> None:
-        """Sends nothing any more."""
+        """Stops all push notifications."""
         senders = list(self._senders.values())
         for sender in senders:
             sender.cancel()
@@ -149,7 +149,7 @@ class Webhooks:
 
 
 def _check_headers(config: JsonMap) -> None:
-    """Refuses what no header can hold.
+    """Raises an error if the token or credentials of a webhook cannot be sent in a header.
 
     Raises:
         InvalidRequestError: the token, or what proves who sends, is no text of ASCII that can be printed.

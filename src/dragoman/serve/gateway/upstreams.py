@@ -70,7 +70,7 @@ class Upstreams:
         self._cached_models: OrderedDict[str, Models] = OrderedDict()
 
     def models(self, choice: ModelChoice) -> Models:
-        """Returns the models of a choice.
+        """Returns the chat models behind a gateway's name, in the order of the fallback.
 
         Raises:
             SettingsError: as `Models`.
@@ -106,7 +106,7 @@ class Upstreams:
         return models
 
     def access(self, provider: Provider) -> Access:
-        """Returns the access to a provider."""
+        """Returns the gateway's shared access to a provider."""
         access = self._accesses.get(provider.name)
         # A record that was registered again replaces the old one.
         if access is None or access.provider is not provider:

@@ -205,7 +205,7 @@ class ServerMetrics:
         Gauge("dragoman_open_calls", "Calls that run.", registry=registry).set_function(open_calls)
 
     def observe(self, call: Observed) -> None:
-        """Counts a call that is over."""
+        """Counts a finished call in the server's metrics."""
         labels = (call.wire, call.purpose, call.model)
         self._calls.labels(*labels, str(call.status)).inc()
         self._seconds.labels(*labels).observe(call.seconds)

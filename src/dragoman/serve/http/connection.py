@@ -172,7 +172,7 @@ class Connection:
             await self.end(self._error_bytes(error))
 
     async def respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-        """Sends a whole response."""
+        """Sends a whole HTTP response."""
         self.started = self.ended = True
         await self._send_message(
             self._start_message(status, {**headers, "content-length": str(len(body))})

@@ -256,7 +256,7 @@ class Encoder(RunEncoder[ArtifactPart]):
         )
 
     def _write_held(self, *, last: bool = False, **fields: str) -> None:
-        """Writes the delayed text."""
+        """Writes the text of an artifact that was held back, as an update of the task."""
         if self._held is None:
             return
         (_, part, text), self._held = self._held, None

@@ -88,7 +88,7 @@ class TaskObjects:
     def artifact_update(
         self, artifact: Json, carried: JsonMap, *, append: bool = False, last: bool
     ) -> Json:
-        """Returns an update of an artifact.
+        """Returns an update of one of the task's artifacts, as a stream object.
 
         Args:
             artifact: the artifact, or a piece of it.

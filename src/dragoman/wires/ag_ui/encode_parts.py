@@ -100,7 +100,7 @@ class WrittenPart(EncodedPart):
         return [fields]
 
     def dump_delta(self, delta: str) -> Json:
-        """Returns the object of a delta."""
+        """Returns the AG-UI event for a delta of an open part."""
         return {
             "type": self.family.content,
             self.family.key: self.id,

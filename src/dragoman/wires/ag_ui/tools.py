@@ -64,7 +64,7 @@ def load_tools(tools: Any) -> tuple[ToolSpec, ...]:
 
 
 def _load_tool(tool: JsonMap) -> ToolSpec:
-    """Returns one tool of the client."""
+    """Reads one tool of AG-UI's client."""
     spec = ToolSpec(
         tool["name"],
         if_text(tool.get("description")),
@@ -80,7 +80,7 @@ def dump_tools(tools: Iterable[ToolSpec]) -> list[Json]:
 
 
 def _dump_tool(spec: ToolSpec) -> Json:
-    """Returns an element of `tools`."""
+    """Returns a client tool as an element of AG-UI's `tools`."""
     tool = {
         "name": spec.name,
         "description": spec.description,
@@ -113,7 +113,7 @@ def dump_call(
     *,
     extras: bool = True,
 ) -> Json:
-    """Returns an element of `toolCalls`.
+    """Returns a tool call as an element of `toolCalls` in an AG-UI message.
 
     Args:
         piece: the call.

@@ -122,7 +122,7 @@ def _read_attachments(
     head: Head,
     where: str,
 ) -> None:
-    """Reads the attachments of a message."""
+    """Reads the attachments of a UI message of ai 4 as files."""
     attached = entry.get(_ATTACHED)
     for number, attachment in enumerate(if_list(attached)):
         load_attachment(attachment, reading, f"{where}.{_ATTACHED}[{number}]")

@@ -237,7 +237,7 @@ def _add_result(
 
 
 def _envelope(envelope: Envelope) -> Part:
-    """Returns the row around its parts."""
+    """Returns the Mastra row around its parts."""
     first = envelope.first
     form = OWN.form(first.native) if first.native else {}
     if form.get("in") == ROW:

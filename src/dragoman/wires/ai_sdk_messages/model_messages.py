@@ -199,7 +199,7 @@ def _message_of(
     form: Part,
     origin: Origin | None,
 ) -> Message:
-    """Returns the message of a reading."""
+    """Returns the message that the reading of a model message collected."""
     is_model, provider = reading.is_model, reading.provider
     notes: Part = {}
     if origin is not None and is_model and provider is None:
@@ -313,7 +313,7 @@ class _Writing:
         why: str,
         detail: str = "",
     ) -> None:
-        """Notes the loss of a piece."""
+        """Notes the loss of a piece that a model message cannot hold."""
         self.losses.append(Loss(None, piece_index, what, why, detail))
 
     def _is_apart(self, result: ToolResultPart) -> bool:

@@ -202,7 +202,7 @@ _LIFTS = {
 
 
 def metadata_of(piece_kind: str, native: Native, fields: Fields = {}) -> Part:
-    """Returns the metadata for a part.
+    """Returns the provider metadata for a part, from its native fields.
 
     Args:
         piece_kind: as in `lift`.

@@ -90,7 +90,7 @@ class Writing:
                     self._results.setdefault(piece.id, deque()).append((index, piece_index, piece))
 
     def write(self) -> Parts:
-        """Returns the parts."""
+        """Returns the parts of the UI message for a turn."""
         messages = self.group.messages
         for index, message in enumerate(messages):
             if message.role is not Role.USER or not index:
@@ -182,7 +182,7 @@ class Writing:
         piece_index: int,
         is_model: bool,
     ) -> None:
-        """Writes a piece other than thinking."""
+        """Writes a piece other than thinking as a part of the UI message."""
         if type(piece) is TextPart:
             self.parts.append(self.dialect.dump_text(piece, self.dialect, is_model))
         elif isinstance(piece, ToolCallPart):

@@ -66,7 +66,7 @@ def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> Json:  
 
 
 def _dump(message: Message, envelope: JsonMap) -> Json:
-    """Returns a whole response."""
+    """Returns a whole response of Anthropic's API."""
     response = dict(OWN.response(message.native))
     answer = {
         **_head(envelope, message.origin, message.id),

@@ -143,7 +143,7 @@ def load_call(block: JsonMap) -> ToolCallPart | None:
 
 
 def dump_call(call: ToolCallPart, out: Outgoing[Quirks], position: int, index: int) -> Json | None:
-    """Converts a call to its block."""
+    """Returns a tool call as Anthropic's block `tool_use`."""
     if call.run_by == "provider":
         fields = {"id": call.id, "name": call.name, "input": call.arguments}
         return dump_own(

@@ -93,7 +93,7 @@ def load_content(chat: DialectRecord, message: JsonMap, empty: object, form: Jso
 
 
 def load_block(chat: DialectRecord, block: JsonMap) -> Content:
-    """Reads one content block."""
+    """Reads one content block of a Chat message."""
     type_name = str(block.get("type"))
     reader = chat.readers.get(type_name)
     part = reader(chat, type_name, block) if reader else None

@@ -69,7 +69,7 @@ def is_plan(part: Content) -> TypeGuard[ThinkingPart]:
 
 
 def load_block(block: JsonMap) -> Content:
-    """Reads one content block."""
+    """Reads one content block of a Cohere message."""
     type_name = if_text(block.get("type"))
     load = _LOADERS.get(type_name)
     part = load(block) if load else None

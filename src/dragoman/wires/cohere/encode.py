@@ -57,7 +57,7 @@ def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> Json:  
 
 
 def _dump(message: Message, envelope: JsonMap) -> Json:
-    """Writes a whole response."""
+    """Writes a whole response of Cohere's API."""
     plan, blocks, calls = "", list[Any](), list[Json]()
     for piece in message.content:
         if is_plan(piece):

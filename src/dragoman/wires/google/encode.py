@@ -62,7 +62,7 @@ _NOTHING = OpenText()
 
 
 def _dump(message: Message, envelope: JsonMap) -> Json:
-    """Returns a whole response."""
+    """Returns a whole response of Gemini's API."""
     content: Json = {"role": "model"}
     if parts := [part for piece in message.content for part in _parts(piece)]:
         content["parts"] = parts
@@ -109,7 +109,7 @@ class _Open:
         """A heap of their indexes."""
 
     def add(self, index: int, part: Content) -> None:
-        """Adds a part that begins."""
+        """Adds a part that begins to those that Gemini's chunks are written from."""
         if index not in self.parts:
             heappush(self.order, index)
         self.parts[index] = _Part(part)

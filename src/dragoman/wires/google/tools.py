@@ -320,7 +320,7 @@ def load_tool_choice(config: Any) -> tuple[str, Json] | None:
 
 
 def dump_tool_choice(choice: str, out: OutgoingContents, form: _Fields) -> Json:
-    """Converts the choice to `functionCallingConfig`."""
+    """Returns the tool choice as Gemini's `functionCallingConfig`."""
     mode = _SENT_CHOICES.get(choice, "ANY")
     if _mode(form.get("mode")) == mode:
         mode = form["mode"]

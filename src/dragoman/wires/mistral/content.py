@@ -145,7 +145,7 @@ def _read_audio(chat: DialectRecord, type_name: str, block: JsonMap) -> Content 
 
 
 def _read_file(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
-    """Reads a chunk `file`: an id."""
+    """Reads Mistral's chunk `file`, which holds an id."""
     file_id = if_text(block.get("file_id"))
     if not file_id:
         return None

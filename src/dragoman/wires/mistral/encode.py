@@ -120,7 +120,7 @@ def _thinking(items: list[Json], further: JsonMap = {}) -> Delta:
 
 
 def _call(chat: DialectRecord, part: ToolCallPart, index: int) -> Json:
-    """Returns the entry of a call."""
+    """Returns a tool call as an entry of Mistral's `tool_calls`."""
     entry = dump_call(chat, part, part.id, part.name, exact=True)
     # The client sees what the model wrote, also where it does not parse.
     if part.state != "complete":

@@ -55,7 +55,7 @@ _TEXTS = ("content", "thinking")
 
 
 def _dump(message: Message, envelope: JsonMap) -> Json:
-    """Writes a whole response."""
+    """Writes a whole response of Ollama's API."""
     values: dict[str, list[Any]] = {}
     for piece in message.content:
         for field, value in _dump_fields(piece).items():
@@ -161,7 +161,7 @@ class Encoder(ResponseEncoder):
         return [dump_error(error).body]
 
     def end(self) -> Objects:
-        """Returns the line that is done."""
+        """Returns Ollama's last line, which has `done` and the counts."""
         state = self._state
         own_fields: Json = {}
         for fields in self._own.values():

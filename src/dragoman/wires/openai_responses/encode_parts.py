@@ -144,7 +144,7 @@ class ItemWriter:
             self._end_text(replace(begun, text=text))
 
     def end_item(self) -> None:
-        """Ends the item that is open."""
+        """Ends the response item that is open."""
         item, self._item = self._item, None
         if item is not None:
             if stages := _STAGES.get(if_text(item["type"])):
