@@ -62,11 +62,13 @@ NOT_DECLARED = {
 """Seen in traffic, and not declared because it does not hold of the provider's usual models,
 streamed."""
 NOT_RECORDED = {
-    "openai": {"images"},
-    "google": {"images"},
+    "openai": {"images", "speech", "transcription"},
+    "google": {"images", "speech", "transcription"},
     "vertex": {"embeddings", "forced_tools", "thinking", "server_tools", "models"},
     "azure": {
         "images",
+        "speech",
+        "transcription",
         "typed_output_with_tools",
         "forced_tools",
         "vision",
@@ -75,6 +77,8 @@ NOT_RECORDED = {
     "azure-responses": {
         "embeddings",
         "images",
+        "speech",
+        "transcription",
         "parallel_tools",
         "typed_output",
         "typed_output_with_tools",
@@ -83,10 +87,17 @@ NOT_RECORDED = {
         "files",
         "models",
     },  # the same; it is OpenAI's own API
-    "openai-responses": {"embeddings", "images", "models"},  # the endpoint of openai
+    "openai-responses": {
+        "embeddings",
+        "images",
+        "speech",
+        "transcription",
+        "models",
+    },  # the endpoint of openai
     "openrouter": {"models"},
     "together": {"embeddings", "images", "models"},
-    "groq": {"models"},
+    "groq": {"transcription", "models"},
+    "mistral": {"transcription"},
     "deepseek": {"models"},
     "ollama": {"models"},
     "xai": {

@@ -20,6 +20,9 @@ PROVIDER = Provider(
     embeddings_model="gemini-embedding-001",
     embeddings_batch=100,
     image_model="gemini-3.1-flash-image",
+    speech_model="gemini-3.8-flash-tts",
+    voice="Kore",
+    transcription_model="gemini-3.5-flash",
     models_path="/models?pageSize=1000",
     capabilities=frozenset(
         {
@@ -34,6 +37,8 @@ PROVIDER = Provider(
             Capability.files,
             Capability.thinking,
             Capability.images,
+            Capability.speech,
+            Capability.transcription,
             Capability.server_tools,
             Capability.models,
         }
