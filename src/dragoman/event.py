@@ -33,6 +33,7 @@ __all__ = [
     "MessageFinished",
     "MessageStarted",
     "OpenText",
+    "PARTIAL_IMAGE",
     "PartDelta",
     "PartFinished",
     "PartStarted",
@@ -268,6 +269,12 @@ class Custom(msgspec.Struct, frozen=True, omit_defaults=True, tag="custom"):
     """What a format has beside these fields, by its name."""
     run_id: str | None = None
     """Of a run within a tool: its id; `None`: of the run whose stream this is."""
+
+
+PARTIAL_IMAGE = "image_generation.partial_image"
+"""Name of the custom event that shows an image before it is finished. Its value holds
+`partial_image_b64`, the whole image as far as it goes, and may hold `output_format` and
+`partial_image_index`. No message keeps it."""
 
 
 class _BytesDelta(msgspec.Struct, frozen=True, tag="part_delta_bytes"):
