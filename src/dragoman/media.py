@@ -21,7 +21,7 @@ from dragoman.event import PARTIAL_IMAGE, Custom
 from dragoman.json_bytes import Json
 from dragoman.message import DataPart, FinishReason
 from dragoman.prompt import Prompt, RunOptions, refuse_output_type
-from dragoman.providers.media_way import check_mime_types
+from dragoman.providers.media_plan import check_mime_types
 from dragoman.result import ChatResult
 from dragoman.run_builder import RunDefaults, build_run
 

@@ -35,7 +35,8 @@ from dragoman.media import fold_media
 from dragoman.memory import Memory
 from dragoman.model import fallback, media_generation
 from dragoman.model.media_generation import add_media
-from dragoman.providers.media_way import MediaWay, check_mime_types, plan_media
+from dragoman.providers.media_plan import check_mime_types, plan_media
+from dragoman.providers.media_way import MediaWay
 from dragoman.request import ServerTool
 from dragoman.testing import ScriptedModel
 from support.media import IMAGE, PNG, Stub, held, responded, said, stream

@@ -31,7 +31,8 @@ from dragoman.model.access import Access
 from dragoman.model.chat_model import ChatModel
 from dragoman.model.files import download, list_files
 from dragoman.model.middleware import Next
-from dragoman.providers.media_way import MediaPlan, MediaWay, plan_media
+from dragoman.providers.media_plan import MediaPlan, plan_media
+from dragoman.providers.media_way import MediaWay
 from dragoman.providers.provider import Provider
 from dragoman.request import ModelRequest, ServerTool, ToolSpec
 
