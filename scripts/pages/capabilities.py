@@ -78,7 +78,11 @@ def markdown() -> str:
             "",
             *_table(
                 ("provider", "way", "model", "makes", "run against a recording"),
-                [_media_row(provider, way) for provider in providers for way in provider.media],
+                [
+                    _media_row(provider, way)
+                    for provider in providers
+                    for way in provider.media_ways
+                ],
             ),
             "",
         ]

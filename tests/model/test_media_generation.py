@@ -115,7 +115,7 @@ def test_a_type_that_no_way_makes_is_an_error() -> None:
         name="p",
         display_name="P",
         wire="openai_chat",
-        media=(MediaWay(mode="images", makes=("image/png",)),),
+        media_ways=(MediaWay(mode="images", makes=("image/png",)),),
     )
     with pytest.raises(SettingsError, match="P provider makes no video/mp4; it makes image/png"):
         plan_media(record, ["video/mp4"])
@@ -132,7 +132,7 @@ def test_the_media_model_has_a_name_of_its_own() -> None:
 def test_providers_with_a_way_have_the_capability() -> None:
     """D-78: exactly those."""
     for record in providers.REGISTRY.providers():
-        assert bool(record.media) == (Capability.media in record.capabilities), record.name
+        assert bool(record.media_ways) == (Capability.media in record.capabilities), record.name
 
 
 @pytest.mark.parametrize(
@@ -143,11 +143,11 @@ def test_providers_with_a_way_have_the_capability() -> None:
         ("openai-responses", ["application/pdf"], "code_interpreter", "gpt-5"),
         ("openai-responses", ["image/gif"], "code_interpreter", "gpt-5"),
         ("openai-responses", ["image/png", "text/csv"], "mixed", "gpt-5"),
-        ("google", ["image/webp", "image/jpeg"], "image_model", "gemini-2.5-flash-image"),
+        ("google", ["image/webp", "image/jpeg"], "image_model", "gemini-3.1-flash-image"),
         ("google", ["text/csv"], "code_execution", "gemini-3.5-flash"),
         ("google", ["image/png", "text/csv"], "code_execution", "gemini-3.5-flash"),
         ("anthropic", ["image/png"], "code_execution", "claude-sonnet-4-6"),
-        ("vertex", ["image/png"], "image_model", "gemini-2.5-flash-image"),
+        ("vertex", ["image/png"], "image_model", "gemini-3.1-flash-image"),
     ],
 )
 def test_d154_the_mime_types_choose_the_way(
@@ -218,7 +218,7 @@ def test_d154_google_is_asked_for_images_by_an_image_model_and_for_files_by_code
         options={"generationConfig": {"imageConfig": {"aspectRatio": "16:9"}}},
     )
     assert [file.data for file in agent.files(result)] == [PNG]
-    assert "gemini-2.5-flash-image:stream" in model.sent[0].path
+    assert "gemini-3.1-flash-image:stream" in model.sent[0].path
     assert model.bodies[0]["generationConfig"] == {
         "responseModalities": ["TEXT", "IMAGE"],
         "imageConfig": {"aspectRatio": "16:9"},
@@ -511,7 +511,7 @@ def test_a_fallback_makes_media_its_own_way() -> None:
     agent = Agent(first, middleware=[fallback(second)])
     result = agent.generate_media_sync("Paint", mime_types=["image/png"])
     assert [file.data for file in agent.files(result)] == [PNG]
-    assert "gemini-2.5-flash-image:stream" in second.sent[0].path
+    assert "gemini-3.1-flash-image:stream" in second.sent[0].path
     assert result.metadata["generation_mode"] == "image_model"
 
 

@@ -63,9 +63,11 @@ NOT_DECLARED = {
 streamed."""
 NOT_RECORDED = {
     "anthropic": {"media"},  # code that ran and wrote no file
-    "google": {"media"},  # an image model that was asked for text
+    "openai": {"images"},
+    "google": {"media", "images"},  # an image model that was asked for text
     "vertex": {"embeddings", "forced_tools", "thinking", "media", "server_tools", "models"},
     "azure": {
+        "images",
         "typed_output_with_tools",
         "forced_tools",
         "vision",
@@ -73,6 +75,7 @@ NOT_RECORDED = {
     },  # recorded in their plainest use
     "azure-responses": {
         "embeddings",
+        "images",
         "parallel_tools",
         "typed_output",
         "typed_output_with_tools",
@@ -81,13 +84,14 @@ NOT_RECORDED = {
         "files",
         "models",
     },  # the same; it is OpenAI's own API
-    "openai-responses": {"embeddings", "models"},  # the endpoint of openai
+    "openai-responses": {"embeddings", "images", "models"},  # the endpoint of openai
     "openrouter": {"models"},
-    "together": {"embeddings", "models"},
+    "together": {"embeddings", "images", "models"},
     "groq": {"models"},
     "deepseek": {"models"},
     "ollama": {"models"},
     "xai": {
+        "images",
         "parallel_tools",
         "typed_output",
         "forced_tools",

@@ -45,7 +45,7 @@ PROVIDER = Provider(
     headers={"anthropic-version": "2023-06-01"},
     chat_model="claude-sonnet-4-6",
     media_model="claude-sonnet-4-6",
-    media=_MEDIA,
+    media_ways=_MEDIA,
     models_path="/models?limit=1000",
     capabilities=frozenset(
         {

@@ -40,8 +40,9 @@ PROVIDER = Provider(
     chat_model="gemini-3.5-flash",
     embeddings_model="gemini-embedding-001",
     embeddings_batch=100,
-    media_model="gemini-2.5-flash-image",
-    media=MEDIA,
+    media_model="gemini-3.1-flash-image",
+    media_ways=MEDIA,
+    image_model="gemini-3.1-flash-image",
     models_path="/models?pageSize=1000",
     capabilities=frozenset(
         {
@@ -56,6 +57,7 @@ PROVIDER = Provider(
             Capability.files,
             Capability.thinking,
             Capability.media,
+            Capability.images,
             Capability.server_tools,
             Capability.models,
         }

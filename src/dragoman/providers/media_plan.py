@@ -71,16 +71,16 @@ def plan_media(provider: Provider, mime_types: Sequence[str]) -> MediaPlan:
     Raises:
         SettingsError: it makes no media, or none of one of these types.
     """
-    if not provider.media:
+    if not provider.media_ways:
         raise SettingsError(
             f"{provider.display_name} provider makes no media; openai-responses, google and anthropic do",
             provider=provider.name,
         )
     chosen: dict[str, MediaWay] = {}
     for mime_type in mime_types:
-        way = _find_way(provider.media, mime_type)
+        way = _find_way(provider.media_ways, mime_type)
         if way is None:
-            types = ", ".join([made for way in provider.media for made in way.makes])
+            types = ", ".join([made for way in provider.media_ways for made in way.makes])
             raise SettingsError(
                 f"{provider.display_name} provider makes no {mime_type}; it makes {types}",
                 provider=provider.name,
@@ -89,7 +89,7 @@ def plan_media(provider: Provider, mime_types: Sequence[str]) -> MediaPlan:
     ways = tuple(chosen.values())
     if len(ways) > 1 and not all(way.combines for way in ways):
         # Code can draw an image, but an image model cannot write a document.
-        ways = provider.media[-1:]
+        ways = provider.media_ways[-1:]
     return MediaPlan(ways, tuple(mime_types))
 
 

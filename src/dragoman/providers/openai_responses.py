@@ -52,7 +52,7 @@ PROVIDER = msgspec.structs.replace(
     wire="openai_responses",
     chat_model="gpt-5",
     media_model="gpt-5",
-    media=MEDIA,
+    media_ways=MEDIA,
     capabilities=OPENAI.capabilities - {Capability.audio}
     | {Capability.thinking, Capability.media, Capability.server_tools},
     quirks=None,

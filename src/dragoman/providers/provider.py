@@ -142,8 +142,12 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """As `base_url`, for embeddings; `None`: the same."""
     media_model: str | None = None
     """Default model for media; `None`: the chat model makes them."""
-    media: tuple[MediaWay, ...] = ()
+    media_ways: tuple[MediaWay, ...] = ()
     """The ways in which it makes media, the best one first; none: it makes none."""
+    image_model: str | None = None
+    """Default model for images."""
+    image_options: JsonMap = {}
+    """Body fields of every request for images, where the caller's options do not say otherwise."""
     models_path: str | None = "/models"
     """Where it lists its models, appended to the base URL (`/../` goes up); `None`: it does not."""
     models: Callable[[], Sequence[str]] | None = None

@@ -29,8 +29,8 @@ PROVIDER = Provider(
     chat_model="gemini-3.5-flash",
     embeddings_model="gemini-embedding-001",
     embeddings_batch=1,
-    media_model="gemini-2.5-flash-image",
-    media=MEDIA,
+    media_model="gemini-3.1-flash-image",
+    media_ways=MEDIA,
     # of no project: from the root
     models_path="/../../../../../v1beta1/publishers/google/models?pageSize=300",
     capabilities=frozenset(
