@@ -16,10 +16,10 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.history_line import count_system_messages
 from dragoman.codec.json_values import if_object, read_extra_fields
 from dragoman.codec.marks import mark_copy, mark_fetched
-from dragoman.codec.outgoing import drop_foreign_options
+from dragoman.codec.outgoing_conversation import drop_foreign_options
+from dragoman.codec.sent_history import count_system_messages
 from dragoman.errors import DragomanError, ProviderError, SettingsError
 from dragoman.event import Event, MessageFinished, MessageStarted, PartFinished, RunError
 from dragoman.fold import MessageBuilder, part_events
