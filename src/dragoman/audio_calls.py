@@ -11,7 +11,7 @@ from dragoman.errors import InvalidRequestError, SettingsError
 from dragoman.json_bytes import JsonMap
 from dragoman.media_request import SpeechRequest, Timestamps, TranscriptionRequest
 from dragoman.message import DataPart, LinkPart
-from dragoman.model.models import Models
+from dragoman.model.agent_models import Models
 from dragoman.portal import Portal, synchronous
 from dragoman.providers.provider import Provider
 from dragoman.result import ChatResult

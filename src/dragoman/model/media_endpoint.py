@@ -23,7 +23,7 @@ from dragoman.fold import MessageBuilder
 from dragoman.media_request import ImageRequest, MediaKind, MediaRequest, SpeechRequest
 from dragoman.message import DataPart, FinishReason, LinkPart, Message, Origin
 from dragoman.model.access import Access, Key, encoding_error
-from dragoman.model.strings import default_transport
+from dragoman.model.resolve_model import default_transport
 from dragoman.providers.address import join_url
 from dragoman.providers.provider import Provider
 from dragoman.request import HttpRequest
@@ -210,7 +210,7 @@ def _check_message(message: Message, media_kind: MediaKind) -> None:
 
 def _default_model(provider: Provider, media_kind: MediaKind) -> str | None:
     names: Mapping[MediaKind, str | None] = {
-        "images": provider.image_model,
+        "images": provider.image_model or provider.media_model,
         "speech": provider.speech_model,
         "transcription": provider.transcription_model,
     }

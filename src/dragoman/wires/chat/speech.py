@@ -11,8 +11,6 @@ import msgspec
 
 from dragoman.codec.audio import AUDIO_FORMATS, normalize_audio_type
 from dragoman.codec.byte_answer import AudioDecoder
-from dragoman.codec.decoder import MessageDecoder
-from dragoman.codec.encoder import frame_typed_event
 from dragoman.codec.json_values import drop_none, if_text, shape_error
 from dragoman.codec.media_answer import (
     MediaEncoder,
@@ -23,6 +21,8 @@ from dragoman.codec.media_answer import (
     load_media_usage,
     take_text,
 )
+from dragoman.codec.response_decoder import MessageDecoder
+from dragoman.codec.response_encoder import frame_typed_event
 from dragoman.content import DataPart
 from dragoman.errors import DecodeError, DragomanError, InvalidRequestError
 from dragoman.event import Event, PartDelta, PartStarted

@@ -8,8 +8,6 @@ import msgspec
 
 from dragoman import json_bytes
 from dragoman.codec.audio import dump_subtitles
-from dragoman.codec.decoder import MessageDecoder
-from dragoman.codec.encoder import frame_typed_event
 from dragoman.codec.json_values import (
     as_text,
     drop_none,
@@ -25,6 +23,8 @@ from dragoman.codec.media_answer import (
     dump_media_usage,
     load_media_usage,
 )
+from dragoman.codec.response_decoder import MessageDecoder
+from dragoman.codec.response_encoder import frame_typed_event
 from dragoman.errors import DragomanError, InvalidRequestError
 from dragoman.event import PartDelta
 from dragoman.json_bytes import Json, JsonMap
