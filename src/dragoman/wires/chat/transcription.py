@@ -67,6 +67,7 @@ class Transcription(msgspec.Struct, frozen=True, eq=False):
                 field="response_format"
             )
         timestamps = _take_timestamps(fields)
+        # Times are given in some forms of an answer alone.
         if self.formats:
             timestamps = (timestamps or ("segment",)) if answer_format in _WITH_TIMES else ()
         return TranscriptionRequest(

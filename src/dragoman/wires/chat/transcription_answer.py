@@ -98,6 +98,7 @@ class TranscriptDecoder(MessageDecoder):
         text_part = self._out.find("text")
         if text_part is None:
             self._out.add_text("text", text)
+        # A provider may correct at the end what it wrote before.
         elif text and text != self._text:
             self._out.end(text_part, TextPart(text))
         usage, beside = load_media_usage(answer.get("usage"))
@@ -174,6 +175,7 @@ class TranscriptEncoder(MediaEncoder):
         """Tells of the whole text, and of the tokens."""
         body = _dump_whole(message, self._names)
         model = message.origin and (message.origin.served_model or message.origin.model)
+        # An API that tells the language by an event of its own always has both fields.
         if self._names.language:
             body = {"model": model or "", "language": None, **body}
         return frame_typed_event({"type": self._names.done, **body})

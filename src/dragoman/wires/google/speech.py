@@ -78,6 +78,7 @@ class _WavDecoder:
             if isinstance(event, PartStarted) and _is_samples(event.part):
                 self._samples.add(event.index)
             elif isinstance(event, PartFinished) and isinstance(part := event.part, DataPart):
+                # The head of a WAV file tells its length, so the samples must be complete.
                 if event.index in self._samples:
                     yield from part_events(event.message_id, event.index, wrap_wav(part))
                 else:
