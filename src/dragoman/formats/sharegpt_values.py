@@ -226,7 +226,10 @@ def _result_tags(value: str) -> Iterator[_Tag]:
             close = value.find(_RESULT_END, start)
         else:
             close = -1
-        between = value[end:start] if close >= 0 else value[end:]
+        if close >= 0:
+            between = value[end:start]
+        else:
+            between = value[end:]
         if between.strip():
             yield _Tag(end, end, None)
         if close < 0 or between.strip():

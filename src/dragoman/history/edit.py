@@ -84,7 +84,10 @@ def _is_question(message: Message) -> bool:
 
 def cut_rows(rows: Rows, position: int) -> ReplacedBranch:
     """Removes all rows from a position on. Returns them as a replaced branch."""
-    behind = rows[position - 1].message.id if position else None
+    if position:
+        behind = rows[position - 1].message.id
+    else:
+        behind = None
     gone = tuple([row.message for row in rows.between(position, len(rows))])
     rows.splice(position, len(rows), [])
     return ReplacedBranch(behind, gone)

@@ -4,7 +4,7 @@ conversation."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ from dragoman.transport.base import Transport
 if TYPE_CHECKING:
     from dragoman.model.embeddings_model import EmbeddingsModel
     from dragoman.model.media_endpoint import MediaEndpoint
+    from dragoman.model.media_generation import MediaModel
 
 __all__ = ["Models"]
 
@@ -178,24 +179,49 @@ class Models:
             self.provider, self.string.embeddings, transport=self._transport, access=self._access
         )
 
-    def media_endpoint(self, media_kind: MediaKind, name: str | None = None) -> MediaEndpoint:
-        """Returns the model of the agent's provider for one kind of media. `name`: its name; `None`:
-        the provider's default, or for images what the model string says.
+    def media_endpoint(
+        self, media_kind: MediaKind, model: str | Provider | None = None
+    ) -> MediaEndpoint:
+        """Returns what makes one kind of media. `model`: a model string, or a provider's record;
+        `None`: the default model of the agent's provider, or for images what its model string says.
 
         Raises:
-            SettingsError: the provider has no such endpoint, or no default model.
+            SettingsError: there is no such provider, or it has no such endpoint, or no default model.
         """
         from dragoman.model.media_endpoint import MediaEndpoint
 
+        string, provider = self._resolve(model)
+        # A model that is named for one request is meant for it.
+        name = string.chat if model is not None else None
+        if model is not None or media_kind == "images":
+            name = string.media or name
         return MediaEndpoint(
-            self.provider,
+            provider,
             media_kind,
-            name or (self.string.media if media_kind == "images" else None),
+            name,
             transport=self._transport,
-            access=self._access,
+            access=self._access_to(provider),
             new_id=self._new_id,
             clock=self._clock,
         )
+
+    def media(self, media_types: Sequence[str], model: ModelChoice | None = None) -> MediaModel:
+        """Returns the model that makes media of these types, with its fallbacks. `model`: in place
+        of the agent's.
+
+        Raises:
+            SettingsError: there is no such provider, it makes no such media, or it has no default model.
+        """
+        from dragoman.model.media_generation import MediaModel, name_media_model
+
+        first = None if model is None else split_choice(model)[0]
+        string, provider = self._resolve(first)
+        # A model that is named for one run is meant for it, whatever its kind.
+        name = string.media or (string.chat if first is not None else None)
+        name = name_media_model(provider, media_types, name)
+        if not string.chat and provider.chat_model is None:
+            model = str(ModelString(provider.name, name))
+        return MediaModel(self.chat(model), media_types, name)
 
     def access(self, model: str | Provider | None = None) -> Access:
         """Returns the access to a model's provider, by default the agent's own.

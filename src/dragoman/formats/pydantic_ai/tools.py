@@ -73,7 +73,10 @@ def _arguments_form(part: JsonMap) -> str:
 def dump_call(call: ToolCallPart) -> Json:
     """Returns a tool call as a part of a pydantic-ai response."""
     provider = call.run_by == "provider"
-    part_kind = "builtin-tool-call" if provider else "tool-call"
+    if provider:
+        part_kind = "builtin-tool-call"
+    else:
+        part_kind = "tool-call"
     written = {
         "tool_name": call.name,
         "tool_call_id": call.id,
@@ -123,7 +126,10 @@ def dump_result(part: ToolResultPart, outgoing: Sent, part_index: int) -> Json:
     else:
         outcome = None
     named = part.name or OWN.form(part.native).get("name") == _UNNAMED
-    name = part.name if named else outgoing.names.get(part.id, "")
+    if named:
+        name = part.name
+    else:
+        name = outgoing.names.get(part.id, "")
     written = {
         "tool_name": name,
         "tool_call_id": part.id,

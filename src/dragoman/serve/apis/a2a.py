@@ -110,7 +110,10 @@ def _make_path_handler(method: methods.Method) -> Callable[[Call], Awaitable[Non
 def _read_path_params(call: Call, *, is_old: bool) -> Json:
     """Returns the params of an A2A request by path, from its path, query and body."""
     parameters = call.parameters
-    ids = {"id": parameters["id"]} if "id" in parameters else {}
+    if "id" in parameters:
+        ids = {"id": parameters["id"]}
+    else:
+        ids = {}
     is_push = call.route.purpose.endswith("_push")
     if is_push:
         ids = {

@@ -272,7 +272,10 @@ async def _abort(context: Any, error: JsonMap) -> None:
 
     info = if_object(next(iter(if_list(error.get("data"))), None))
     reason = if_text(info.get("reason"))
-    name = FAULTS[reason].grpc if reason in FAULTS else "INTERNAL"
+    if reason in FAULTS:
+        name = FAULTS[reason].grpc
+    else:
+        name = "INTERNAL"
     status: Any = status_pb2.Status(
         code=code_pb2.Code.Value(name), message=if_text(error.get("message"))
     )

@@ -44,7 +44,10 @@ async def recall_turn(call: Call, links: Links, *, edits: bool, remembers: bool 
     system = [*takewhile(is_system, request.messages)]
     copy = request.messages[len(system) :]
     resource, name = resource_of(call), thread_name(call, links.conversation)
-    thread = None if name is None else thread_id(resource, name)
+    if name is None:
+        thread = None
+    else:
+        thread = thread_id(resource, name)
     whole = Turn(
         tuple(copy),
         thread_id=thread,

@@ -167,7 +167,10 @@ def _describe_answer(wire: Wire, route: Route) -> Json:
 def _describe_error(names: Sequence[str]) -> Json:
     """Returns the OpenAPI response for errors in the shape of these wires."""
     shapes = [{"$ref": f"#/components/schemas/{name}_error"} for name in names]
-    schema = shapes[0] if len(shapes) == 1 else {"anyOf": shapes}
+    if len(shapes) == 1:
+        schema = shapes[0]
+    else:
+        schema = {"anyOf": shapes}
     return {
         "description": "Why there is none.",
         "content": {"application/json": {"schema": schema}},
