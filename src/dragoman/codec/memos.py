@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from dragoman.message import Message, Role
 
-__all__ = ["RECALLED", "WORKING_MEMORY", "is_memo"]
+__all__ = ["RECALLED", "WORKING_MEMORY", "WORKING_TOOL", "is_memo"]
 
 RECALLED = "recalled"
 """Key in the metadata of a memo that quotes earlier messages; its value lists their ids."""
 WORKING_MEMORY = "working_memory"
 """Key in the metadata of a memo that holds a working memory; its value is the version."""
+WORKING_TOOL = "updateWorkingMemory"
+"""Name of the tool with which a model changes its working memory."""
 
 
 def is_memo(message: Message) -> bool:

@@ -30,16 +30,17 @@ from dragoman.memory.store import (
     load_neighbours,
     read_page,
 )
+from dragoman.memory.stored_working import StoredWorking
 from dragoman.memory.thread import Page, StoredMessage
-from dragoman.memory.threads import StoredThreads
 from dragoman.memory.window import Loaded, ThreadReading, load_newest
+from dragoman.memory.working import WorkingMemory
 from dragoman.message import Message
 from dragoman.runtime import new_id, now
 
 __all__ = ["Memory"]
 
 
-class Memory(StoredThreads):
+class Memory(StoredWorking):
     """Threads of messages in a store. Give it to an agent and name a thread when you send:
 
     ```python
@@ -57,6 +58,7 @@ class Memory(StoredThreads):
         last_messages: int | Literal[False] | None = None,
         tokens: int | None = None,
         remove_tokens: int | None = None,
+        working: WorkingMemory | None = None,
         read_only: bool = False,
         id_factory: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
@@ -69,6 +71,7 @@ class Memory(StoredThreads):
                 is given. The window begins with a user message and keeps its start for several turns, so it may hold fewer.
             tokens: most tokens of the conversation that an agent is given, estimated. Beyond it the oldest exchanges are left out.
             remove_tokens: tokens that a cut leaves free; default a quarter of `tokens`. Nothing is deleted.
+            working: what agents keep of a user or a thread, and change; `None`: nothing.
             read_only: True to write nothing.
             id_factory: makes ids of threads and messages.
             clock: returns the time, in UTC.
@@ -85,6 +88,8 @@ class Memory(StoredThreads):
             id_factory=id_factory,
             clock=clock,
         )
+        expect("working", working, WorkingMemory, type(None))
+        self.working_memory = working
         self.window = make_window(last_messages, tokens, remove_tokens)
         """How many messages and tokens of a thread an agent is given."""
 
