@@ -15,6 +15,7 @@ import msgspec
 from dragoman.arguments import expect_each
 from dragoman.codec.digest import neutral_digest
 from dragoman.codec.turns import holds_only_answers
+from dragoman.logs import logger
 from dragoman.memory.memory import Memory
 from dragoman.memory.store import MessageQuery
 from dragoman.memory.thread import StoredMessage, Thread
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from dragoman.history.list import MessageList
 
 __all__ = ["ConversationRecorder", "open_conversation", "new_messages", "load_thread"]
+
+_LOG = logger("memory")
 
 
 def new_messages(history: Sequence[Message], stored: Sequence[Message]) -> list[Message]:
@@ -155,14 +158,27 @@ class ConversationRecorder:
         early = new_messages(history_messages, known_messages)
         client_ids = {message.id for message in (*early, *new)}
         self.loaded = tuple([message for message in stored if message.id not in client_ids])
-        self._early = [
-            self._memory.stamp(message) for message in early if message.role is not Role.SYSTEM
-        ]
+        said = [message for message in early if message.role is not Role.SYSTEM]
+        place = _find_prompt(said, new)
+        if place is not None:
+            said[place:place] = await self._make_memos(self._memory, [*self.loaded, *said[:place]])
+        self._early = [self._memory.stamp(message) for message in said]
         if self._messages is not None:
             self._messages.add(list(self.loaded), "memory", ordered=True)
-        early_messages = iter(self._early)
         system = [message for message in early if message.role is Role.SYSTEM]
-        return [*system, *self.loaded, *early_messages]
+        return [*system, *self.loaded, *self._early]
+
+    async def _make_memos(self, memory: Memory, earlier: Sequence[Message]) -> list[Message]:
+        """Returns the memos that go before the prompt. `earlier`: what the model reads before them.
+        A memory that cannot be read leaves them out: they help a run, and must not fail it."""
+        try:
+            memo = await memory.make_working_memo(
+                earlier, resource_id=self._resource_id, thread_id=self._thread_id
+            )
+        except Exception as error:  # noqa: BLE001 - whatever a store raises
+            _LOG.warning("the working memory is left out: %s", error)
+            return []
+        return [] if memo is None else [memo]
 
     async def _load_known(
         self, memory: Memory, thread: Thread, history: Sequence[Message], stored: Sequence[Message]
@@ -206,7 +222,7 @@ class ConversationRecorder:
             return
         new = [message for message in messages[self._count :] if message.role is not Role.SYSTEM]
         if self._memory is not None and not self._memory.read_only:
-            unsaved = [*self._early, *new]
+            unsaved = [*self._early, *[await self._extract(message) for message in new]]
             if unsaved:
                 await self._memory.save(unsaved, self._thread_id, resource_id=self._resource_id)
         self._early = []
@@ -215,6 +231,15 @@ class ConversationRecorder:
                 is_input = message.role is Role.USER and not holds_only_answers(message)
                 self._messages.add(message, "input" if is_input else "response")
         self._count = len(messages)
+
+    async def _extract(self, message: Message) -> Message:
+        """Merges the working memory that an answer holds, and returns the message as it is
+        stored."""
+        if self._memory is None or message.role is not Role.MODEL:
+            return message
+        return await self._memory.extract_working(
+            message, resource_id=self._resource_id, thread_id=self._thread_id
+        )
 
 
 async def load_thread(
@@ -262,6 +287,17 @@ def _has_question(messages: Sequence[Message]) -> bool:
         if message.role is Role.USER and not holds_only_answers(message):
             return True
     return False
+
+
+def _find_prompt(early: Sequence[Message], new: Sequence[Message]) -> int | None:
+    """Returns the index in `early` before which memos go, so that the prompt follows them; `None`
+    if nothing is asked. `new`: the messages after `early`."""
+    if _has_question(new):
+        return len(early)
+    if not _has_question((*early, *new)):
+        return None
+    # The history ends in the question.
+    return max(index for index, message in enumerate(early) if _has_question([message]))
 
 
 def _message_list(history: Any) -> MessageList | None:

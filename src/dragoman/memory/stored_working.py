@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from dragoman.arguments import expect
-from dragoman.codec.memos import WORKING_TOOL
+from dragoman.codec.memos import WORKING_MEMORY, WORKING_TOOL, find_working_memory
 from dragoman.errors import ConflictError, SettingsError
 from dragoman.json_bytes import Json
+from dragoman.logs import logger
 from dragoman.memory.settings import check_optional_id
 from dragoman.memory.store import Slot
 from dragoman.memory.thread_rules import check_owner
@@ -19,6 +20,7 @@ from dragoman.tools import Tool, ToolContext
 
 __all__ = ["StoredWorking"]
 
+_LOG = logger("memory")
 _ATTEMPTS = 100
 """Most attempts to merge a change while others write. Each one that fails is one that another
 writer made, so two hundred writers may come between."""
@@ -115,6 +117,26 @@ class StoredWorking(StoredThreads):
         if settings.shows(earlier, working):
             return None
         return settings.make_memo(working, earlier=earlier, writable=not self.read_only)
+
+    async def extract_working(
+        self, message: Message, *, resource_id: str | None, thread_id: str
+    ) -> Message:
+        """Merges the working memory that an answer holds. Returns the message, whose metadata then
+        names the version. What cannot be merged is left out with a warning."""
+        settings = self.working_memory
+        if settings is None or not settings.extract or not self.has_working(resource_id, thread_id):
+            return message
+        found = find_working_memory(message.text)
+        if found is None:
+            return message
+        version = 0
+        try:
+            change = settings.read_change(found)
+            ids = {"resource_id": resource_id, "thread_id": thread_id}
+            version = (await self.merge_working(change, **ids)).version
+        except Exception as error:  # noqa: BLE001 - an aid: the answer is stored anyway
+            _LOG.warning("the working memory of an answer is left out: %s", error)
+        return message.replace(metadata={**message.metadata, WORKING_MEMORY: version})
 
     def has_working(self, resource_id: str | None, thread_id: str | None) -> bool:
         """True if runs in this thread have a working memory."""

@@ -16,15 +16,15 @@ from typing import Any, Literal, NamedTuple, cast
 
 from dragoman import json_bytes
 from dragoman.arguments import expect
-from dragoman.codec.memos import WORKING_MEMORY, WORKING_TOOL, is_memo
+from dragoman.codec.memos import WORKING_MEMORY, WORKING_TAGS, WORKING_TOOL, is_memo
 from dragoman.errors import HistoryError, SettingsError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.memory.settings import check_text
 from dragoman.memory.store import Slot
-from dragoman.message import Message, Role
+from dragoman.message import Message
 from dragoman.tools.check import find_faults
 
-__all__ = ["MOST_CHARACTERS", "Working", "WorkingMemory", "find_working_memory", "merge_json"]
+__all__ = ["MOST_CHARACTERS", "Working", "WorkingMemory", "merge_json"]
 
 MOST_CHARACTERS = 32_000
 """Most characters of a working memory: all of them are in each memo."""
@@ -40,7 +40,6 @@ DEFAULT_TEMPLATE = """\
 - **Facts**:
 - **Projects**:
 """
-_OPEN, _CLOSE = "<working_memory>", "</working_memory>"
 _FENCE = "working_memory_data"
 _NULL = {"type": "null"}
 _INTRODUCTION = (
@@ -57,7 +56,7 @@ _BY_TOOL = (
 )
 _BY_TAGS = (
     "When the user says something that belongs in it, or that changes it, put the new working memory "
-    f"between {_OPEN} and {_CLOSE} at the end of your answer. "
+    f"between {WORKING_TAGS[0]} and {WORKING_TAGS[1]} at the end of your answer. "
 )
 _WHOLE_TEXT = "Give the whole text, and keep the headings. "
 _FIELDS = (
@@ -142,11 +141,7 @@ class WorkingMemory:
         """
         if self.schema is None or not text:
             return _check_size(text)
-        try:
-            value = json_bytes.decode(text)
-        except ValueError as error:
-            raise HistoryError(f"the working memory is no JSON: {error}") from error
-        return self.merge("", value)
+        return self.merge("", self.read_change(text))
 
     def merge(self, stored: str, change: object) -> str:
         """Returns the stored text after a change: another text, or with a schema the fields that
@@ -165,35 +160,33 @@ class WorkingMemory:
         before = json_bytes.decode(stored) if stored else {}
         return _check_size(json_bytes.encode(merge_json(before, change)).decode())
 
-    def extract_change(self, text: str) -> object:
-        """Returns the change that an answer holds, or None if it holds none.
+    def read_change(self, text: str) -> object:
+        """Returns the change that an answer holds as text.
 
         Raises:
             HistoryError: it is no JSON, with a schema.
         """
-        found = find_working_memory(text) if self.extract else None
-        if found is None or self.schema is None:
-            return found
+        if self.schema is None:
+            return text
         try:
-            return json_bytes.decode(found)
+            return json_bytes.decode(text)
         except ValueError as error:
-            raise HistoryError(f"the working memory of the answer is no JSON: {error}") from error
+            raise HistoryError(f"the working memory is no JSON: {error}") from error
 
     def shows(self, messages: Iterable[Message], working: Working) -> bool:
         """True if a model that reads these messages knows this state of the working memory."""
         known: int | None = None
         for message in messages:
-            if is_memo(message):
-                known = message.metadata.get(WORKING_MEMORY, known)
+            version = message.metadata.get(WORKING_MEMORY)
+            if is_memo(message) and isinstance(version, int):
+                known = version
+                continue
             for version in _find_written_versions(message):
                 # A call holds a whole text, or with a schema what changed since the version before.
                 is_known = self.schema is None or (
                     known is not None and known <= version <= known + 1
                 )
                 known = version if is_known else None
-            if self.extract and self.schema is None and message.role is Role.MODEL:
-                text = find_working_memory(message.text)
-                known = working.version if text and text == working.text else known
         return known == working.version
 
     def make_memo(
@@ -213,16 +206,6 @@ class WorkingMemory:
         escaped = data.replace("<", "&lt;" if self.schema is None else "\\u003c")
         memo = Message.user(f"{words}\n<{_FENCE}>\n{escaped.rstrip()}\n</{_FENCE}>")
         return memo.replace(metadata={WORKING_MEMORY: working.version})
-
-
-def find_working_memory(text: str) -> str | None:
-    """Returns what is between the first `<working_memory>` and the `</working_memory>` that follows
-    it, or None if it does not end. Takes linear time."""
-    start = text.find(_OPEN)
-    end = text.find(_CLOSE, start + len(_OPEN))
-    if start < 0 or end < 0:
-        return None
-    return text[start + len(_OPEN) : end].strip()
 
 
 def merge_json(stored: object, change: object) -> Any:
@@ -262,13 +245,17 @@ def _squeeze(text: str) -> str:
 
 
 def _find_written_versions(message: Message) -> list[int]:
-    """Returns the versions that calls of the tool made, as their results say."""
+    """Returns the versions that a message made: an answer that held the text, or calls of the tool,
+    as their results say."""
     results = [
         cast("JsonMap", result.result)
         for result in message.tool_results
         if result.name == WORKING_TOOL and isinstance(result.result, Mapping)
     ]
-    versions = [result.get("version") for result in results]
+    versions = [
+        message.metadata.get(WORKING_MEMORY),
+        *[result.get("version") for result in results],
+    ]
     return [version for version in versions if isinstance(version, int)]
 
 

@@ -26,7 +26,7 @@ from dragoman.serve.core.call import Api, Call, Handler
 from dragoman.serve.core.join import change_memory, join_turn
 from dragoman.serve.core.policy import apply_policy
 from dragoman.serve.core.record import Record, RunFollower, latest_key
-from dragoman.serve.core.shown import note_and_show
+from dragoman.serve.core.shown import ClientEvents
 from dragoman.serve.core.stream import BytesEncoder, stream
 from dragoman.serve.core.threads import resource_of, thread_id
 from dragoman.serve.core.turn import Turn
@@ -288,12 +288,18 @@ async def _stream_run(
 ) -> None:
     """Streams a run to its end. `skip`: so many of its events the client has."""
     numbered = _NumberedEncoder(encoder, skip, is_sse=call.wire.stream_type.startswith(_SSE))
+    client_events = ClientEvents(call)
+
+    def take(page: Sequence[Event]) -> Sequence[Event]:
+        call.observed.add(page)
+        return client_events.feed(page)
+
     async with read_run(call, run_id, cancel_on_leave=cancel_on_leave) as pages:
         await stream(
             call,
             numbered,
             pages,
-            lambda page: note_and_show(call, page),
+            take,
             headers=call.api.stream_headers,
         )
 

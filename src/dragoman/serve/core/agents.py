@@ -27,6 +27,7 @@ from dragoman.errors import (
 )
 from dragoman.event import Event, RunError, RunFinished
 from dragoman.json_bytes import Json
+from dragoman.memory.working import WorkingMemory
 from dragoman.message import Content, Message, ToolResultPart
 from dragoman.orchestration.state import Claim
 from dragoman.request import EmbeddingsRequest, ModelRequest, RunRequest, ServerTool, ToolSpec
@@ -102,6 +103,12 @@ class AgentBackend:
     def remembers(self, call: Call, request: ModelRequest) -> bool:  # noqa: ARG002
         """See `Backend`."""
         return True
+
+    @property
+    def working_memories(self) -> Sequence[WorkingMemory]:
+        """See `Offer`."""
+        memories = [agent.memory for agent in self._agents.values() if agent.memory is not None]
+        return [memory.working_memory for memory in memories if memory.working_memory is not None]
 
     @property
     def detaches(self) -> bool:

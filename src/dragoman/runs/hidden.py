@@ -1,0 +1,153 @@
+"""Filters the events of a run: leaves out how the model changes its working memory.
+
+A client sees neither the call of the tool nor its result, and, of an agent whose model writes the
+working memory into its answer, not that part of the answer. What is stored keeps them. A message of
+nothing else is left out; its start is therefore held back until something of it can be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from dragoman.codec.memos import WORKING_TAGS, hide_working_text, is_working_part
+from dragoman.event import (
+    Event,
+    MessageDropped,
+    MessageFinished,
+    MessageStarted,
+    OpenText,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+)
+from dragoman.message import TextPart
+
+__all__ = ["WorkingFilter"]
+
+_Key = tuple[str, int]
+"""A part: the id of its message, and its index."""
+
+
+class WorkingFilter:
+    """Takes the events of runs in order, and returns those that people may see."""
+
+    def __init__(self, *, tags: bool) -> None:
+        """`tags`: True if answers may hold a working memory between tags."""
+        self._tags = tags
+        self._starts: dict[str, MessageStarted] = {}
+        """Starts that are held back, by the id of their message."""
+        self._hidden: set[_Key] = set()
+        """Parts that are hidden."""
+        self._with_hidden: set[str] = set()
+        """Messages that have hidden parts."""
+        self._texts: dict[_Key, _TextFilter] = {}
+        """Texts that are open."""
+
+    def feed(self, events: Iterable[Event]) -> list[Event]:
+        """Returns the events that people may see now."""
+        shown: list[Event] = []
+        for event in events:
+            shown += self._feed_event(event)
+        return shown
+
+    def _feed_event(self, event: Event) -> list[Event]:
+        if isinstance(event, PartDelta):
+            return self._feed_delta(event)
+        if isinstance(event, MessageStarted):
+            self._starts[event.message_id] = event
+            return []
+        if isinstance(event, PartStarted | PartFinished):
+            return self._feed_part(event)
+        if isinstance(event, MessageFinished | MessageDropped):
+            return self._feed_end(event)
+        return [event]
+
+    def _feed_part(self, event: PartStarted | PartFinished) -> list[Event]:
+        key = (event.message_id, event.index)
+        if key in self._hidden or is_working_part(event.part):
+            self._hidden.add(key)
+            self._with_hidden.add(event.message_id)
+            return []
+        started = self._start(event.message_id)
+        if not self._tags or not isinstance(event.part, OpenText | TextPart):
+            return [*started, event]
+        if isinstance(event, PartStarted):
+            self._texts[key] = _TextFilter()
+            return [*started, event]
+        assert isinstance(event.part, TextPart)
+        # The text in whole decides: what was held back for an end that never came is told now.
+        text = hide_working_text(event.part.text)
+        sent = self._texts.pop(key, _TextFilter()).sent
+        rest = [PartDelta(*key, text[sent:])] if text[sent:] else []
+        part = msgspec.structs.replace(event.part, text=text)
+        return [*started, *rest, msgspec.structs.replace(event, part=part)]
+
+    def _feed_delta(self, event: PartDelta) -> list[Event]:
+        key = (event.message_id, event.index)
+        if key in self._hidden:
+            return []
+        started = self._start(event.message_id)
+        text_filter = self._texts.get(key)
+        if text_filter is None or not isinstance(event.delta, str):
+            return [*started, event]
+        delta = text_filter.feed(event.delta)
+        if not delta:
+            return started
+        return [*started, PartDelta(*key, delta)]
+
+    def _feed_end(self, event: MessageFinished | MessageDropped) -> list[Event]:
+        start = self._starts.pop(event.message_id, None)
+        if start is None:
+            return [event]
+        if isinstance(event, MessageDropped) or event.message_id in self._with_hidden:
+            return []
+        return [start, event]
+
+    def _start(self, message_id: str) -> list[Event]:
+        """Returns the start of a message if it was held back."""
+        start = self._starts.pop(message_id, None) if self._starts else None
+        return [] if start is None else [start]
+
+
+class _TextFilter:
+    """Holds back what may be a working memory in a text that streams."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+        """Characters of the text that were sent, without those that are hidden."""
+        self._rest = ""
+        """The end of the text that may be the beginning of the next tag."""
+        self._tags = list(WORKING_TAGS)
+        """The tags that may still come: the first of them is looked for."""
+
+    def feed(self, delta: str) -> str:
+        """Returns what may be sent now."""
+        shown = ""
+        text = self._rest + delta
+        while self._tags:
+            is_inside = len(self._tags) == 1
+            before, tag, behind = text.partition(self._tags[0])
+            if not tag:
+                keep = _find_partial(text, self._tags[0])
+                shown += "" if is_inside else text[:keep]
+                text = text[keep:]
+                break
+            shown += "" if is_inside else before
+            text = behind
+            self._tags.pop(0)
+        else:
+            shown, text = shown + text, ""
+        self._rest = text
+        self.sent += len(shown)
+        return shown
+
+
+def _find_partial(text: str, tag: str) -> int:
+    """Returns the index at which the longest beginning of a tag ends the text."""
+    start = max(0, len(text) - len(tag) + 1)
+    index = text.find(tag[0], start)
+    while index >= 0 and not tag.startswith(text[index:]):
+        index = text.find(tag[0], index + 1)
+    return len(text) if index < 0 else index
