@@ -103,6 +103,10 @@ def build_run(
     tools = _collect_tools(agent, run_options)
     run_id = run_options.get("run_id") or agent.new_id()
     conversation = open_conversation(agent.memory, run_options)
+    if conversation is not None and agent.memory is not None and agent.memory.titles is not None:
+        title_model = agent.memory.titles.model or model
+        # Looked up when it is asked: a title's model that is none fails no run.
+        conversation.ask = lambda request: agent.models.chat(title_model).stream(request)
     state = StreamingState(
         (),
         tools,

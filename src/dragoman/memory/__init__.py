@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         ThreadQuery,
     )
     from dragoman.memory.thread import Branch, Page, StoredMessage, Thread
+    from dragoman.memory.titles import Titles
     from dragoman.memory.working import Working, WorkingMemory
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Thread",
     "ThreadChange",
     "ThreadQuery",
+    "Titles",
     "Working",
     "WorkingMemory",
     "open_store",
@@ -55,6 +57,7 @@ _MODULES = {
     "Thread": "thread",
     "ThreadChange": "store",
     "ThreadQuery": "store",
+    "Titles": "titles",
     "Working": "working",
     "WorkingMemory": "working",
     "open_store": "memory_store",

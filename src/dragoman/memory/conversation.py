@@ -7,6 +7,7 @@ Of a history that came with the prompt only that counts as new which the thread 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from dragoman.memory.memory import Memory
 from dragoman.memory.store import MessageQuery
 from dragoman.memory.thread import StoredMessage, Thread
 from dragoman.memory.thread_rules import check_owner
+from dragoman.memory.titles import AskModel
 from dragoman.memory.window import ThreadReading, count_tokens
 from dragoman.message import Message, Role
 
@@ -115,6 +117,10 @@ class ConversationRecorder:
         self.loaded: tuple[Message, ...] | None = None
         """The messages that were read from the thread."""
         self._begun: list[Message] | Exception | None = None
+        self.ask: AskModel | None = None
+        """Asks the model that makes titles."""
+        self._is_titled = False
+        self._title: asyncio.Task[None] | None = None
 
     @property
     def reads(self) -> bool:
@@ -147,6 +153,7 @@ class ConversationRecorder:
             return history_messages
         reading = self._reading or await self._memory.read_thread(self._thread_id)
         thread = reading.thread
+        self._is_titled = thread is not None and bool(thread.title)
         stored: list[Message] = []
         known_messages: Sequence[Message] = stored
         if thread is not None:
@@ -231,6 +238,17 @@ class ConversationRecorder:
                 is_input = message.role is Role.USER and not holds_only_answers(message)
                 self._messages.add(message, "input" if is_input else "response")
         self._count = len(messages)
+
+    def end(self) -> None:
+        """Begins to make the title of the thread, once the run has given its answer."""
+        if self._memory is not None and self.ask is not None and not self._is_titled:
+            self._title = self._memory.begin_title(self._thread_id, self.ask)
+
+    async def finish(self) -> None:
+        """Waits for the title of the thread, if one is being made."""
+        if self._title is not None:
+            # Whoever stops waiting does not stop the title.
+            await asyncio.wait([self._title])
 
     async def _extract(self, message: Message) -> Message:
         """Merges the working memory that an answer holds, and returns the message as it is
