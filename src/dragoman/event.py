@@ -26,6 +26,7 @@ from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Native, Origin, Role, TextPart, Usage
 
 __all__ = [
+    "CALLS_BEGUN",
     "Custom",
     "Event",
     "InnerRuns",
@@ -45,6 +46,7 @@ __all__ = [
     "StepStarted",
     "event_from_json",
     "event_to_json",
+    "is_calls_begun",
     "without_inner_runs",
 ]
 
@@ -268,6 +270,16 @@ class Custom(msgspec.Struct, frozen=True, omit_defaults=True, tag="custom"):
     """What a format has beside these fields, by its name."""
     run_id: str | None = None
     """Of a run within a tool: its id; `None`: of the run whose stream this is."""
+
+
+CALLS_BEGUN = "dragoman.calls_begun"
+"""Name of the `Custom` that the log of a run holds before the tools of some calls begin. Its value is
+the ids of these calls. Clients do not get it."""
+
+
+def is_calls_begun(event: Event) -> bool:
+    """True if an event is the mark `CALLS_BEGUN`."""
+    return type(event) is Custom and event.name == CALLS_BEGUN
 
 
 class _BytesDelta(msgspec.Struct, frozen=True, tag="part_delta_bytes"):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from dragoman import Message
-from dragoman.codec.memos import find_working_memory, hide_working_text
+from dragoman.codec.working_parts import find_working_memory, hide_working_text
 from dragoman.errors import (
     ConflictError,
     HistoryError,

@@ -3,68 +3,37 @@
 A memo holds what was recalled from earlier messages, or the working memory of another thread. It is
 stored before the prompt, once, and never changes, so that what a provider signed or cached after it
 stays valid. User interfaces, search, titles and the count of a window leave memos out.
+
+Formats for clients neither write memos nor read them: a client that could write one would hide its
+own words from people, and put them where a model takes them for remembered.
 """
 
 from __future__ import annotations
 
-from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from dragoman.codec.opening import hide_openings
+from dragoman.codec.working_parts import WORKING_MEMORY, hide_working
+from dragoman.loss import Loss
+from dragoman.message import Message, Role
 
 __all__ = [
     "RECALLED",
-    "WORKING_MEMORY",
-    "WORKING_TAGS",
-    "WORKING_TOOL",
-    "find_working_memory",
-    "hide_working_text",
+    "disown_memos",
+    "dump_for_client",
+    "hide_memos",
     "is_memo",
-    "is_working_part",
+    "load_from_client",
+    "select_visible",
 ]
 
+T = TypeVar("T")
 RECALLED = "recalled"
 """Key in the metadata of a memo that quotes earlier messages; its value lists their ids."""
-WORKING_MEMORY = "working_memory"
-"""Key in the metadata of a memo that shows a working memory, and of an answer that holds one; its
-value is the version."""
-WORKING_TAGS = ("<working_memory>", "</working_memory>")
-"""What is around a working memory in an answer."""
-WORKING_TOOL = "updateWorkingMemory"
-"""Name of the tool with which a model changes its working memory."""
-
-
-def find_working_memory(text: str) -> str | None:
-    """Returns what is between the first `<working_memory>` of an answer and the
-    `</working_memory>` that follows it, or None if it does not end. Takes linear time."""
-    span = _find_working_span(text)
-    if span is None:
-        return None
-    start_tag, end_tag = WORKING_TAGS
-    return text[span[0] + len(start_tag) : span[1] - len(end_tag)].strip()
-
-
-def hide_working_text(text: str) -> str:
-    """Returns the text of an answer without the working memory that it holds."""
-    span = _find_working_span(text)
-    return text if span is None else text[: span[0]] + text[span[1] :]
-
-
-def is_working_part(part: object) -> bool:
-    """True for a call with which the agent's model changes its working memory, and for its
-    result."""
-    return (
-        isinstance(part, ToolCallPart | ToolResultPart)
-        and part.name == WORKING_TOOL
-        and part.run_by == "agent"
-    )
-
-
-def _find_working_span(text: str) -> tuple[int, int] | None:
-    """Returns where a working memory with its tags begins and ends, or None."""
-    start_tag, end_tag = WORKING_TAGS
-    start = text.find(start_tag)
-    if start < 0:
-        return None
-    end = text.find(end_tag, start + len(start_tag))
-    return None if end < 0 else (start, end + len(end_tag))
+_KEYS = frozenset((RECALLED, WORKING_MEMORY))
 
 
 def is_memo(message: Message) -> bool:
@@ -72,4 +41,60 @@ def is_memo(message: Message) -> bool:
     return message.role is Role.USER and not message.metadata.keys().isdisjoint(_KEYS)
 
 
-_KEYS = frozenset((RECALLED, WORKING_MEMORY))
+def hide_memos(messages: Iterable[Message]) -> list[Message]:
+    """Returns the messages that people may see: all but memos."""
+    return [message for message in messages if not is_memo(message)]
+
+
+def select_visible(messages: Iterable[Message]) -> list[tuple[int, Message]]:
+    """Returns the messages that people may see, each with its position: no memos, and nothing of
+    how a model changes its working memory."""
+    visible: list[tuple[int, Message]] = []
+    for position, message in enumerate(messages):
+        shown = None if is_memo(message) else hide_working(message)
+        if shown is not None:
+            visible.append((position, shown))
+    return visible
+
+
+def disown_memos(messages: Iterable[Message]) -> list[Message]:
+    """Returns a client's messages, none of which is a memo: one that says so is an ordinary
+    message."""
+    return [_disown(message) if is_memo(message) else message for message in messages]
+
+
+def load_from_client(messages: Iterable[Message]) -> list[Message]:
+    """Returns what may be read of a client's messages: it may say neither what a conversation began
+    with, nor what a memory recalled."""
+    return hide_openings(disown_memos(messages))
+
+
+def dump_for_client(
+    messages: Sequence[Message],
+    losses: list[Loss],
+    dump: Callable[[Sequence[Message], list[Loss]], T],
+) -> T:
+    """Returns what `dump` writes of the messages that a client may have, without what answers note
+    of their requests.
+
+    Args:
+        messages: the conversation.
+        losses: grows with the losses, which name positions in this conversation.
+        dump: writes messages, and adds its losses to the list.
+    """
+    selected = select_visible(messages)
+    visible = hide_openings([message for _, message in selected])
+    if len(selected) == len(messages):
+        return dump(visible, losses)
+    lost: list[Loss] = []
+    written = dump(visible, lost)
+    losses += [
+        loss if loss.message is None else replace(loss, message=selected[loss.message][0])
+        for loss in lost
+    ]
+    return written
+
+
+def _disown(message: Message) -> Message:
+    metadata = {name: value for name, value in message.metadata.items() if name not in _KEYS}
+    return message.replace(metadata=metadata)

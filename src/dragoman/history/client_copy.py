@@ -25,6 +25,7 @@ from dragoman.formats.detection import payload_of
 from dragoman.formats.registry import layout
 from dragoman.history.add import ReplacedBranch
 from dragoman.history.copy_links import CopyLinks, CopyPolicy
+from dragoman.history.copy_memos import hide_memos_from, restore_memos
 from dragoman.history.copy_merge import CopyMerge, MergedMessage, with_stored_ids
 from dragoman.history.foreign import import_message
 from dragoman.history.format_fields import approval_of
@@ -113,7 +114,10 @@ def put(
         request = read_copy(payload, format)
     policy = CopyPolicy(system, results, answers, signatures, whole, request.regenerates)
     stored = tuple(stored)
-    merged = _merge(stored, format, request, policy)
+    visible = hide_memos_from(format, stored)
+    merged = _merge(visible, format, request, policy)
+    if len(visible) < len(stored):
+        merged = restore_memos(stored, merged)
     messages = [message for message, _ in merged]
     is_untouched = messages == [*stored]
     # Two equal messages beside each other may be taken for new ones. A copy that is exactly what

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from dragoman import formats
+from dragoman.codec.memos import is_memo
 from dragoman.codec.serving import Problem
 from dragoman.history import edit, sources, stored, updates
 from dragoman.history.add import Addition, ReplacedBranch
@@ -185,9 +186,9 @@ class MessageList(ConversationView):
         """Returns the text of the user's last message that has one."""
         for position in range(len(self._rows) - 1, -1, -1):
             message = self._rows[position].message
-            if message.role is Role.USER and any(
-                isinstance(piece, TextPart) for piece in message.content
-            ):
+            if message.role is not Role.USER or is_memo(message):
+                continue
+            if any(isinstance(piece, TextPart) for piece in message.content):
                 return message.text
         return None
 

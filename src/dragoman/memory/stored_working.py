@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from dragoman.arguments import expect
-from dragoman.codec.memos import WORKING_MEMORY, WORKING_TOOL, find_working_memory
+from dragoman.codec.working_parts import WORKING_MEMORY, WORKING_TOOL, find_working_memory
 from dragoman.errors import ConflictError, SettingsError
 from dragoman.json_bytes import Json
 from dragoman.logs import logger

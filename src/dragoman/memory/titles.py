@@ -11,7 +11,8 @@ import asyncio
 from collections.abc import AsyncIterable, Callable, Coroutine, Sequence
 
 from dragoman.arguments import expect
-from dragoman.codec.memos import hide_working_text, is_memo
+from dragoman.codec.memos import is_memo
+from dragoman.codec.working_parts import hide_working_text
 from dragoman.event import Event, RunError
 from dragoman.fold import fold
 from dragoman.logs import logger

@@ -16,7 +16,8 @@ from typing import Any, Literal, NamedTuple, cast
 
 from dragoman import json_bytes
 from dragoman.arguments import expect
-from dragoman.codec.memos import WORKING_MEMORY, WORKING_TAGS, WORKING_TOOL, is_memo
+from dragoman.codec.memos import is_memo
+from dragoman.codec.working_parts import WORKING_MEMORY, WORKING_TAGS, WORKING_TOOL
 from dragoman.errors import HistoryError, SettingsError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.memory.settings import check_text

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from dragoman.codec.memos import WORKING_TAGS, hide_working_text, is_working_part
+from dragoman.codec.working_parts import WORKING_TAGS, hide_working_text, is_working_part
 from dragoman.event import (
     Event,
     MessageDropped,

@@ -3,7 +3,7 @@ another agent: `ToolContext`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import Any, Generic, Protocol
 
@@ -87,6 +87,8 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
     """Which run calls; `None`: there is none."""
     account: Account | None = None
     """What the run has taken; `None`: there is no run."""
+    stored: Callable[[], Awaitable[None]] | None = None
+    """Waits until all events of the run so far are stored; `None`: no log stores them."""
 
     @property
     def call_id(self) -> str:

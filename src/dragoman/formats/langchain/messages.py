@@ -18,7 +18,7 @@ from dragoman.codec.json_values import (
     if_text,
     read_extra_fields,
 )
-from dragoman.codec.opening import hide_openings
+from dragoman.codec.memos import is_memo, load_from_client
 from dragoman.codec.serving import Problem, note_problem
 from dragoman.content import (
     Content,
@@ -101,8 +101,7 @@ def load_messages(
             reader.read(entry if problems is None else check_depth(entry), f"[{index}]")
         except HistoryError as error:
             note_problem(error, problems, index, _fault(error))
-    # A client may not say what a conversation began with.
-    return hide_openings(reader.end())
+    return load_from_client(reader.end())
 
 
 def dump_messages(
@@ -118,6 +117,8 @@ def dump_messages(
     losses = [] if losses is None else losses
     out: list[Json] = []
     for position, message in enumerate(messages):
+        if is_memo(message):
+            continue
         lost: list[Loss] = []
         out += dump_message(message, lost, version)
         losses += [msgspec.structs.replace(loss, message=position) for loss in lost]

@@ -25,6 +25,7 @@ from dragoman.event import (
     RunFinished,
     RunStarted,
     StepFinished,
+    is_calls_begun,
 )
 from dragoman.fold import part_events, unfold
 from dragoman.interrupt import Interrupt
@@ -66,7 +67,7 @@ class ClientEvents:
                 else:
                     thread = name_of(self._resource, event.thread_id)
                 shown.append(_replace(event, thread_id=thread, resource_id=None))
-            else:
+            elif not is_calls_begun(event):
                 shown.append(show_event(event))
         return shown
 

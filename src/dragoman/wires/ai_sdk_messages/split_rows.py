@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Any, cast
 
 from dragoman.codec.json_values import if_list, if_object, if_text, read_extra_fields
-from dragoman.codec.opening import hide_openings
+from dragoman.codec.memos import dump_for_client
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
 from dragoman.wires.ai_sdk_messages.approvals import dump_moved, has_parts
@@ -162,10 +162,14 @@ def _join_last(out: list[Message]) -> None:
 
 def dump_split_rows(messages: Sequence[Message], losses: list[Loss]) -> Parts:
     """Returns a conversation as rows. `losses` grows with what rows cannot hold."""
-    messages = hide_openings(messages)
+    return dump_for_client(messages, losses, _dump_rows)
+
+
+def _dump_rows(messages: Sequence[Message], losses: list[Loss]) -> Parts:
+    """Returns a conversation without memos as `dump_split_rows` does."""
     if has_parts(messages):
         # These rows have no approvals, and a message of one alone would be none.
-        return dump_moved(messages, losses, dump_split_rows)
+        return dump_moved(messages, losses, _dump_rows)
     rows: Parts = []
     thread: Part = {}
     taken = {message.id for message in messages if message.id is not None}
