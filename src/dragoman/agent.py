@@ -205,6 +205,11 @@ class Agent(Generic[Deps]):
         """What the usual models of its provider can do."""
         return self._models.provider.capabilities
 
+    @property
+    def all_tools(self) -> tuple[Tool[Deps] | Toolset, ...]:
+        """Its tools, and those that its memory gives to runs."""
+        return self.tools if self.memory is None else (*self.tools, *self.memory.tools)
+
     # what it does
 
     @overload

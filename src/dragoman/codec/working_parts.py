@@ -69,7 +69,7 @@ def hide_working(message: Message) -> Message | None:
     and blank text is left of it."""
     content = [piece for piece in message.content if not is_working_part(piece)]
     if message.role is Role.MODEL and WORKING_MEMORY in message.metadata:
-        content = [_hide_in_text(piece) for piece in content]
+        content = [shown for piece in content for shown in _hide_in_text(piece)]
     elif len(content) == len(message.content):
         return message
     if all(_is_blank(piece) for piece in content):
@@ -77,10 +77,11 @@ def hide_working(message: Message) -> Message | None:
     return message.replace(content=tuple(content))
 
 
-def _hide_in_text(piece: Content) -> Content:
-    if isinstance(piece, TextPart):
-        return replace(piece, text=hide_working_text(piece.text))
-    return piece
+def _hide_in_text(piece: Content) -> list[Content]:
+    if not isinstance(piece, TextPart):
+        return [piece]
+    text = hide_working_text(piece.text)
+    return [replace(piece, text=text)] if text else []
 
 
 def _is_blank(piece: Content) -> bool:

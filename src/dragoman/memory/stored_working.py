@@ -145,12 +145,17 @@ class StoredWorking(StoredThreads):
         return self.working_memory.scope == "thread" or resource_id is not None
 
     def working_tools(self, resource_id: str | None, thread_id: str | None) -> tuple[Tool, ...]:
-        """Returns the tool for runs in this thread; none if the model cannot change its working
-        memory."""
+        """Returns those of `tools` that runs in this thread have."""
+        return self.tools if self.has_working(resource_id, thread_id) else ()
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """The tool that runs get beside the agent's; none if the model cannot change its working
+        memory by one."""
         settings = self.working_memory
         if settings is None or settings.extract or self.read_only:
             return ()
-        return (self._working_tool,) if self.has_working(resource_id, thread_id) else ()
+        return (self._working_tool,)
 
     @cached_property
     def _working_tool(self) -> Tool:

@@ -21,8 +21,9 @@ from dragoman.event import (
     PartDelta,
     PartFinished,
     PartStarted,
+    RunFinished,
 )
-from dragoman.message import TextPart
+from dragoman.message import Role, TextPart
 
 __all__ = ["WorkingFilter"]
 
@@ -38,6 +39,8 @@ class WorkingFilter:
         self._tags = tags
         self._starts: dict[str, MessageStarted] = {}
         """Starts that are held back, by the id of their message."""
+        self._answers: set[str] = set()
+        """Messages of models."""
         self._hidden: set[_Key] = set()
         """Parts that are hidden."""
         self._with_hidden: set[str] = set()
@@ -57,11 +60,15 @@ class WorkingFilter:
             return self._feed_delta(event)
         if isinstance(event, MessageStarted):
             self._starts[event.message_id] = event
+            if event.role is Role.MODEL:
+                self._answers.add(event.message_id)
             return []
         if isinstance(event, PartStarted | PartFinished):
             return self._feed_part(event)
         if isinstance(event, MessageFinished | MessageDropped):
             return self._feed_end(event)
+        if isinstance(event, RunFinished) and self._tags and isinstance(event.result, str):
+            return [msgspec.structs.replace(event, result=hide_working_text(event.result))]
         return [event]
 
     def _feed_part(self, event: PartStarted | PartFinished) -> list[Event]:
@@ -70,32 +77,44 @@ class WorkingFilter:
             self._hidden.add(key)
             self._with_hidden.add(event.message_id)
             return []
-        started = self._start(event.message_id)
-        if not self._tags or not isinstance(event.part, OpenText | TextPart):
-            return [*started, event]
+        is_answer = self._tags and event.message_id in self._answers
+        if is_answer and isinstance(event.part, OpenText | TextPart):
+            return self._feed_text(event, key)
+        return [*self._start(event.message_id), event]
+
+    def _feed_text(self, event: PartStarted | PartFinished, key: _Key) -> list[Event]:
+        """Takes the start or the end of a text, which may be a working memory."""
         if isinstance(event, PartStarted):
-            self._texts[key] = _TextFilter()
-            return [*started, event]
+            self._texts[key] = _TextFilter(event)
+            return []
         assert isinstance(event.part, TextPart)
+        text_filter = self._texts.pop(key, _TextFilter(None))
         # The text in whole decides: what was held back for an end that never came is told now.
         text = hide_working_text(event.part.text)
-        sent = self._texts.pop(key, _TextFilter()).sent
-        rest = [PartDelta(*key, text[sent:])] if text[sent:] else []
+        if not text:
+            self._with_hidden.add(event.message_id)
+            return []
+        rest = self._start_text(key, text_filter, text[text_filter.sent :])
         part = msgspec.structs.replace(event.part, text=text)
-        return [*started, *rest, msgspec.structs.replace(event, part=part)]
+        return [*rest, msgspec.structs.replace(event, part=part)]
+
+    def _start_text(self, key: _Key, text_filter: _TextFilter, delta: str) -> list[Event]:
+        """Returns a delta, and before the first one the starts of its message and part."""
+        begun: list[Event] = []
+        if text_filter.start is not None:
+            begun = [*self._start(key[0]), text_filter.start]
+            text_filter.start = None
+        return [*begun, PartDelta(*key, delta)] if delta else begun
 
     def _feed_delta(self, event: PartDelta) -> list[Event]:
         key = (event.message_id, event.index)
         if key in self._hidden:
             return []
-        started = self._start(event.message_id)
         text_filter = self._texts.get(key)
-        if text_filter is None or not isinstance(event.delta, str):
-            return [*started, event]
-        delta = text_filter.feed(event.delta)
-        if not delta:
-            return started
-        return [*started, PartDelta(*key, delta)]
+        if text_filter is None:
+            return [*self._start(event.message_id), event]
+        delta = text_filter.feed(str(event.delta))
+        return self._start_text(key, text_filter, delta) if delta else []
 
     def _feed_end(self, event: MessageFinished | MessageDropped) -> list[Event]:
         start = self._starts.pop(event.message_id, None)
@@ -114,7 +133,9 @@ class WorkingFilter:
 class _TextFilter:
     """Holds back what may be a working memory in a text that streams."""
 
-    def __init__(self) -> None:
+    def __init__(self, start: PartStarted | None) -> None:
+        self.start = start
+        """The start of the text while it is held back."""
         self.sent = 0
         """Characters of the text that were sent, without those that are hidden."""
         self._rest = ""

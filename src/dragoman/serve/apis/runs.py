@@ -144,7 +144,7 @@ async def begin_run(
     check_room(call)
     agent, limits = served.agent, call.service.limits
     check_request(request, limits)
-    admitted, losses = apply_policy(request, call.wire.name, served.policy, agent.tools)
+    admitted, losses = apply_policy(request, call.wire.name, served.policy, agent.all_tools)
     call.observed.losses = [*call.observed.losses, *losses]
     with store_deadline(limits):
         turn = await join_turn(

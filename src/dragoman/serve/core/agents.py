@@ -142,7 +142,7 @@ class AgentBackend:
         agent, claim = self._agent(turn.model_request.model), make_claim(call, turn)
         turn = _without_cache_marks(turn)
         request, losses = apply_policy(
-            turn.model_request, call.wire.name, self._policy, agent.tools
+            turn.model_request, call.wire.name, self._policy, agent.all_tools
         )
         turn = await _join_turn(agent, call, turn, request)
         record.follow(turn)
