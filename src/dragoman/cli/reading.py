@@ -63,7 +63,7 @@ def plan(
     """
     from dragoman.errors import HistoryError
     from dragoman.formats import get
-    from dragoman.formats.conversion import read_jsonl
+    from dragoman.formats.conversion import decode_line, read_jsonl, read_request
     from dragoman.history import plan
     from dragoman.history.target import find_target
 
@@ -74,8 +74,9 @@ def plan(
     lines = _split_conversations(read_file(file))
     if not lines:
         raise HistoryError("there is no conversation in it")
-    for line in read_jsonl(lines, format=source):
-        result = plan(line.messages, target)
+    for data, line in zip(lines, read_jsonl(lines, format=source), strict=True):
+        request = read_request(decode_line(data), line.format, line.messages)
+        result = plan(line.messages, target, request=request)
         fields, text = _plan_to_json(result), str(result)
         if len(lines) > 1:
             fields["line"], text = line.number, f"line {line.number}: {text}"
@@ -106,6 +107,9 @@ def _plan_to_json(result: Plan) -> Json:
         "tokens": result.tokens,
         "losses": [{**msgspec.to_builtins(loss), "minor": loss.is_minor} for loss in result.losses],
         "repairs": msgspec.to_builtins(result.repairs),
+        "settings": [
+            {**msgspec.to_builtins(loss), "minor": loss.is_minor} for loss in result.settings
+        ],
     }
 
 

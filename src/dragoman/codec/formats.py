@@ -20,6 +20,7 @@ from dragoman.codec.json_values import check_depth, if_object, read_extra_fields
 from dragoman.codec.outgoing import Outgoing, drop_foreign_options
 from dragoman.codec.response import join_messages
 from dragoman.codec.serving import ErrorResponse, Problem
+from dragoman.codec.tool_fields import ToolFields, fit_tools
 from dragoman.errors import DragomanError
 from dragoman.event import Event
 from dragoman.json_bytes import Json, JsonMap
@@ -158,6 +159,8 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
     """Fields of the body that hold the conversation."""
     fault: Callable[[JsonMap], DragomanError | None] = _no_fault
     """(body) → why it cannot be sent."""
+    tool_fields: ToolFields = {}
+    """Fields of tools that other APIs have too."""
 
     def load_request(
         self,
@@ -222,11 +225,9 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
     ) -> HttpRequest:
         losses = [] if losses is None else losses
         quirks = self.quirks() if quirks is None else quirks
-        return self.dump(
-            RequestDump(
-                drop_foreign_options(request, self.name, losses), target, quirks, losses, turn
-            )
-        )
+        request = drop_foreign_options(request, self.name, losses)
+        request = fit_tools(request, self.name, self.tool_fields, quirks, losses)
+        return self.dump(RequestDump(request, target, quirks, losses, turn))
 
 
 class ResponseFormat(msgspec.Struct, Generic[E], frozen=True):

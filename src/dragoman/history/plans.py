@@ -276,12 +276,12 @@ def plan(
         tokens = estimate_tokens(
             conversation, provider=target_found.provider, model=target_found.model
         )
-    of_request = [loss for loss in written.losses if loss.what in _REQUEST_LOSSES]
+    of_request = [loss for loss in written.losses if _is_of_request(loss)]
     window = profile.window or profile.input
     answer = (request.settings.max_tokens or 0) if request and profile.window else 0
     return Plan(
         target_found.name,
-        tuple([loss for loss in written.losses if loss.what not in _REQUEST_LOSSES]),
+        tuple([loss for loss in written.losses if not _is_of_request(loss)]),
         written.repairs,
         tokens,
         settings=tuple(dict.fromkeys((*lowering, *of_request))),
@@ -295,6 +295,12 @@ def plan(
 
 _REQUEST_LOSSES = (Lost.setting, Lost.option, Lost.output_schema, Lost.tool)
 """Losses of what stands around a conversation in its request."""
+
+
+def _is_of_request(loss: Loss) -> bool:
+    """True if something was lost that stands around a conversation, such as a field of a tool."""
+    of_tool = loss.what is Lost.field and loss.message is None
+    return loss.what in _REQUEST_LOSSES or of_tool
 
 
 def _count_voided(messages: Sequence[Message], losses: Iterable[Loss], target: Target) -> int:

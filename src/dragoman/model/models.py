@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from dragoman.errors import AuthenticationError, SettingsError
+from dragoman.media_request import MediaKind
 from dragoman.model.access import Access, Key
 from dragoman.model.chat_model import ChatModel
 from dragoman.model.fallbacks import Fallback, ModelChoice, split_choice
@@ -27,6 +28,7 @@ from dragoman.transport.base import Transport
 
 if TYPE_CHECKING:
     from dragoman.model.embeddings_model import EmbeddingsModel
+    from dragoman.model.media_endpoint import MediaEndpoint
 
 __all__ = ["Models"]
 
@@ -174,6 +176,25 @@ class Models:
 
         return EmbeddingsModel(
             self.provider, self.string.embeddings, transport=self._transport, access=self._access
+        )
+
+    def media_endpoint(self, media_kind: MediaKind, name: str | None = None) -> MediaEndpoint:
+        """Returns the model of the agent's provider for one kind of media. `name`: its name; `None`:
+        the provider's default, or for images what the model string says.
+
+        Raises:
+            SettingsError: the provider has no such endpoint, or no default model.
+        """
+        from dragoman.model.media_endpoint import MediaEndpoint
+
+        return MediaEndpoint(
+            self.provider,
+            media_kind,
+            name or (self.string.media if media_kind == "images" else None),
+            transport=self._transport,
+            access=self._access,
+            new_id=self._new_id,
+            clock=self._clock,
         )
 
     def access(self, model: str | Provider | None = None) -> Access:

@@ -299,7 +299,7 @@ def _dump_server_tool(tool: ServerTool, quirks: Quirks) -> Json:
         versions |= quirks.profile.server or {}
     block = {"type": versions.get(tool.name, tool.name), **tool.options, **wire_fields}
     if OWN.form(tool.native).get("name") != "absent":
-        versioned = _VERSIONED.fullmatch(tool.name)
+        versioned = _VERSIONED.fullmatch(versions.get(tool.name, tool.name))
         if versioned and "type" not in wire_fields:
             block["name"] = versioned[1]
         else:

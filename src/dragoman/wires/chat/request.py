@@ -25,6 +25,7 @@ from dragoman.codec.json_values import (
 )
 from dragoman.codec.outgoing import drop_foreign_options
 from dragoman.codec.serving import Problem, Route
+from dragoman.codec.tool_fields import CACHE_MARK, ToolFields, fit_tools
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
@@ -121,6 +122,8 @@ def dump_http(
     fields. `history`: what was written for earlier requests."""
     losses = [] if losses is None else losses
     request = drop_foreign_options(request, chat.name, losses)
+    marks: ToolFields = {CACHE_MARK: ""} if getattr(quirks, "cache", None) == CACHE_MARK else {}
+    request = fit_tools(request, chat.name, {**chat.tool_fields, **marks}, quirks, losses)
     sending = RequestDump(request, target, quirks, losses, history)
     out, messages, _, _ = sending.conversation(
         partial(prepare_conversation, chat), dump_conversation

@@ -17,6 +17,7 @@ from dragoman.codec.history_dump import Link
 from dragoman.codec.ids import invert_names
 from dragoman.codec.json_values import if_list, if_object, merge_wire_fields, read_extra_fields
 from dragoman.codec.serving import Route
+from dragoman.codec.tool_fields import ToolFields
 from dragoman.errors import HistoryError, InvalidRequestError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Message
@@ -201,7 +202,8 @@ def _fault(body: JsonMap) -> InvalidRequestError | None:
     )
 
 
-_REQUESTS = RequestFormat(NAME, Quirks, _load, _dump, ("input",), _fault)
+_TOOL_FIELDS: ToolFields = dict.fromkeys(("strict", "defer_loading", "allowed_callers"), "")
+_REQUESTS = RequestFormat(NAME, Quirks, _load, _dump, ("input",), _fault, _TOOL_FIELDS)
 load_request, dump_request, dump_http = (
     _REQUESTS.load_request,
     _REQUESTS.dump_request,
