@@ -51,9 +51,9 @@ def select_visible(messages: Iterable[Message]) -> list[tuple[int, Message]]:
     how a model changes its working memory."""
     visible: list[tuple[int, Message]] = []
     for position, message in enumerate(messages):
-        shown = None if is_memo(message) else hide_working(message)
-        if shown is not None:
-            visible.append((position, shown))
+        public = None if is_memo(message) else hide_working(message)
+        if public is not None:
+            visible.append((position, public))
     return visible
 
 

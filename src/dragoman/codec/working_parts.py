@@ -69,7 +69,7 @@ def hide_working(message: Message) -> Message | None:
     and blank text is left of it."""
     content = [piece for piece in message.content if not is_working_part(piece)]
     if message.role is Role.MODEL and WORKING_MEMORY in message.metadata:
-        content = [shown for piece in content for shown in _hide_in_text(piece)]
+        content = [part for piece in content for part in _hide_in_text(piece)]
     elif len(content) == len(message.content):
         return message
     if all(_is_blank(piece) for piece in content):

@@ -165,11 +165,11 @@ class ConversationRecorder:
         early = new_messages(history_messages, known_messages)
         client_ids = {message.id for message in (*early, *new)}
         self.loaded = tuple([message for message in stored if message.id not in client_ids])
-        said = [message for message in early if message.role is not Role.SYSTEM]
-        place = _find_prompt(said, new)
-        if place is not None:
-            said[place:place] = await self._make_memos(self._memory, [*self.loaded, *said[:place]])
-        self._early = [self._memory.stamp(message) for message in said]
+        talk = [message for message in early if message.role is not Role.SYSTEM]
+        index = _find_prompt(talk, new)
+        if index is not None:
+            talk[index:index] = await self._make_memos(self._memory, [*self.loaded, *talk[:index]])
+        self._early = [self._memory.stamp(message) for message in talk]
         if self._messages is not None:
             self._messages.add(list(self.loaded), "memory", ordered=True)
         system = [message for message in early if message.role is Role.SYSTEM]

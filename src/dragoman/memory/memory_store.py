@@ -162,7 +162,7 @@ class MemoryStore:
         slot: Slot,
         text: str,
         version: int | None,
-        at: datetime,  # noqa: ARG002 - of databases
+        time: datetime,  # noqa: ARG002 - of databases
     ) -> SlotText:
         """As `Store.write_slot`."""
         with self._lock:

@@ -32,7 +32,7 @@ def read_slot(connection: Connection, slot: Slot) -> SlotText:
 
 
 def write_slot(
-    connection: Connection, slot: Slot, text: str, version: int | None, at: datetime
+    connection: Connection, slot: Slot, text: str, version: int | None, time: datetime
 ) -> SlotText:
     """Writes a text and returns it with its version. See `Store.write_slot`."""
     table, key, is_slot = _locate(slot)
@@ -42,7 +42,7 @@ def write_slot(
     values: Json = {
         _text_column(table): text,
         "version": stored + 1,
-        "updated_at": dump_date(at),
+        "updated_at": dump_date(time),
     }
     if stored:
         statement = update(table).where(is_slot, table.c.version == stored).values(values)

@@ -67,11 +67,11 @@ class SqlStore:
         return await self.database.read(lambda connection: sql_slots.read_slot(connection, slot))
 
     async def write_slot(
-        self, slot: Slot, text: str, version: int | None, at: datetime
+        self, slot: Slot, text: str, version: int | None, time: datetime
     ) -> SlotText:
         """As `Store.write_slot`."""
         return await self.database.write(
-            lambda connection: sql_slots.write_slot(connection, slot, text, version, at)
+            lambda connection: sql_slots.write_slot(connection, slot, text, version, time)
         )
 
     async def close(self) -> None:

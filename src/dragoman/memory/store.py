@@ -190,7 +190,7 @@ class Store(Protocol):
         ...
 
     async def write_slot(
-        self, slot: Slot, text: str, version: int | None, at: datetime
+        self, slot: Slot, text: str, version: int | None, time: datetime
     ) -> SlotText:
         """Replaces the text in a slot and returns it with its new version. A thread's slots are
         deleted with the thread. `version`: the one that it replaces; `None`: any.

@@ -126,12 +126,12 @@ class StoredWorking(StoredThreads):
         settings = self.working_memory
         if settings is None or not settings.extract or not self.has_working(resource_id, thread_id):
             return message
-        found = find_working_memory(message.text)
-        if found is None:
+        text = find_working_memory(message.text)
+        if text is None:
             return message
         version = 0
         try:
-            change = settings.read_change(found)
+            change = settings.read_change(text)
             ids = {"resource_id": resource_id, "thread_id": thread_id}
             version = (await self.merge_working(change, **ids)).version
         except Exception as error:  # noqa: BLE001 - an aid: the answer is stored anyway

@@ -158,8 +158,8 @@ class WorkingMemory:
             return stored if is_empty else _check_size(change)
         if faults := find_faults(self.arguments, {"memory": change}):
             raise HistoryError("the working memory does not fit its schema: " + "; ".join(faults))
-        before = json_bytes.decode(stored) if stored else {}
-        return _check_size(json_bytes.encode(merge_json(before, change)).decode())
+        merged = merge_json(json_bytes.decode(stored or "null"), change)
+        return _check_size(json_bytes.encode(merged).decode())
 
     def read_change(self, text: str) -> object:
         """Returns the change that an answer holds as text.
@@ -176,19 +176,17 @@ class WorkingMemory:
 
     def shows(self, messages: Iterable[Message], working: Working) -> bool:
         """True if a model that reads these messages knows this state of the working memory."""
-        known: int | None = None
+        newest: int | None = None
         for message in messages:
             version = message.metadata.get(WORKING_MEMORY)
             if is_memo(message) and isinstance(version, int):
-                known = version
+                newest = version
                 continue
             for version in _find_written_versions(message):
-                # A call holds a whole text, or with a schema what changed since the version before.
-                is_known = self.schema is None or (
-                    known is not None and known <= version <= known + 1
-                )
-                known = version if is_known else None
-        return known == working.version
+                # A call holds a whole text, or with a schema what changed since the last version.
+                follows = newest is not None and newest <= version <= newest + 1
+                newest = version if self.schema is None or follows else None
+        return newest == working.version
 
     def make_memo(
         self, working: Working, *, earlier: Sequence[Message] = (), writable: bool = True
@@ -248,11 +246,10 @@ def _squeeze(text: str) -> str:
 def _find_written_versions(message: Message) -> list[int]:
     """Returns the versions that a message made: an answer that held the text, or calls of the tool,
     as their results say."""
-    results = [
-        cast("JsonMap", result.result)
-        for result in message.tool_results
-        if result.name == WORKING_TOOL and isinstance(result.result, Mapping)
+    values: list[object] = [
+        result.result for result in message.tool_results if result.name == WORKING_TOOL
     ]
+    results = [cast("JsonMap", value) for value in values if isinstance(value, Mapping)]
     versions = [
         message.metadata.get(WORKING_MEMORY),
         *[result.get("version") for result in results],
@@ -267,8 +264,10 @@ def _make_partial_schema(schema: object) -> tuple[Json, Json]:
     Raises:
         SettingsError: the schema describes no object.
     """
-    whole = schema if isinstance(schema, Mapping) else _describe_type(schema)
-    fields = dict(cast("JsonMap", whole))
+    if isinstance(schema, Mapping):
+        fields = dict(cast("JsonMap", schema))
+    else:
+        fields = dict(_describe_type(schema))
     definitions: Json = {
         name: {key: _relax(value) for key, value in fields.pop(name).items()}
         for name in ("$defs", "definitions")
@@ -290,7 +289,8 @@ def _relax(schema: Any) -> Any:
     if not isinstance(schema, Mapping):
         return schema
     relaxed = {name: value for name, value in cast("JsonMap", schema).items() if name != "required"}
-    if isinstance(properties := relaxed.get("properties"), Mapping):
+    if isinstance(relaxed.get("properties"), Mapping):
+        properties = cast("JsonMap", relaxed["properties"])
         relaxed["properties"] = {
             name: {"anyOf": [_relax(value), _NULL]} for name, value in properties.items()
         }
@@ -306,7 +306,7 @@ def _describe_type(schema: object) -> JsonMap:
     from pydantic import PydanticUserError, TypeAdapter
 
     try:
-        return TypeAdapter[Any](schema).json_schema()
+        return TypeAdapter[Any](cast("type[Any]", schema)).json_schema()
     except (PydanticUserError, TypeError) as error:
         reason = str(error).partition("\n")[0]
         raise SettingsError(

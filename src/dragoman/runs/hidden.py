@@ -50,10 +50,10 @@ class WorkingFilter:
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
         """Returns the events that people may see now."""
-        shown: list[Event] = []
+        visible: list[Event] = []
         for event in events:
-            shown += self._feed_event(event)
-        return shown
+            visible += self._feed_event(event)
+        return visible
 
     def _feed_event(self, event: Event) -> list[Event]:
         if isinstance(event, PartDelta):
@@ -94,9 +94,9 @@ class WorkingFilter:
         if not text:
             self._with_hidden.add(event.message_id)
             return []
-        rest = self._start_text(key, text_filter, text[text_filter.sent :])
+        deltas = self._start_text(key, text_filter, text[text_filter.count :])
         part = msgspec.structs.replace(event.part, text=text)
-        return [*rest, msgspec.structs.replace(event, part=part)]
+        return [*deltas, msgspec.structs.replace(event, part=part)]
 
     def _start_text(self, key: _Key, text_filter: _TextFilter, delta: str) -> list[Event]:
         """Returns a delta, and before the first one the starts of its message and part."""
@@ -136,33 +136,33 @@ class _TextFilter:
     def __init__(self, start: PartStarted | None) -> None:
         self.start = start
         """The start of the text while it is held back."""
-        self.sent = 0
+        self.count = 0
         """Characters of the text that were sent, without those that are hidden."""
-        self._rest = ""
+        self._pending = ""
         """The end of the text that may be the beginning of the next tag."""
         self._tags = list(WORKING_TAGS)
         """The tags that may still come: the first of them is looked for."""
 
     def feed(self, delta: str) -> str:
         """Returns what may be sent now."""
-        shown = ""
-        text = self._rest + delta
+        visible = ""
+        text = self._pending + delta
         while self._tags:
             is_inside = len(self._tags) == 1
-            before, tag, behind = text.partition(self._tags[0])
+            head, tag, tail = text.partition(self._tags[0])
             if not tag:
                 keep = _find_partial(text, self._tags[0])
-                shown += "" if is_inside else text[:keep]
+                visible += "" if is_inside else text[:keep]
                 text = text[keep:]
                 break
-            shown += "" if is_inside else before
-            text = behind
+            visible += "" if is_inside else head
+            text = tail
             self._tags.pop(0)
         else:
-            shown, text = shown + text, ""
-        self._rest = text
-        self.sent += len(shown)
-        return shown
+            visible, text = visible + text, ""
+        self._pending = text
+        self.count += len(visible)
+        return visible
 
 
 def _find_partial(text: str, tag: str) -> int:

@@ -55,21 +55,21 @@ class ClientEvents:
 
     def feed(self, events: Sequence[Event]) -> list[Event]:
         """Returns what the client gets of events."""
-        shown: list[Event] = []
+        visible: list[Event] = []
         for event in events if self._working is None else self._working.feed(events):
             # Nearly all of a stream.
             if type(event) is PartDelta:
                 # Deltas carry no provider fields, so they pass unchanged.
-                shown.append(event)
+                visible.append(event)
             elif isinstance(event, RunStarted):
                 if event.thread_id is None:
                     thread = None
                 else:
                     thread = name_of(self._resource, event.thread_id)
-                shown.append(_replace(event, thread_id=thread, resource_id=None))
+                visible.append(_replace(event, thread_id=thread, resource_id=None))
             elif not is_calls_begun(event):
-                shown.append(show_event(event))
-        return shown
+                visible.append(show_event(event))
+        return visible
 
 
 def show_events(call: Call, events: Sequence[Event]) -> list[Event]:
