@@ -24,8 +24,8 @@ from dragoman.errors import (
 from dragoman.event import Custom, MessageFinished, RunError
 from dragoman.media_request import ImageRequest
 from dragoman.message import FinishReason
+from dragoman.model.agent_models import Models
 from dragoman.model.media_endpoint import MediaEndpoint
-from dragoman.model.models import Models
 from dragoman.testing import ScriptedModel, ScriptedServer
 from dragoman.transport import Retry
 from dragoman.transport.exchange import Exchange

@@ -25,7 +25,7 @@ from dragoman.event import Event
 from dragoman.json_bytes import Json
 from dragoman.media_request import MediaRequest
 from dragoman.message import Content, Message, Role
-from dragoman.model.strings import resolve_model
+from dragoman.model.resolve_model import resolve_model
 from dragoman.providers.provider import Provider
 from dragoman.request import EmbeddingsRequest, HttpRequest, ModelRequest
 from dragoman.result import Vector

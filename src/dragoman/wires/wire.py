@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
-from dragoman.codec.history import DumpedRequest
+from dragoman.codec.dump_cache import DumpedRequest
 from dragoman.codec.media_answer import MediaResponse
 from dragoman.codec.serving import ErrorResponse, Problem, Route
 from dragoman.errors import DragomanError
@@ -181,7 +181,7 @@ class Wire(_AnyWire, Protocol):
     ) -> HttpRequest:
         """Writes path, headers and body of a request, and the tool names that had to change
         (`HttpRequest.names`). `history`: what was written for earlier requests
-        (`codec.history_dump`). A wire may lack that parameter."""
+        (`codec.dump_with_history`). A wire may lack that parameter."""
         ...
 
     def load_response(

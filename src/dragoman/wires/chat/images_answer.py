@@ -8,8 +8,6 @@ from collections.abc import Callable
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.decoder import MessageDecoder
-from dragoman.codec.encoder import frame_typed_event
 from dragoman.codec.json_values import (
     drop_none,
     if_list,
@@ -26,6 +24,8 @@ from dragoman.codec.media_answer import (
     dump_media_usage,
     load_media_usage,
 )
+from dragoman.codec.response_decoder import MessageDecoder
+from dragoman.codec.response_encoder import frame_typed_event
 from dragoman.content import DataPart, LinkPart, guess_mime_type
 from dragoman.errors import DragomanError, StreamCutError
 from dragoman.event import PARTIAL_IMAGE, Custom
