@@ -214,7 +214,9 @@ class Agent(Generic[Deps]):
     @property
     def all_tools(self) -> tuple[Tool[Deps] | Toolset, ...]:
         """Its tools, and those that its memory gives to runs."""
-        return self.tools if self.memory is None else (*self.tools, *self.memory.tools)
+        if self.memory is None or self.memory.working_memory is None:
+            return self.tools
+        return (*self.tools, *self.memory.tools)
 
     # what it does
 

@@ -23,7 +23,7 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.memory.settings import check_text
 from dragoman.memory.store import Slot
 from dragoman.message import Message
-from dragoman.tools.check import find_faults
+from dragoman.tools.schema_check import find_faults
 
 __all__ = ["MOST_CHARACTERS", "Working", "WorkingMemory", "merge_json"]
 
@@ -273,6 +273,7 @@ def _make_partial_schema(schema: object) -> tuple[Json, Json]:
         for name in ("$defs", "definitions")
         if isinstance(fields.get(name), Mapping)
     }
+    # pydantic describes a recursive model by a reference to its definition.
     reference = str(fields.get("$ref", "")).rpartition("/")[2]
     target = next(
         (group[reference] for group in definitions.values() if reference in group), fields
