@@ -213,6 +213,13 @@ class Agent(AudioCalls, Generic[Deps]):
         """Returns what the usual models of the agent's provider can do."""
         return self._models.provider.capabilities
 
+    @property
+    def all_tools(self) -> tuple[Tool[Deps] | Toolset, ...]:
+        """Its tools, and those that its memory gives to runs."""
+        if self.memory is None or self.memory.working_memory is None:
+            return self.tools
+        return (*self.tools, *self.memory.tools)
+
     # what it does
 
     @overload
@@ -441,8 +448,10 @@ class Agent(AudioCalls, Generic[Deps]):
     # its end
 
     async def close(self) -> None:
-        """Gives back connections, and the thread of the synchronous calls. A transport that was
-        passed in stays open."""
+        """Gives back connections, and the thread of the synchronous calls, once the titles that
+        its memory makes are there. A transport that was passed in stays open."""
+        if self.memory is not None:
+            await self.memory.finish()
         self.close_sync()
         if self._own_transport:
             await self._transport.close()
@@ -450,6 +459,8 @@ class Agent(AudioCalls, Generic[Deps]):
     def close_sync(self) -> None:
         """Gives back what the synchronous calls hold."""
         if self.portal.started:
+            if self.memory is not None:
+                self.portal.call(self.memory.finish())
             if self._own_transport:
                 self.portal.call(self._transport.close())
             self.portal.close()
