@@ -52,8 +52,8 @@ _PREFIXES = {"gemini": "google", "vertex_ai": "google"}
 
 
 def lift(message: Message) -> Message:
-    """Returns a model message that the Responses wire has read, with the origin that its items
-    name, and with signatures moved to their provider's wire."""
+    """Returns a model message that the Responses wire has read, with the origin that its Agents SDK
+    items name, and with signatures moved to their provider's wire."""
     message = message.replace(content=_with_items(message.content, {}))
     items = [_item(piece) for piece in message.content]
     if any(item.get("id") == FAKE_ID for item in items):
@@ -138,7 +138,7 @@ def _with_items(content: Sequence[Content], item: Json) -> tuple[Content, ...]:
 
 
 def _item(piece: Content) -> Json:
-    """Returns the fields of the item that a piece is, or begins."""
+    """Returns the fields of the Agents SDK item that a piece is, or begins."""
     return {
         **RESPONSES.fields(piece.native),
         **if_object(RESPONSES.notes(piece.native).get("item")),
@@ -146,7 +146,7 @@ def _item(piece: Content) -> Json:
 
 
 def _origin(data: Sequence[JsonMap]) -> Origin | None:
-    """Returns the origin that the items of a message name, or None."""
+    """Returns the origin that the Agents SDK items of a message name, or None."""
     model = _find_text(data, "model")
     provider = _name_provider(model)
     if not provider and any(_BLOCKS in fields for fields in data):
@@ -239,8 +239,8 @@ def _with_id(part: ThinkingPart) -> ThinkingPart:
 
 
 def _same_item_parts(content: Sequence[Content], most: object) -> list[ThinkingPart]:
-    """Returns the pieces at the start of `content` that belong to one item. `most`: how many blocks
-    the item had when it was read, if it was."""
+    """Returns the pieces at the start of `content` that belong to one Agents SDK item. `most`: how
+    many blocks the item had when it was read, if it was."""
     if isinstance(most, int):
         limit = max(most, 1)
     else:

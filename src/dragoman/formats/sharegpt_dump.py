@@ -324,8 +324,8 @@ def _is_read_as(value: str, parts: Sequence[Held]) -> bool:
 
 
 def _writable_parts(out: Outgoing[Any], position: int, pieces: Pieces) -> list[tuple[int, Held]]:
-    """Returns the pieces of an answer that the format holds, texts that stand beside each other as
-    one."""
+    """Returns the pieces of a ShareGPT answer that the format holds, texts that stand beside each
+    other as one."""
     writable: list[tuple[int, Held]] = []
     has_tags = any(isinstance(piece, ToolCallPart | ThinkingPart) for _, piece in pieces)
     for part_index, piece in pieces:
@@ -367,7 +367,7 @@ def _add_text(
     has_tags: bool,
 ) -> None:
     """Adds a text to the writable pieces, joined to that before it. `has_tags`: there are pieces
-    between tags in the answer."""
+    between tags in the ShareGPT answer."""
     before = writable[-1][1] if writable else None
     if isinstance(before, TextPart):
         out.lose(position, part_index, Lost.texts, "a turn is one text; they are joined")

@@ -75,7 +75,8 @@ def dump_answer(pieces: Sequence[Held], call_id: Callable[[ToolCallPart], str | 
 
 
 def _answer_tags(value: str) -> Iterator[_Tag]:
-    """Yields the thinking and the calls of an answer. Linear: each tag is looked at once."""
+    """Yields the thinking and the calls of a ShareGPT answer. Linear: each tag is looked at
+    once."""
     tags = list(TAGS.finditer(value))
     last = {tag[2]: tag.start() for tag in tags if tag[1]}
     opened: re.Match[str] | None = None

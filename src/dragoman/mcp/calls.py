@@ -141,7 +141,7 @@ class ServerCall:
     async def answer_request(
         self, request: types.InputRequest
     ) -> types.InputResponse | types.ErrorData:
-        """Returns the answer to a server's request.
+        """Returns the MCP answer to a server's request.
 
         Raises:
             AskUser: a person must answer.
@@ -204,7 +204,7 @@ def _to_uri(root: str) -> Any:
 
 
 def decline(request: types.InputRequest) -> Any:
-    """Returns the refusal of a request that nobody can answer now."""
+    """Returns the refusal of an MCP request that nobody can answer now."""
     if isinstance(request, types.ElicitRequest):
         return types.ElicitResult(action="cancel")
     return types.ErrorData(code=types.INVALID_REQUEST, message="no one can answer this now")
@@ -254,7 +254,7 @@ class Inputs:
         return list_roots(self._options)
 
     async def _respond(self, request: types.InputRequest) -> Any:
-        """Answers a request in the name of its call, or declines it if the call is unknown."""
+        """Answers an MCP request in the name of its call, or declines it if the call is unknown."""
         call = await self._find_asking_call()
         if call is None:
             _LOG.warning(
@@ -264,7 +264,7 @@ class Inputs:
         return await call.respond(request)
 
     async def _find_asking_call(self) -> ServerCall | None:
-        """Returns the call that a request belongs to, or None if it cannot be determined.
+        """Returns the call that an MCP request belongs to, or None if it cannot be determined.
 
         The context tells it over HTTP. Otherwise it is the only running call; with several, the
         request waits until one is left.

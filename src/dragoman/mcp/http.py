@@ -93,7 +93,7 @@ class _Client(httpx2.AsyncClient):
         self._most = _limit_bytes(max_result)
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Sends a request. A POST that fails gets a JSON-RPC error as its response."""
+        """Sends an MCP request. A POST that fails gets a JSON-RPC error as its response."""
         if request.method != "POST":
             return await super().send(request, **options)
         try:
@@ -171,7 +171,7 @@ def _limit_bytes(max_result: int) -> int:
 
 
 def _find_failure(request: httpx2.Request, response: httpx2.Response) -> Failure | None:
-    """Returns the failure that a response means, or None if the library can read it."""
+    """Returns the failure that an MCP response means, or None if the library can read it."""
     # The protocol's answer for a session that the server has ended.
     if response.status_code == 404 and _SESSION in request.headers:
         return Failure("forgotten", "it does not know the session any more")

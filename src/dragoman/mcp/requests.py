@@ -162,7 +162,7 @@ class Requests:
             ) from error
 
     async def _send_query(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        """Sends a request that changes nothing and that the server answers at once, within the
+        """Sends an MCP request that changes nothing and that the server answers at once, within the
         connect timeout.
 
         Raises:

@@ -94,8 +94,8 @@ class Document(msgspec.Struct, frozen=True):
         return target
 
     def follow(self, value: Any, location: str) -> tuple[JsonMap, str]:
-        """Follows the references of an object in the document. Returns the final object and its
-        location.
+        """Follows the references of an OpenAPI object in the document. Returns the final object and
+        its location.
 
         Raises:
             SettingsError: it is no object, or it refers to nothing or to itself.

@@ -279,7 +279,7 @@ def _read_parameter(
 
 
 def _read_body(fields: JsonMap, where: str, schemas: Schemas, argument: str) -> tuple[Body, Any]:
-    """Reads the request body of an operation: media type and schema."""
+    """Reads the OpenAPI request body of an operation: media type and schema."""
     content = if_object(fields.get("content"))
     for body_kind, fits in _BODY_TYPES.items():
         for media_type, media in content.items():

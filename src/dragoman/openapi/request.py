@@ -215,7 +215,7 @@ class ApiRequests:
     """Sends the requests of a document's tools."""
 
     def __init__(self, transport: Transport | None, headers: Headers | None) -> None:
-        """Creates the requests of an API. `transport`: None for a transport of its own."""
+        """Creates the OpenAPI requests of an API. `transport`: None for a transport of its own."""
         from dragoman.transport import AiohttpTransport, Bounds, Retry, Timeouts
 
         self._owns = transport is None
@@ -236,7 +236,7 @@ class ApiRequests:
         keys: Sequence[Scheme],
         context: ToolContext[Any],
     ) -> Any:
-        """Sends a request of an operation. Returns the tool's result.
+        """Sends an OpenAPI request of an operation. Returns the tool's result.
 
         Raises:
             ToolError: the answer is an error, or leads to another host.
@@ -291,7 +291,8 @@ class ApiRequests:
         return await headers if isawaitable(headers) else headers
 
     async def _send_following(self, request: HttpRequest, within: tuple[str, str]) -> Response:
-        """Sends a request, and follows redirects on the same host. Returns the response."""
+        """Sends an OpenAPI request, and follows redirects on the same host. Returns the
+        response."""
         for _ in range(_REDIRECTS + 1):
             # Keys are sent along: never to a host that an argument or a redirect chose.
             if origin(request.path) != within:
@@ -319,8 +320,8 @@ class ApiRequests:
 
 
 async def _read_result(response: Response) -> Any:
-    """Reads a response as the tool's result: JSON as its value, text as text, anything else as a
-    file."""
+    """Reads an OpenAPI response as the tool's result: JSON as its value, text as text, anything
+    else as a file."""
     pieces: list[bytes] = []
     while data := await response.read():
         pieces.append(data)

@@ -125,8 +125,8 @@ def _read_scheme(
 
 
 def server_url(document: Document, base_url: str | None, *, has_keys: bool) -> str:
-    """Returns the base URL of all requests, without a final slash: the caller's, otherwise that of
-    the document's first server.
+    """Returns the base URL of all OpenAPI requests, without a final slash: the caller's, otherwise
+    that of the document's first server.
 
     Raises:
         SettingsError: there is none, or the document would decide where keys go.

@@ -185,7 +185,7 @@ def _make_handler(
     parameters: Sequence[Parameter],
     body: Body | None,
 ) -> Callable[..., Any]:
-    """Returns the handler of an operation's tool, which writes and sends its request."""
+    """Returns the handler of an operation's tool, which writes and sends its OpenAPI request."""
 
     async def handler(tool_context__: ToolContext[Any], **arguments: Any) -> Any:
         written = write_request(operation, parameters, body, arguments)

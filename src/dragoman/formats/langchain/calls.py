@@ -23,8 +23,8 @@ _CUT = "the arguments were cut off"
 
 
 def load_calls(data: JsonMap, content: Sequence[Content], where: str) -> list[Content]:
-    """Returns the content of a model's message with the calls of its lists: those that its blocks
-    do not have are added, and the lists say what the arguments of all of them are.
+    """Returns the content of a model's message with the calls of its lists: those that its
+    LangChain blocks do not have are added, and the lists say what the arguments of all of them are.
 
     Args:
         data: the fields of the message.
@@ -127,7 +127,7 @@ def dump_function_call(call: ToolCallPart) -> Json:
 
 
 def _cut(chunks: object) -> dict[str, str]:
-    """Returns the argument texts of a chunk's incomplete calls, by their ids."""
+    """Returns the argument texts of a LangChain chunk's incomplete calls, by their ids."""
     texts: dict[str, str] = {}
     for chunk in if_list(chunks):
         fields = if_object(chunk)

@@ -130,7 +130,8 @@ def dump_content(
 
 def _add_noise(blocks: list[Any], noise: JsonMap) -> None:
     """Gives blocks back the meaningless fields that `_quiet` took off. `noise`: fields by the
-    block's position as text, for JSON; another type of block stands there if it was edited."""
+    LangChain block's position as text, for JSON; another type of block stands there if it was
+    edited."""
     for position, fields in noise.items():
         index = int(position) if position.isdecimal() else len(blocks)
         block = blocks[index] if index < len(blocks) else None
@@ -150,7 +151,8 @@ def in_content(piece: ToolCallPart | ToolResultPart) -> bool:
 
 
 def _family(block: object, role: Role, signer: str | None) -> str | None:
-    """Returns the provider family of a block, shared by the blocks of a signed reasoning item."""
+    """Returns the provider family of a LangChain block, shared by the blocks of a signed reasoning
+    item."""
     if not isinstance(block, dict):
         return None
     fields = cast("Block", block)
@@ -228,7 +230,7 @@ def _wire(piece: Content) -> str | None:
 
 
 def _takes(wire: str, piece: Content) -> bool:
-    """True if the wire writes such a piece as a block that is known as its own."""
+    """True if the wire writes such a piece as a LangChain block that is known as its own."""
     fields = if_object((piece.native or {}).get(wire))
     if isinstance(piece, ProviderPart):
         return wire in (family(fields, Role.MODEL), family(fields, Role.USER))
@@ -240,8 +242,8 @@ def _takes(wire: str, piece: Content) -> bool:
 
 
 def _quiet(block: object, index: int, noise: Json) -> Any:
-    """Returns a block without the numbers by which a stream was put together and without fields
-    that say nothing, which are noted."""
+    """Returns a LangChain block without the numbers by which a stream was put together and without
+    fields that say nothing, which are noted."""
     if not isinstance(block, dict):
         return block
     fields = cast("Block", block)
@@ -285,7 +287,7 @@ def _whole_text() -> ProviderPart:
 
 
 def _whole(block: Block) -> ProviderPart:
-    """Keeps a block whole as a provider's part."""
+    """Keeps a LangChain block whole as a provider's part."""
     block_type = if_text(block.get("type")) or "block"
     if block_type == "non_standard" and (foreign := _foreign(if_object(block.get("value")))):
         return ProviderPart(if_text(block["value"].get("type")) or block_type, foreign)
@@ -325,7 +327,7 @@ def _dump(piece: Content) -> Any:
 
 
 def _load_text(block: Block, _: str | None) -> TextPart | None:
-    """Returns a block of text as a part, or None if it is empty."""
+    """Returns a LangChain block of text as a part, or None if it is empty."""
     text = block.get("text")
     extra_fields, foreign = _extras(read_extra_fields(block, "type", "text"))
     if isinstance(text, str) and text:
@@ -362,7 +364,7 @@ def _load_reasoning(block: Block, signer: str | None) -> ThinkingPart | None:
 
 
 def _dump_reasoning(piece: ThinkingPart, block_fields: Block, form: JsonMap) -> Block:
-    """Returns thinking as a block `reasoning` or `thinking`, with its signature."""
+    """Returns thinking as a LangChain block `reasoning` or `thinking`, with its signature."""
     block_type, signer = form.get("as", "reasoning"), form.get("signer")
     field = "reasoning" if block_type == "reasoning" else "thinking"
     block = {
@@ -381,7 +383,7 @@ def _dump_reasoning(piece: ThinkingPart, block_fields: Block, form: JsonMap) -> 
 
 
 def _load_call(block: Block, _: str | None) -> ToolCallPart | None:
-    """Returns a block of a tool call as a part, or None if its shape is unknown."""
+    """Returns a LangChain block of a tool call as a part, or None if its shape is unknown."""
     id_, name, arguments = block.get("id"), block.get("name"), block.get("args")
     if not isinstance(id_, str) or not isinstance(name, str) or not isinstance(arguments, dict):
         return None
@@ -392,7 +394,7 @@ def _load_call(block: Block, _: str | None) -> ToolCallPart | None:
 
 
 def _dump_call(piece: ToolCallPart, block_fields: Block, _: JsonMap) -> Block:
-    """Returns a tool call as a block, by who runs it and whether it is valid."""
+    """Returns a tool call as a LangChain block, by who runs it and whether it is valid."""
     block_type = "server_tool_call" if piece.run_by == "provider" else "tool_call"
     block = {
         **block_fields,
@@ -411,7 +413,7 @@ def _dump_call(piece: ToolCallPart, block_fields: Block, _: JsonMap) -> Block:
 
 
 def _load_server_result(block: Block, _: str | None) -> ToolResultPart | None:
-    """Returns a block `server_tool_result` as a part, or None if its shape is unknown."""
+    """Returns a LangChain block `server_tool_result` as a part, or None if its shape is unknown."""
     id_, status = block.get("tool_call_id"), block.get("status")
     if not isinstance(id_, str) or status not in ("success", "error"):
         return None
@@ -424,7 +426,7 @@ def _load_server_result(block: Block, _: str | None) -> ToolResultPart | None:
 
 
 def _dump_result(piece: ToolResultPart, block_fields: Block, form: JsonMap) -> Block:
-    """Returns a tool result as a block `server_tool_result`."""
+    """Returns a tool result as a LangChain block `server_tool_result`."""
     block: Block = {**block_fields, "type": "server_tool_result", "tool_call_id": piece.id}
     block["status"] = "error" if piece.is_error else "success"
     if form.get("output") != "absent" or piece.result is not None:
@@ -476,7 +478,7 @@ def _native(extra_fields: Block, form: Json, foreign: JsonMap) -> Native:
 
 
 def _is_plain(block: object) -> bool:
-    """Returns whether a block is a text and nothing else."""
+    """Returns whether a LangChain block is a text and nothing else."""
     if not isinstance(block, dict):
         return False
     fields = cast("Block", block)

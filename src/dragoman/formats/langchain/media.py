@@ -47,7 +47,7 @@ def load_media(block: JsonMap) -> Media | None:
 
 
 def dump_media(part: Media) -> Block:
-    """Returns a file as a block, a standard one unless it was read from another."""
+    """Returns a file as a LangChain block, a standard one unless it was read from another."""
     form = OWN.form(part.native)
     dump = _FORMS.get(form.get("as", ""), _standard)
     return dump(part, OWN.fields(part.native), form)
@@ -145,7 +145,7 @@ def _load_source(block: JsonMap) -> Media | None:
 
 
 def _source(part: Media, block_fields: Block, form: JsonMap) -> Block:
-    """Returns a file as a block of the older form, with `source_type`."""
+    """Returns a file as a LangChain block of the older form, with `source_type`."""
     block = {**block_fields, "type": form.get("kind") or _kind(part.mime_type)}
     if part.mime_type and form.get("mime_type") != "absent":
         block["mime_type"] = part.mime_type
@@ -177,7 +177,7 @@ def _load_url(block: JsonMap) -> Media | None:
 
 
 def _image_url(part: Media, block_fields: Block, form: JsonMap) -> Block:
-    """Returns an image as a block `image_url` of Chat Completions."""
+    """Returns an image as a LangChain block `image_url` of Chat Completions."""
     if isinstance(part, FilePart):
         return _standard(part, block_fields, {})
     if isinstance(part, LinkPart):
@@ -193,7 +193,7 @@ def _image_url(part: Media, block_fields: Block, form: JsonMap) -> Block:
 
 
 def _load_audio(block: JsonMap) -> Media | None:
-    """Returns a block `input_audio` as a part, or None if its data cannot be read."""
+    """Returns a LangChain block `input_audio` as a part, or None if its data cannot be read."""
     audio = if_object(block.get("input_audio"))
     data, name = decode_base64(audio.get("data")), if_text(audio.get("format"))
     if data is None or not name:
@@ -203,7 +203,7 @@ def _load_audio(block: JsonMap) -> Media | None:
 
 
 def _input_audio(part: Media, block_fields: Block, _: JsonMap) -> Block:
-    """Returns audio as a block `input_audio` of Chat Completions."""
+    """Returns audio as a LangChain block `input_audio` of Chat Completions."""
     if not isinstance(part, DataPart):
         return _standard(part, block_fields, {})
     format_ = _FORMATS.get(part.mime_type, part.mime_type.rpartition("/")[2])
@@ -224,7 +224,7 @@ def _load_chat_file(block: JsonMap) -> Media | None:
 
 
 def _chat_file(part: Media, block_fields: Block, _: JsonMap) -> Block:
-    """Returns a file as a block `file` of Chat Completions."""
+    """Returns a file as a LangChain block `file` of Chat Completions."""
     if isinstance(part, LinkPart):
         return _standard(part, block_fields, {})
     if isinstance(part, FilePart):

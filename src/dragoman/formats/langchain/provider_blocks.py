@@ -117,8 +117,8 @@ def load_blocks(wire: str, blocks: Sequence[Block], role: Role) -> tuple[Content
 
 
 def dump_blocks(wire: str, pieces: Sequence[Content], role: Role, losses: list[Loss]) -> list[Any]:
-    """Returns pieces as blocks of a wire. What the wire cannot hold is added to `losses`, with the
-    place of the piece among `pieces`."""
+    """Returns pieces as LangChain blocks of a wire. What the wire cannot hold is added to `losses`,
+    with the place of the piece among `pieces`."""
     message = Message(Role.MODEL if role is Role.MODEL else Role.USER, tuple(pieces))
     if wire == ANTHROPIC:
         entries = anthropic.dump_messages([message], losses=losses)["messages"]

@@ -59,8 +59,8 @@ _STANDARD = "standard"
 
 
 def load_item(item: object) -> Content:
-    """Reads an item of a user's content. Unknown items are kept whole. What is not known is kept
-    whole."""
+    """Reads a Pydantic AI item of a user's content. Unknown items are kept whole. What is not known
+    is kept whole."""
     if isinstance(item, str):
         if item:
             return TextPart(item)
@@ -80,8 +80,8 @@ def load_item(item: object) -> Content:
 
 
 def load_file(fields: JsonMap) -> DataPart | LinkPart | FilePart | None:
-    """Returns an item that is a file as a part, or None if it is none, or not of the documented
-    shape."""
+    """Returns a Pydantic AI item that is a file as a part, or None if it is none, or not of the
+    documented shape."""
     item_kind = if_text(fields.get("kind"))
     if item_kind in _LINKS and isinstance(fields.get("url"), str):
         return _read(LinkPart(fields["url"], if_text(fields.get("media_type")) or None), fields)
@@ -111,8 +111,8 @@ def load_binary(fields: JsonMap) -> DataPart | None:
 
 
 def dump_item(piece: TextPart | DataPart | LinkPart | FilePart) -> Any:
-    """Returns a piece as an item of a content, or None for a file that none of the library's
-    providers holds."""
+    """Returns a piece as a Pydantic AI item of a content, or None for a file that none of the
+    library's providers holds."""
     if isinstance(piece, TextPart):
         item_kind = OWN.form(piece.native).get("kind")
         if item_kind:
@@ -133,7 +133,7 @@ def dump_item(piece: TextPart | DataPart | LinkPart | FilePart) -> Any:
 
 
 def _dump_link(piece: LinkPart) -> Json:
-    """Returns the item of a link, of the kind that fits the type of its file."""
+    """Returns the Pydantic AI item of a link, of the kind that fits the type of its file."""
     mime_type = piece.mime_type or guess_media_type(piece.url) or ""
     item_kind = next(
         link_kind for link_kind, begins in _LINKS.items() if mime_type.startswith(begins)
@@ -205,8 +205,8 @@ class Sent(msgspec.Struct, frozen=True):
         self.lose(part_index, name_part_type(piece), why)
 
     def item(self, part_index: int, piece: TextPart | Media) -> Any:
-        """Returns a text or file as an item of a content, or a text that stands for it if the
-        format cannot hold it."""
+        """Returns a text or file as a Pydantic AI item of a content, or a text that stands for it
+        if the format cannot hold it."""
         item = dump_item(piece)
         if item is None:
             return self.stand_in(part_index, piece, ELSEWHERE)

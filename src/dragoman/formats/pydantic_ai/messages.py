@@ -107,7 +107,7 @@ def dump_messages(
 
 
 def _fault(fields: Json) -> str | None:
-    """Returns the field for which an object cannot be a message; `None`: it can."""
+    """Returns the field for which a Pydantic AI object cannot be a message; `None`: it can."""
     if fields.get("kind") not in _KINDS:
         return "kind"
     parts = fields.get("parts")

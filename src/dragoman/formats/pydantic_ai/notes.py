@@ -42,8 +42,8 @@ _MISSING = object()
 
 
 def note_as_read(piece: P, read: JsonMap, written: JsonMap, **form: Any) -> P:
-    """Returns the piece with a note of how the object that it was read from differs from `written`,
-    which would be written for it."""
+    """Returns the piece with a note of how the Pydantic AI object that it was read from differs
+    from `written`, which would be written for it."""
     return msgspec.structs.replace(
         piece, native=note_difference(piece.native, read, written, **form)
     )
@@ -89,7 +89,8 @@ def with_form(native: Native, **form: Any) -> Native:
 
 
 def apply_notes(native: Native, written: JsonMap) -> Json:
-    """Returns an object as it was read, from what is written for a piece and the notes on it."""
+    """Returns a Pydantic AI object as it was read, from what is written for a piece and the notes
+    on it."""
     if not native:
         return dict(written)
     absent = if_list(OWN.form(native).get("absent"))

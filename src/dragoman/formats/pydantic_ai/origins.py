@@ -79,8 +79,8 @@ _TOLD = ("input_tokens", "output_tokens")
 def load_origin(
     response: JsonMap, parts: Sequence[JsonMap], origin: Origin | None
 ) -> Origin | None:
-    """Returns where a response came from. `origin`: returned if the response does not name its
-    provider."""
+    """Returns where a Pydantic AI response came from. `origin`: returned if the response does not
+    name its provider."""
     served = if_text(response.get("model_name")) or None
     id_ = if_text(response.get("provider_response_id")) or None
     model = if_text(response.get("model_id")).partition(":")[2] or None
@@ -102,8 +102,8 @@ def _find_endpoint(response: JsonMap) -> str | None:
 
 
 def _find_provider(response: JsonMap, parts: Sequence[JsonMap], id_: str) -> str:
-    """Returns our name of the provider that a response names, or else its parts; empty if none
-    does. `id_`: the id of the response."""
+    """Returns our name of the provider that a Pydantic AI response names, or else its parts; empty
+    if none does. `id_`: the id of the response."""
     names = (if_text(fields.get("provider_name")) for fields in (response, *parts))
     name = next(filter(None, names), "")
     provider = _PROVIDERS.get(name, name)
@@ -113,7 +113,7 @@ def _find_provider(response: JsonMap, parts: Sequence[JsonMap], id_: str) -> str
 
 
 def dump_origin(origin: Origin | None) -> Json:
-    """Returns an origin as fields of a response."""
+    """Returns an origin as fields of a Pydantic AI response."""
     if origin is None:
         return {}
     fields = {
@@ -126,22 +126,22 @@ def dump_origin(origin: Origin | None) -> Json:
 
 
 def wire_of(origin: Origin | None) -> str | None:
-    """Returns the wire whose signatures the parts of a response hold."""
+    """Returns the wire whose signatures the parts of a Pydantic AI response hold."""
     if origin:
         return WIRES.get(origin.provider)
     return None
 
 
 def reader_of(origin: Origin | None) -> str | None:
-    """Returns the wire as which a reader takes the signatures of a response. Empty if it takes
-    none; `None` if each part names who signed it."""
+    """Returns the wire as which a reader takes the signatures of a Pydantic AI response. Empty if
+    it takes none; `None` if each part names who signed it."""
     if origin is None or not origin.provider:
         return None
     return WIRES.get(_RESPONSES.get(origin.provider, origin.provider), "")
 
 
 def load_finish(response: JsonMap) -> FinishReason | None:
-    """Returns the finish reason of a response."""
+    """Returns the finish reason of a Pydantic AI response."""
     if if_text(if_object(response.get("provider_details")).get("finish_reason")) == "refusal":
         return FinishReason.refusal
     reason = response.get("finish_reason")
@@ -151,7 +151,8 @@ def load_finish(response: JsonMap) -> FinishReason | None:
 
 
 def dump_finish(message: Message) -> Json:
-    """Returns a finish reason as fields of a response, with the state that the response is in."""
+    """Returns a finish reason as fields of a Pydantic AI response, with the state that the response
+    is in."""
     reason = message.finish_reason
     if reason is None:
         return {}
@@ -163,8 +164,8 @@ def dump_finish(message: Message) -> Json:
 
 
 def load_usage(value: object) -> Usage | None:
-    """Returns what a response used; `None` where all counts are 0, as they are where nothing was
-    told."""
+    """Returns what a Pydantic AI response used; `None` where all counts are 0, as they are where
+    nothing was told."""
     fields = if_object(value)
     counts = {
         field: count
@@ -179,7 +180,7 @@ def load_usage(value: object) -> Usage | None:
 
 
 def dump_usage(usage: Usage | None) -> Json:
-    """Returns token counts as the field `usage` of a response."""
+    """Returns token counts as the field `usage` of a Pydantic AI response."""
     if usage is None:
         return {}
     counts = {theirs: getattr(usage, field) for field, theirs in _COUNTS.items()}

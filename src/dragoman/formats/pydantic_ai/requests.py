@@ -64,7 +64,7 @@ _TEXTS = {
 
 
 def load_request(entry: JsonMap, parts: Sequence[JsonMap], before: str | None) -> list[Message]:
-    """Returns the messages of a request: its system texts, and what the user said.
+    """Returns the messages of a Pydantic AI request: its system texts, and what the user said.
 
     Args:
         entry: the request.
@@ -98,8 +98,8 @@ def load_request(entry: JsonMap, parts: Sequence[JsonMap], before: str | None) -
 def _note_request(
     natives: list[Native], entry: JsonMap, written: JsonMap, *, is_same: bool
 ) -> None:
-    """Notes in the `native` of each message of a request whether it begins the request or joins
-    it. `is_same`: the instructions are those of the request before it."""
+    """Notes in the `native` of each message of a Pydantic AI request whether it begins the request
+    or joins it. `is_same`: the instructions are those of the request before it."""
     last = len(natives) - 1
     form: Json = {"request": _JOINS if last else "begins"}
     if is_same:
@@ -130,7 +130,7 @@ def _load_sides(
 
 
 def is_begun(message: Message, group: Sequence[Message]) -> bool:
-    """True if a message begins a request, and is none of that which `group` began."""
+    """True if a message begins a Pydantic AI request, and is none of that which `group` began."""
     if not group:
         return True
     request_form = OWN.form(message.native).get("request")
@@ -142,8 +142,8 @@ def is_begun(message: Message, group: Sequence[Message]) -> bool:
 
 
 def dump_request(group: Sequence[Sent], before: str | None) -> Json:
-    """Returns the request of a group of messages. `before`: the instructions of the request before
-    it."""
+    """Returns the Pydantic AI request of a group of messages. `before`: the instructions of the
+    request before it."""
     parts: list[Json] = []
     instructions: str | None = None
     for outgoing in group:
@@ -178,7 +178,7 @@ def _is_instructions(message: Message) -> bool:
 
 
 def _request_fields(created: datetime | None, metadata: Json, instructions: str | None) -> Json:
-    """Returns what is written for a request beside its parts."""
+    """Returns what is written for a Pydantic AI request beside its parts."""
     fields: Json = {}
     if instructions:
         fields = {INSTRUCTIONS: instructions}
@@ -190,7 +190,7 @@ def _request_fields(created: datetime | None, metadata: Json, instructions: str 
 
 
 def _load(part: JsonMap, created: object) -> list[Content]:
-    """Returns a part of a request as pieces, one at least."""
+    """Returns a part of a Pydantic AI request as pieces, one at least."""
     part_kind = part["part_kind"]
     if part_kind == "user-prompt" and (pieces := _load_prompt(part, created)) is not None:
         return pieces
@@ -300,7 +300,7 @@ def _dump(outgoing: Sent) -> list[Json]:
 
 
 def _is_prompt(piece: Content) -> bool:
-    """True if a piece is an item of what the user said, and no part by itself."""
+    """True if a piece is a Pydantic AI item of what the user said, and no part by itself."""
     form = OWN.form(piece.native)
     if isinstance(piece, (MarkPart, ProviderPart)):
         return "part" in form

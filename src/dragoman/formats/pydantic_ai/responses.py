@@ -91,7 +91,8 @@ class _Read(msgspec.Struct, frozen=True):
 
 
 def load_response(entry: _Part, parts: Sequence[_Part], origin: Origin | None) -> Message:
-    """Reads a response as the model's message. `origin`: for a response that names no provider."""
+    """Reads a Pydantic AI response as the model's message. `origin`: for a response that names no
+    provider."""
     source = load_origin(entry, parts, origin)
     read = _Read(wire_of(source), entry.get("state") in ("interrupted", "incomplete"), source)
     content: list[Content] = []
@@ -127,7 +128,7 @@ def load_response(entry: _Part, parts: Sequence[_Part], origin: Origin | None) -
 
 
 def dump_response(outgoing: Sent) -> Json:
-    """Writes the model's message as a response."""
+    """Writes the model's message as a Pydantic AI response."""
     message = outgoing.message
     parts = [
         part
@@ -258,8 +259,8 @@ def _parts(piece: Any, origin: Origin | None) -> list[Json]:
 
 
 def _readable(parts: list[Json], piece: ThinkingPart, origin: Origin | None) -> list[Json]:
-    """Returns the parts of thinking; one with all of its text where nobody who reads the response
-    takes raw reasoning from its details."""
+    """Returns the parts of thinking; one with all of its text where nobody who reads the Pydantic
+    AI response takes raw reasoning from its details."""
     details = if_object(parts[0].get("provider_details"))
     if "raw_content" not in details or reader_of(origin) in (None, "openai_responses"):
         return parts
@@ -281,7 +282,7 @@ def _load_thinking(group: Sequence[_Part], read: _Read, _: str | None) -> Conten
 
 
 def _load_text(group: Sequence[_Part], read: _Read, item: str | None) -> Content | None:
-    """Returns a text part of a response, or thinking if Google signed it, or a mark."""
+    """Returns a text part of a Pydantic AI response, or thinking if Google signed it, or a mark."""
     part = group[0]
     text = part.get("content")
     if not isinstance(text, str):
@@ -294,7 +295,7 @@ def _load_text(group: Sequence[_Part], read: _Read, item: str | None) -> Content
 
 
 def _load_file(group: Sequence[_Part], read: _Read, _: str | None) -> Content | None:
-    """Returns a file part of a response, with Google's signature."""
+    """Returns a file part of a Pydantic AI response, with Google's signature."""
     content = load_binary(if_object(group[0].get("content")))
     if content is None or read.wire != "google":
         return content
@@ -351,7 +352,7 @@ def _dump(piece: Content, outgoing: Sent, part_index: int) -> list[Json]:
 
 
 def _is_lost(piece: Content, outgoing: Sent, part_index: int) -> bool:
-    """True if a response has no place for a piece; notes the loss."""
+    """True if a Pydantic AI response has no place for a piece; notes the loss."""
     if isinstance(piece, ToolResultPart) and piece.run_by != "provider":
         outgoing.misplaced(part_index, piece, "results stand in requests")
         return True

@@ -38,7 +38,7 @@ _ERRORS = ("failed", "retried", "interrupted", "denied")
 
 def load_call(part: JsonMap, wire: str | None, *, cut: bool) -> ToolCallPart | None:
     """Returns a part that is a call; `None` where it is not of the documented shape. `cut`: the
-    response was."""
+    Pydantic AI response was."""
     id_, name, arguments = part.get("tool_call_id"), part.get("tool_name"), part.get("args")
     if not isinstance(id_, str) or not isinstance(name, str):
         return None
@@ -172,7 +172,7 @@ def _text(item: object) -> TextPart:
 
 
 def _file(item: object) -> Any:
-    """Returns an item of a tool's content as a file, or None."""
+    """Returns a Pydantic AI item of a tool's content as a file, or None."""
     fields = if_object(item)
     if if_text(fields.get("kind")).endswith("-url") and not (
         "media_type" in fields and fields["media_type"] != ""
@@ -184,7 +184,8 @@ def _file(item: object) -> Any:
 
 
 def _content(part: ToolResultPart, outgoing: Sent, part_index: int) -> Any:
-    """Returns a tool result as the content of a tool return: a value, or a list of items."""
+    """Returns a tool result as the content of a tool return: a value, or a list of Pydantic AI
+    items."""
     if not part.is_content:
         return part.result
     pieces: tuple[Any, ...] = part.result
@@ -202,7 +203,8 @@ def _content(part: ToolResultPart, outgoing: Sent, part_index: int) -> Any:
 
 
 def _item(piece: Any, outgoing: Sent, part_index: int) -> Any:
-    """Returns an item of a tool result as it was read, otherwise as it is written for its piece."""
+    """Returns a Pydantic AI item of a tool result as it was read, otherwise as it is written for
+    its piece."""
     values = OWN.notes(piece.native).get("whole")
     if isinstance(piece, TextPart) and isinstance(values, list) and values:
         return cast("list[Any]", values)[0]

@@ -71,8 +71,8 @@ def dump_request(
     quirks: Any = None,
     losses: list[Loss] | None = None,
 ) -> Json:
-    """Returns the parameters of `SendMessage` for a request. Its options become further fields of
-    them."""
+    """Returns the parameters of `SendMessage` for an A2A request. Its options become further fields
+    of them."""
     peer = _quirks_of(quirks)
     if losses is None:
         losses = []

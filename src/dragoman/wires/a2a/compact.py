@@ -88,7 +88,7 @@ class Remaining:
 
 
 def reduce_entries(entries: Sequence[Entry]) -> list[Remaining]:
-    """Returns the entries that stay after compaction, in stream order (T-20 to T-28)."""
+    """Returns the A2A entries that stay after compaction, in stream order (T-20 to T-28)."""
     compaction = _Compaction(entries)
     for index, entry in enumerate(entries):
         compaction.add(index, entry)
@@ -111,7 +111,7 @@ class _Compaction:
         """Id of a call that has not arrived → its arguments."""
 
     def add(self, index: int, entry: Entry) -> None:
-        """Adds the next entry of the stream."""
+        """Adds the next entry of the A2A stream."""
         if entry.event_type == CHUNK:
             self._add_chunk(index, entry.text)
         elif entry.event_type == ARGS:
@@ -133,13 +133,14 @@ class _Compaction:
         return [self._remaining[index] for index in sorted(self._remaining)]
 
     def _add_chunk(self, index: int, text: str) -> None:
-        """Adds a chunk. It replaces the chunk before it if it repeats that text and goes on."""
+        """Adds an A2A chunk. It replaces the chunk before it if it repeats that text and goes
+        on."""
         if self._chunks and continues_text(text, self._entries[self._chunks[-1]].text):
             self._chunks.pop()
         self._chunks.append(index)
 
     def _drop_repeated(self, text: str) -> None:
-        """Drops the chunks that a complete answer repeats, and keeps the others as answers that
+        """Drops the A2A chunks that a complete answer repeats, and keeps the others as answers that
         were cut.
 
         Chunks may hold the text so far, or each only the new text: both are recognized.
@@ -156,7 +157,7 @@ class _Compaction:
         self._chunks.clear()
 
     def _keep_cut(self, chunks: Sequence[int]) -> None:
-        """Keeps chunks as answers that were cut, unless they are empty."""
+        """Keeps chunks as A2A answers that were cut, unless they are empty."""
         for index in chunks:
             if self._entries[index].text:
                 self._remaining[index] = Remaining(index, is_text=True)
@@ -218,7 +219,7 @@ class _Compaction:
         return pieces
 
     def _is_repeated(self, earlier: Remaining, entry: Entry) -> bool:
-        """True if an entry contains every call of an earlier one, so that it continues it
+        """True if an A2A entry contains every call of an earlier one, so that it continues it
         (T-25)."""
         before = {id_ for id_, _ in self._entries[earlier.index].calls}
         return bool(before) and "" not in before and before <= {id_ for id_, _ in entry.calls}
@@ -351,7 +352,7 @@ def get_agui_event_type_from_a2a_message(message: Any) -> str:
 
 
 def read_field(value: Any, *names: str) -> Any:
-    """Returns the first of these fields that a dictionary or an object has, or None."""
+    """Returns the first of these fields that a dictionary or an A2A object has, or None."""
     value = _to_dict(value)
     for name in names:
         if isinstance(value, Mapping):

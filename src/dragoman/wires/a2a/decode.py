@@ -52,8 +52,8 @@ class Decoder(PlainDecoder):
         """Id of an artifact → the part that it shows."""
 
     def admit(self, object_type: str, fields: Json) -> bool:
-        """See `RunDecoder.admit`. Returns False if the carried events already say what the object
-        shows."""
+        """See `RunDecoder.admit`. Returns False if the carried events already say what the A2A
+        object shows."""
         super().admit(object_type, fields)
         carried = read_carried(fields.get("metadata"))
         # Objects of ours that tell a delta carry nothing: the artifact is known from its first
@@ -77,7 +77,7 @@ class Decoder(PlainDecoder):
         fields: Json,
         carried: Mapping[str, str],
     ) -> bool:
-        """Adds the events that an object carries. Returns False if they cannot be read."""
+        """Adds the events that an A2A object carries. Returns False if they cannot be read."""
         if kind == "task" and "run" in carried:  # a whole task has all events of its run
             carried = {"events": carried["run"]}
         events = load_events(carried.get("events", ""))

@@ -31,7 +31,7 @@ _MEMBERS = {old_kind: name for name, old_kind in OLD_KINDS.items()}
 
 
 def split_member(event: JsonMap) -> tuple[str, Json]:
-    """Returns the member of a stream's object: its name in version 1.0, and its fields.
+    """Returns the member of an A2A stream's object: its name in version 1.0, and its fields.
 
     A task or a message may stand alone, as in 0.3. Returns an empty name for anything else.
     """

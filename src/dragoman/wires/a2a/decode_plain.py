@@ -175,7 +175,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
     }
 
     def _start(self, run_id: str, fields: Json) -> None:
-        """Starts the run at the first object of the stream."""
+        """Starts the run at the first object of the A2A stream."""
         if not self._run_id:
             self._run_id = run_id
             self._events.append(RunStarted(run_id, if_text(fields.get("contextId")) or None))
@@ -241,7 +241,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
             self._events.append(MessageDropped(id_, "the artifact was replaced"))
 
     def _read_whole_artifact(self, message: Json, *, is_last: bool) -> None:
-        """Reads an artifact of a complete task, of which the stream may have shown some or all.
+        """Reads an artifact of a complete task, of which the A2A stream may have shown some or all.
 
         Args:
             message: the artifact as a message.
@@ -412,7 +412,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
     # texts that grow
 
     def _add_growing(self, message: Json) -> None:
-        """Adds the new text of a chunk that repeats the answer so far.
+        """Adds the new text of an A2A chunk that repeats the answer so far.
 
         A chunk that does not continue the text before it belongs to another answer: the first was
         cut.

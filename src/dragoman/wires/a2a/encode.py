@@ -412,7 +412,7 @@ class Encoder(RunEncoder[ArtifactPart]):
     def _write_end(
         self, state: str, events: list[Event], message: Json | None = None, **fields: str
     ) -> None:
-        """Writes the status that ends the stream."""
+        """Writes the status that ends the A2A stream."""
         self.pending += events
         carried = self._take_carried(type="end", **fields)
         self.write(self._task.status_update(state, message, carried))
@@ -442,7 +442,7 @@ def encoder(**envelope: Any) -> Encoder:
 
 
 def envelope(request: RunRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002 the protocol's
-    """Returns the arguments of `encoder` for a request.
+    """Returns the arguments of `encoder` for an A2A request.
 
     Args:
         request: the request, or None if it could not be read.

@@ -33,8 +33,8 @@ class TaskObjects:
     def __init__(
         self, task_id: str, context_id: str, now: Callable[[], datetime] | None, *, extras: bool
     ) -> None:
-        """Creates the objects of a task. `now` returns the time of a status. `extras`: True if the
-        peer is sent dragoman's extension."""
+        """Creates the A2A objects of a task. `now` returns the time of a status. `extras`: True if
+        the peer is sent dragoman's extension."""
         self.task_id = task_id
         self.ids: Json = {"taskId": task_id, "contextId": context_id}
         self._now = now
@@ -58,7 +58,7 @@ class TaskObjects:
         history: Iterable[Any],
         metadata: JsonMap,
     ) -> Json:
-        """Returns the object that begins a stream."""
+        """Returns the A2A object that begins a stream."""
         task: Json = {
             "id": self.task_id,
             "contextId": self.ids["contextId"],
@@ -88,7 +88,7 @@ class TaskObjects:
     def artifact_update(
         self, artifact: Json, carried: JsonMap, *, append: bool = False, last: bool
     ) -> Json:
-        """Returns an update of one of the task's artifacts, as a stream object.
+        """Returns an update of one of the task's artifacts, as an A2A stream object.
 
         Args:
             artifact: the artifact, or a piece of it.

@@ -131,7 +131,7 @@ def rpc_error(error: DragomanError, reason: str = "") -> Json:
 
 
 def rest_error(error: DragomanError, reason: str = "") -> ErrorResponse:
-    """Returns the response of the REST binding for an exception."""
+    """Returns the A2A response of the REST binding for an exception."""
     reason, fault = fault_of(error, reason)
     status, grpc = fault.status, fault.grpc
     if reason == "INTERNAL_ERROR":  # the protocol has no word for who may ask, and how often
@@ -152,7 +152,7 @@ def dump_error(error: DragomanError) -> ErrorResponse:
 
 
 def dump_refusal(error: DragomanError, purpose: str, kind: str = "") -> ErrorResponse:
-    """Returns the response to a request that was refused before it was read.
+    """Returns the A2A response to a request that was refused before it was read.
 
     Args:
         error: why it was refused.
@@ -182,7 +182,7 @@ def dump_refusal(error: DragomanError, purpose: str, kind: str = "") -> ErrorRes
 
 
 def error_of(body: JsonMap, status: int | None = None) -> DragomanError:
-    """Returns the exception for the `error` of a response, of either binding."""
+    """Returns the exception for the `error` of an A2A response, of either binding."""
     fields = if_object(body.get("error")) or if_object(body)
     details = [*if_list(fields.get("data")), *if_list(fields.get("details"))]
     infos = [info for info in map(if_object, details) if info.get("reason")]

@@ -177,7 +177,8 @@ def _text_of(value: Any) -> str | None:
 
 
 def load_resume(part: Any) -> Resume | None:
-    """Returns the answer in a data part, or None. Its payload may be JSON or the text of JSON."""
+    """Returns the A2A answer in a data part, or None. Its payload may be JSON or the text of
+    JSON."""
     data = if_object(if_object(part).get("data"))
     id_ = data.get("interruptId")
     if data.get("type") != ANSWER or not isinstance(id_, str):
@@ -195,7 +196,7 @@ def load_resume(part: Any) -> Resume | None:
 
 
 def answer_from_words(request: RunRequest, pending: Sequence[Interrupt]) -> RunRequest:
-    """Returns a request whose last message is replaced by the answer that its words give.
+    """Returns an A2A request whose last message is replaced by the answer that its words give.
 
     A question or sign-in takes any text, an approval takes a yes or a no. The request stays
     unchanged if it has answers already, or if not exactly one question waits.
@@ -221,7 +222,7 @@ def _read_words(message: Message) -> str:
 
 
 def _answer_from_text(question: Interrupt, text: str) -> Resume | None:
-    """Returns the answer that a text gives to a question, or None if it gives none."""
+    """Returns the A2A answer that a text gives to a question, or None if it gives none."""
     if question.reason != "approval":
         return question.answer(text)
     # What is neither a yes nor a no is a message of its own, and the task goes on waiting.

@@ -216,7 +216,7 @@ def _split_rpc(body: Any) -> tuple[Json, Json | None]:
 
 
 def _split_answers(message: JsonMap) -> tuple[list[Resume], Json | None]:
-    """Returns the answers in a message, and the message without them or None if nothing else is
+    """Returns the A2A answers in a message, and the message without them or None if nothing else is
     left."""
     parts = message.get("parts")
     if not isinstance(parts, list):
@@ -244,7 +244,8 @@ def _with_fields(native: Native, fields: Json) -> Native:
 
 
 def _load_native(params: JsonMap, message: JsonMap, rpc: Json | None) -> Any:
-    """Returns the fields of the parameters and of the message that a request has no field for."""
+    """Returns the fields of the parameters and of the message that an A2A request has no field
+    for."""
     # Some libraries send the names of protobuf's fields.
     if "task_id" in message:
         task_id = {"taskId": message["task_id"]}
@@ -294,7 +295,7 @@ def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:
 
 
 def _add_carried(message: Json, request: RunRequest) -> None:
-    """Adds the request's fields to the extension of its message. `metadata` has a field of its
+    """Adds the A2A request's fields to the extension of its message. `metadata` has a field of its
     own."""
     names = [name for name in _CARRIED if name != "metadata"]
     values = {name: msgspec.to_builtins(getattr(request, name)) for name in names}
@@ -305,7 +306,7 @@ def _add_carried(message: Json, request: RunRequest) -> None:
 
 
 def _join_messages(messages: list[Json], spare_id: str) -> Json:
-    """Returns several messages as the single one that a request may have."""
+    """Returns several messages as the single one that an A2A request may have."""
     if len(messages) == 1:
         return messages[0]
     parts = [part for message in messages for part in message["parts"]]
@@ -321,7 +322,8 @@ def task_id_of(request: RunRequest) -> str:
 
 
 def assign_task(request: RunRequest, task_id: str) -> RunRequest:
-    """Returns the request as one that continues this task, or begins one if `task_id` is empty."""
+    """Returns the A2A request as one that continues this task, or begins one if `task_id` is
+    empty."""
     fields = read_extra_fields(OWN.fields(request.native), "taskId")
     if task_id:
         fields["taskId"] = task_id

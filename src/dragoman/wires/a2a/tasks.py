@@ -102,7 +102,7 @@ NO_STATE = ("TASK_STATE_UNSPECIFIED",)
 
 
 def aggregate_task(objects: Iterable[JsonMap]) -> Json:
-    """Returns the task after all objects of its stream. Adjacent texts of an artifact are
+    """Returns the task after all A2A objects of its stream. Adjacent texts of an artifact are
     joined."""
     task: Json = {}
     artifacts: dict[str, Json] = {}

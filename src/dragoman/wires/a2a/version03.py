@@ -35,7 +35,7 @@ class OldBinding:
     """The JSON-RPC binding of version 0.3."""
 
     def dump_object(self, item: JsonMap) -> Json:
-        """Returns an object of a stream as 0.3 writes it."""
+        """Returns an A2A object of a stream as 0.3 writes it."""
         dumps = {
             "task": self.dump_task,
             "message": self.dump_message,

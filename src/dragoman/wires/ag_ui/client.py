@@ -32,7 +32,7 @@ def dump_request(
     quirks: Any = None,  # noqa: ARG001 there is none
     losses: list[Loss] | None = None,
 ) -> Json:
-    """Returns the `RunAgentInput` for a request. Its options become further fields of it."""
+    """Returns the `RunAgentInput` for an AG-UI request. Its options become further fields of it."""
     turns = agent_turns(request.messages, OWN, target)
     run = request.run or _NO_RUN
     run_request = RunRequest(

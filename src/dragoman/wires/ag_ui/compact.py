@@ -43,7 +43,7 @@ class _Stream:
         self._family = family
 
     def add(self, event_type: str, fields: Json) -> bool:
-        """Adds an object of the text or call. Returns True if it is the end."""
+        """Adds an AG-UI object of the text or call. Returns True if it is the end."""
         if event_type == self._family.content:
             self._deltas.append(if_text(fields.get("delta")))
             self._metadata |= if_object(fields.get("metadata"))
@@ -80,7 +80,7 @@ class _Stream:
 
 
 def compact(objects: Iterable[JsonMap]) -> list[Json]:
-    """Returns fewer objects that say the same as a stream.
+    """Returns fewer objects that say the same as an AG-UI stream.
 
     Chunks and old names are read. The objects themselves stay unchanged.
     """
@@ -123,7 +123,7 @@ class _Compactor:
         event_type: str,
         fields: Json,
     ) -> None:
-        """Adds an object to its text or call, which stands where it began."""
+        """Adds an AG-UI object to its text or call, which stands where it began."""
         key = (family, if_text(fields.get(family.key)))
         stream = self._streams.get(key)
         if stream is None:
@@ -139,7 +139,7 @@ class _Compactor:
         self._states = []
 
     def close(self) -> list[Json]:
-        """Ends the stream. Returns all its objects."""
+        """Ends the AG-UI stream. Returns all its objects."""
         self._end_states()
         out: list[Json] = []
         for item in self._out:

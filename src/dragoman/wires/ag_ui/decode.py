@@ -140,7 +140,7 @@ class Decoder(PartsDecoder):
     # the run
 
     def _load(self, fields: Json) -> Event | None:
-        """Returns the event of an object, or None if no dragoman event stands behind it."""
+        """Returns the event of an AG-UI object, or None if no dragoman event stands behind it."""
         if self.extras(fields).get("made"):
             return None
         return load_event(fields, self.calls)

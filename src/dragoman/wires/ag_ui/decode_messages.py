@@ -367,7 +367,7 @@ class _Snapshot:
         ids.discard("")
 
         def is_streamed(entry: JsonMap) -> bool:
-            """True if the stream had this entry."""
+            """True if the AG-UI stream had this entry."""
             # servers give what they streamed another id in the list: calls and texts tell it too
             entry_calls = (*_call_ids(entry), if_text(entry.get("toolCallId")))
             if if_text(entry.get("id")) in ids or not calls.isdisjoint(entry_calls):
@@ -383,7 +383,7 @@ class _Snapshot:
         return [entry for entry in unstreamed if entry.get("role") in _OF_RUN]
 
     def _find_behind(self, is_match: Callable[[JsonMap], bool]) -> Sequence[JsonMap] | None:
-        """Returns what follows the last match in the answer, or None without a match."""
+        """Returns what follows the last match in the AG-UI answer, or None without a match."""
         matches = [index for index, entry in enumerate(self._answer) if is_match(entry)]
         if matches:
             return self._answer[matches[-1] + 1 :]

@@ -54,7 +54,7 @@ class PartsDecoder(MessagesDecoder):
         self._message_ids.clear()
 
     def extras(self, fields: Json) -> Json:
-        """Returns what an object carries, or an empty object in a foreign stream."""
+        """Returns what an AG-UI object carries, or an empty object in a foreign stream."""
         if self.is_own:
             return load_extras(fields.get("metadata"))
         return {}
@@ -82,7 +82,7 @@ class PartsDecoder(MessagesDecoder):
         id_: str,
         fields: Json,
     ) -> ReadPart:
-        """Returns the part that an object of dragoman's own stream opens."""
+        """Returns the part that an AG-UI object of dragoman's own stream opens."""
         extras = self.extras(fields)
         entry = id_
         if family is CALL:
@@ -123,8 +123,8 @@ class PartsDecoder(MessagesDecoder):
         id_: str,
         fields: Json,
     ) -> ReadPart:
-        """Returns the part that an object of a foreign stream opens, in the message that its order
-        implies."""
+        """Returns the part that an AG-UI object of a foreign stream opens, in the message that its
+        order implies."""
         owner = if_text(fields.get("subagentRunId"))
         native_fields = read_extra_fields(fields, *_COMMON, "metadata", *_OF_START)
         metadata = app_metadata(fields.get("metadata"))
@@ -183,7 +183,7 @@ class PartsDecoder(MessagesDecoder):
         return message
 
     def _open_part(self, fields: Json) -> tuple[Family, ReadPart]:
-        """Returns the open part that an object names, and its family.
+        """Returns the open part that an AG-UI object names, and its family.
 
         Raises:
             DecodeError: it is not open.

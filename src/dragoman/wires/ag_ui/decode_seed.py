@@ -44,7 +44,7 @@ class SeedEvents:
         return self._text is not None or bool(self._calls)
 
     def read(self, fields: Json, *, is_old: bool) -> list[Json] | None:
-        """Returns the objects of 1.0 for one object, or None if it has another shape.
+        """Returns the AG-UI objects of 1.0 for one object, or None if it has another shape.
 
         Args:
             fields: the object, its type in capitals.
@@ -69,7 +69,7 @@ class SeedEvents:
         return [*self._end_text(), *self._end_calls()]
 
     def _read_text(self, event_type: str, message: Json) -> list[Json]:
-        """Returns the objects for a whole text, or for the text so far."""
+        """Returns the AG-UI objects for a whole text, or for the text so far."""
         text, role = if_text(message.get("content")), message.get("role")
         if not message:
             return []
@@ -82,8 +82,8 @@ class SeedEvents:
         return [*out, *self._finish_text(text)]
 
     def _continue_text(self, text: str) -> list[Json]:
-        """Returns the objects for the text so far. A text that does not continue the one before
-        starts another answer."""
+        """Returns the AG-UI objects for the text so far. A text that does not continue the one
+        before starts another answer."""
         id_, before = self._text or ("", "")
         # an earlier state of the text that came late
         if id_ and before != text and before.startswith(text):
@@ -97,7 +97,7 @@ class SeedEvents:
         return [*out, *_text_content(id_, new_text(text, before))]
 
     def _finish_text(self, text: str) -> list[Json]:
-        """Returns the objects for the whole text of an answer, whose beginning may have been
+        """Returns the AG-UI objects for the whole text of an answer, whose beginning may have been
         streamed."""
         if not text:
             return self._end_text()
@@ -127,8 +127,8 @@ class SeedEvents:
         return [_text_end(id_)]
 
     def _read_calls(self, event_type: str, fields: Json) -> list[Json]:
-        """Returns the objects that calls cause. The calls themselves wait until their arguments are
-        complete."""
+        """Returns the AG-UI objects that calls cause. The calls themselves wait until their
+        arguments are complete."""
         calls = if_objects(fields.get("toolCalls")) or if_objects([fields.get("toolCall")])
         if event_type == "TOOL_CALL_ARGS":
             for call in calls:
@@ -194,7 +194,7 @@ class SeedEvents:
 
 
 def _read_results(fields: Json) -> list[Json]:
-    """Returns the results in one object, and the text beside them as a user's."""
+    """Returns the results in one AG-UI object, and the text beside them as a user's."""
     common = read_extra_fields(fields, "results", "result", "content", "toolCallId")
     if isinstance(fields.get("results"), list):
         listed = if_objects(fields["results"])

@@ -80,8 +80,8 @@ class OldEvents:
         return bool(self._lanes) or self._seed.is_open
 
     def read(self, event: JsonMap) -> list[Json]:
-        """Returns the objects of 1.0 for one object of any version: with today's names, and without
-        chunks and objects that hold a whole call."""
+        """Returns the AG-UI objects of 1.0 for one object of any version: with today's names, and
+        without chunks and objects that hold a whole call."""
         fields = dict(event)
         event_type = fields.get("type")
         if not isinstance(event_type, str):
@@ -117,7 +117,7 @@ class OldEvents:
             self._thinking = ""
 
     def _read_new(self, event_type: str, fields: Json) -> list[Json]:
-        """Returns the objects for one that has today's names."""
+        """Returns the AG-UI objects for one that has today's names."""
         if event_type in _CHUNKS:
             return self._read_chunk(_CHUNKS[event_type], fields)
         closing: list[str] = []
@@ -137,7 +137,8 @@ class OldEvents:
         return ends
 
     def _read_chunk(self, family: Family, fields: Json) -> list[Json]:
-        """Returns the objects for a chunk: a start if it begins something, and its content."""
+        """Returns the AG-UI objects for a chunk: a start if it begins something, and its
+        content."""
         owner = _owner_of(fields)
         lane = self._lanes.get(owner)
         id_ = if_text(fields.get(family.key))
@@ -182,7 +183,7 @@ def _owner_of(fields: JsonMap) -> str:
 
 
 def _end_events(family: Family, id_: str, owner: str) -> list[Json]:
-    """Returns the objects that end a text, a call or reasoning."""
+    """Returns the AG-UI objects that end a text, a call or reasoning."""
     common = optional_field("subagentRunId", owner)
     ends: list[Json] = [{"type": family.end, family.key: id_, **common}]
     if family is REASONING:
@@ -191,8 +192,8 @@ def _end_events(family: Family, id_: str, owner: str) -> list[Json]:
 
 
 def _split_call(fields: Json) -> list[Json]:
-    """Returns start, arguments and end for an object that holds a whole call, and an old result
-    with today's field."""
+    """Returns start, arguments and end for an AG-UI object that holds a whole call, and an old
+    result with today's field."""
     event_type = fields["type"]
     if event_type == "TOOL_CALL_RESULT" and "content" not in fields and "result" in fields:
         return [{**read_extra_fields(fields, "result"), "content": text_or_json(fields["result"])}]

@@ -105,7 +105,7 @@ class Encoder(MessagesEncoder):
         return self._thread_id or self._run_id or "thread", self._run_id or "run"
 
     def _open_run(self) -> None:
-        """Opens a run if the stream begins without one."""
+        """Opens a run if the AG-UI stream begins without one."""
         if self._opened is None:
             self._opened = self._ids()
             self.write({**dump_started(*self._opened), **self.meta({"v": 1, **_MADE})})
@@ -116,7 +116,7 @@ class Encoder(MessagesEncoder):
         fields: Json,
         extras: JsonMap = {},
     ) -> None:
-        """Writes the object of an event, and carries what its reader would read otherwise."""
+        """Writes the AG-UI object of an event, and carries what its reader would read otherwise."""
         metadata = self.meta(
             {**extras, **find_unread(event, fields)}, if_object(fields.get("metadata"))
         )
@@ -258,7 +258,7 @@ class Encoder(MessagesEncoder):
     def _event(
         self, event: StepStarted | StepFinished | StateSnapshot | StateDelta | Custom
     ) -> None:
-        """Writes an event that is an object of its own."""
+        """Writes an event that is an AG-UI object of its own."""
         owner = self.owner_of(event.run_id)
         self._write_event(event, {**dump_event(event), **_owner_field(owner)})
 
@@ -298,7 +298,7 @@ def encoder(**envelope: Any) -> Encoder:
 
 
 def envelope(request: RunRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002, ARG001 the protocol's
-    """Returns the arguments of `encoder` for a request. `id` is for a run without one."""
+    """Returns the arguments of `encoder` for an AG-UI request. `id` is for a run without one."""
     if request is None:
         return {"run_id": id, "thread_id": id}
     run_id = request.run_id or id

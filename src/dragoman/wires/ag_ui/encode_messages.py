@@ -91,7 +91,7 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
             self.carry_pending()
 
     def _is_joined(self, event: Event) -> bool:
-        """True if an event completes the waiting start, so that one object shows both."""
+        """True if an event completes the waiting start, so that one AG-UI object shows both."""
         last = self.pending[-1]
         if isinstance(last, MessageStarted):
             return isinstance(event, PartStarted) and event.message_id == last.message_id
@@ -194,7 +194,7 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
         self.write({"type": "MESSAGES_SNAPSHOT", "messages": standing, **metadata})
 
     def _list_standing(self) -> list[Json]:
-        """Returns all messages that stand: the request's, and those of the run."""
+        """Returns all messages that stand: the AG-UI request's, and those of the run."""
         before = dump_conversation(self._request_messages, extras=self.quirks.extras)
         entries = [
             entry for message in self.messages.values() for entry in message.dump_entries(self.meta)

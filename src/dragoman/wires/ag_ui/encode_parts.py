@@ -77,7 +77,7 @@ class WrittenPart(EncodedPart):
             self.extras["part"] = more
 
     def dump_start(self, meta: Meta, start: MessageStarted | None) -> list[Json]:
-        """Returns the objects that start the part, and with `start` its message."""
+        """Returns the AG-UI objects that start the part, and with `start` its message."""
         if start is not None:
             self.metadata, self.extras["start"] = _dump_start_extras(start, Role.MODEL, self._owner)
         fields: Json = {"type": self.family.start, self.family.key: self.id}
@@ -109,7 +109,7 @@ class WrittenPart(EncodedPart):
         }
 
     def dump_end(self, piece: Content, meta: Meta) -> list[Json]:
-        """Returns the objects that end the part, and carry what its deltas did not say."""
+        """Returns the AG-UI objects that end the part, and carry what its deltas did not say."""
         self.piece = piece
         out: list[Json] = []
         # no delta told the arguments, and an end cannot
@@ -144,7 +144,7 @@ class WrittenPart(EncodedPart):
         return self._end(meta({**self.extras, "made": True}), None)
 
     def _end(self, metadata: Json, signature: str | None) -> list[Json]:
-        """Returns the objects that end the part."""
+        """Returns the AG-UI objects that end the part."""
         end = {
             "type": self.family.end,
             self.family.key: self.id,
@@ -285,7 +285,7 @@ class WrittenMessage:
     def dump_result(
         self, index: int, result: ToolResultPart, start: MessageStarted | None, meta: Meta
     ) -> Json:
-        """Returns the object of a tool result, and with `start` of its message."""
+        """Returns the AG-UI object of a tool result, and with `start` of its message."""
         id_, position = self._next_place(index)
         self._speaker = None
         call_id = self._group.take_call_id(result.id)

@@ -92,7 +92,7 @@ _COMMON = ("type", "timestamp", "rawEvent")
 
 
 def load_event(fields: JsonMap, calls: Calls) -> Event | None:
-    """Returns the event of an object whose type is in `READ`, or None if it says nothing.
+    """Returns the event of an AG-UI object whose type is in `READ`, or None if it says nothing.
 
     Raises:
         KeyError: the object has another type.
@@ -104,7 +104,7 @@ def load_event(fields: JsonMap, calls: Calls) -> Event | None:
 
 
 def find_unread(event: Event, fields: JsonMap) -> Json:
-    """Returns the extras for the object of an event: what its reader would read otherwise."""
+    """Returns the extras for the AG-UI object of an event: what its reader would read otherwise."""
     read = READ[fields["type"]](fields, {})
     # what its reader will make of the object, without the extras
     more = {} if read is None else find_difference(event, read)
@@ -121,7 +121,7 @@ def dump_event(event: Event) -> Json:
 
 
 def dump_started(thread_id: str, run_id: str, parent: str | None = None) -> Json:
-    """Returns the object that starts a run. `parent` is the run that it continues."""
+    """Returns the AG-UI object that starts a run. `parent` is the run that it continues."""
     fields = {
         "type": "RUN_STARTED",
         "threadId": thread_id,
@@ -134,7 +134,7 @@ def dump_started(thread_id: str, run_id: str, parent: str | None = None) -> Json
 
 
 def dump_failed(error: DragomanError) -> Json:
-    """Returns the object that ends a failed run."""
+    """Returns the AG-UI object that ends a failed run."""
     return {
         "type": "RUN_ERROR",
         "message": error.message or "error",
@@ -145,7 +145,7 @@ def dump_failed(error: DragomanError) -> Json:
 def dump_finished(
     event: RunFinished, thread_id: str, run_id: str, call_ids: Mapping[str, str], *, current: bool
 ) -> Json:
-    """Returns the object that ends a run.
+    """Returns the AG-UI object that ends a run.
 
     Calls that the client must run are no interrupts: it answers them with tool messages.
 
@@ -201,8 +201,8 @@ def _dump_patch(event: StateDelta) -> Json:
 
 
 def _dump_custom(event: Custom) -> Json:
-    """Returns the object of a custom event. One that was read from another type gets that type
-    again."""
+    """Returns the AG-UI object of a custom event. One that was read from another type gets that
+    type again."""
     event_type = OWN.form(event.native).get("type")
     value = if_object(event.value)
     # what was read of a RAW or an ACTIVITY object is such an object again
@@ -248,7 +248,7 @@ def _operations(value: Any) -> tuple[JsonMap, ...]:
 def _event_reader(
     target: type, *neutral: str, **names: tuple[str, Callable[[Any], Any]]
 ) -> _Reader:
-    """Returns a function that reads an object as an event of this type.
+    """Returns a function that reads an AG-UI object as an event of this type.
 
     Args:
         target: class of the event.
@@ -297,7 +297,7 @@ def _read_patch(fields: JsonMap, calls: Calls) -> Event | None:
 
 
 def _read_as_custom(fields: JsonMap, _: Calls) -> Event:
-    """Returns an object without an event of its own as a custom event."""
+    """Returns an AG-UI object without an event of its own as a custom event."""
     event_type = fields["type"]
     value = read_extra_fields(fields, *_COMMON, "metadata", _OWNER[0])
     native = OWN.with_form(load_native({"metadata": fields.get("metadata")}), type=event_type)

@@ -73,8 +73,8 @@ def dump_interrupt(interrupt: Interrupt, call_id: str | None = None) -> Json:
 
 
 def _interrupt_extras(interrupt: Interrupt, difference: Json) -> Json:
-    """Returns the extras of an interrupt: what its reader would miss, and what the answer must
-    bring back."""
+    """Returns the extras of an interrupt: what its reader would miss, and what the AG-UI answer
+    must bring back."""
     returned: Json = {}
     # clients send an answer's metadata back as they got the interrupt's
     if interrupt.signature:
@@ -112,7 +112,7 @@ def _read_time(value: Any) -> datetime | None:
 
 
 def load_resume(entries: Any) -> tuple[Resume, ...]:
-    """Returns the answers in the field `resume`.
+    """Returns the AG-UI answers in the field `resume`.
 
     An answer to an approval is an object with `approved`; anything else is a value.
 
@@ -129,7 +129,7 @@ def load_resume(entries: Any) -> tuple[Resume, ...]:
 
 
 def _read_answer(entry: JsonMap) -> Resume:
-    """Returns an element of `resume` as an answer."""
+    """Returns an element of `resume` as an AG-UI answer."""
     extras = load_extras(entry.get("metadata"))
     returned = if_object(extras.get("resume"))
     payload = entry.get("payload")
@@ -153,7 +153,7 @@ def dump_resume(answers: Iterable[Resume]) -> list[Json]:
 
 
 def _dump_answer(answer: Resume) -> Json:
-    """Returns an element of `resume` for an answer."""
+    """Returns an element of `resume` for an AG-UI answer."""
     entry: Json = {"interruptId": answer.interrupt_id, "status": answer.status}
     if answer.payload is not None:
         entry["payload"] = answer.payload

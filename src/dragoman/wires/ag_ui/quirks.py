@@ -123,7 +123,8 @@ def add_extras(fields: JsonMap, extras: JsonMap) -> Json:
 
 
 def load_native(fields: JsonMap, *neutral: str, form: JsonMap | None = None) -> Native:
-    """Returns an object's fields beyond the `neutral` ones, and the application's metadata."""
+    """Returns an AG-UI object's fields beyond the `neutral` ones, and the application's
+    metadata."""
     native_fields = read_extra_fields(fields, "metadata", *neutral)
     if metadata := app_metadata(fields.get("metadata")):
         native_fields["metadata"] = metadata
@@ -136,7 +137,7 @@ def app_metadata(metadata: Any) -> Json:
 
 
 def rename_fields(fields: JsonMap, names: Mapping[str, str] = _OF_REQUEST) -> Json:
-    """Returns an object under the protocol's names. A field that has its name already stays.
+    """Returns an AG-UI object under the protocol's names. A field that has its name already stays.
 
     Args:
         fields: the object.

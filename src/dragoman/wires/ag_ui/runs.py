@@ -101,8 +101,8 @@ def _load_fields(body: Any, problems: list[Problem] | None) -> Json:
 
 
 def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:  # noqa: ARG001 nothing is lost
-    """Returns the `RunAgentInput` for a request. `forwardedProps` carries what the protocol has no
-    field for."""
+    """Returns the `RunAgentInput` for an AG-UI request. `forwardedProps` carries what the protocol
+    has no field for."""
     forwarded = request.metadata.get("forwarded_props")
     body: Json = {
         "threadId": request.thread_id or request.run_id or "thread",

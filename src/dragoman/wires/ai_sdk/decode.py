@@ -105,7 +105,7 @@ class Decoder(TurnDecoder):
         raise error_of(chunk)
 
     def _finish(self, chunk: Json) -> None:
-        """Ends the stream, and the run: as pending if calls wait for the client."""
+        """Ends the AI SDK stream, and the run: as pending if calls wait for the client."""
         self._over = True
         reason = _REASONS.get(if_text(chunk.get("finishReason")))
         calls = self.waiting_calls
@@ -125,7 +125,7 @@ class Decoder(TurnDecoder):
         self._events.append(RunFinished(self._run_id, outcome, pending=tuple(pending.values())))
 
     def _abort(self, chunk: Json) -> None:  # noqa: ARG002 its reason is said by the outcome
-        """Ends the stream, and the run as cancelled."""
+        """Ends the AI SDK stream, and the run as cancelled."""
         self._over = True
         self.end_turn(FinishReason.cancelled)
         self._events.append(RunFinished(self._run_id, "cancelled"))
@@ -145,7 +145,7 @@ class Decoder(TurnDecoder):
         )
 
     def _answer_approval(self, chunk: Json) -> None:
-        """Removes an approval that was answered within the stream."""
+        """Removes an approval that was answered within the AI SDK stream."""
         id_ = if_text(chunk.get("approvalId"))
         self._pending = {
             key: interrupt for key, interrupt in self._pending.items() if interrupt.id != id_
@@ -172,7 +172,7 @@ class Decoder(TurnDecoder):
             self.read_whole(chunk)
 
     def _read_interrupt(self, chunk: Json) -> None:
-        """Adds an interrupt that the protocol has no chunk for."""
+        """Adds an interrupt that the protocol has no AI SDK chunk for."""
         self._read_data(chunk)
         interrupt = _load_interrupt(if_object(chunk.get("data")))
         if interrupt is not None:

@@ -161,7 +161,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
         part.metadata = chunk.get("providerMetadata")
 
     def _read_text(self, chunk: Json) -> PendingPart:
-        """Returns the open part of a chunk, and keeps the chunk's metadata.
+        """Returns the open part of an AI SDK chunk, and keeps the chunk's metadata.
 
         Raises:
             DecodeError: the part is not open.

@@ -106,7 +106,7 @@ class Encoder(PartEncoder):
 
     def admit(self, event: Event) -> bool:
         """See `RunEncoder.admit`. Skips the events of runs within tools, and messages that are no
-        part of the answer."""
+        part of the AI SDK answer."""
         if self.over:
             return False
         if type(event) is PartDelta:
@@ -129,7 +129,7 @@ class Encoder(PartEncoder):
         self._write_finish("other" if self._reason is None else None)
 
     def begin_stream(self, turn: str | None = None) -> None:
-        """Writes the start of the stream once.
+        """Writes the start of the AI SDK stream once.
 
         Args:
             turn: id of its message, unless the run continues one.
@@ -188,7 +188,7 @@ class Encoder(PartEncoder):
         self.write({"type": "finish-step"})
 
     def _message_dropped(self, event: MessageDropped) -> None:
-        """Retracts the current step. If the client cannot do that, the stream fails."""
+        """Retracts the current step. If the client cannot do that, the AI SDK stream fails."""
         self._message_ids.discard(event.message_id)
         self.take_parts([event.message_id])
         # A step that is taken back is still open for the client: the next message goes on in it.
@@ -205,7 +205,7 @@ class Encoder(PartEncoder):
     # steps: the run
 
     def _run_started(self, event: RunStarted) -> None:  # noqa: ARG002 its id is no part of the stream
-        """Begins the stream if calls of the earlier conversation have no result yet."""
+        """Begins the AI SDK stream if calls of the earlier conversation have no result yet."""
         # Their results come before the run's first message, which otherwise begins the stream.
         if self.has_unanswered_calls:
             self.begin_stream()
@@ -261,7 +261,7 @@ class Encoder(PartEncoder):
             )
 
     def _run_finished(self, event: RunFinished) -> None:
-        """Ends the stream, with a question for each interrupt."""
+        """Ends the AI SDK stream, with a question for each interrupt."""
         self.over = True
         self.begin_stream()
         self.end_parts()
@@ -291,7 +291,8 @@ class Encoder(PartEncoder):
     }
 
     def _dump_question(self, interrupt: Interrupt) -> Json:
-        """Returns the chunk that asks for an approval, or a data chunk for any other interrupt."""
+        """Returns the AI SDK chunk that asks for an approval, or a data chunk for any other
+        interrupt."""
         call = ""
         if interrupt.call is not None:
             call = interrupt.call.id
@@ -328,7 +329,7 @@ class Encoder(PartEncoder):
         self.write({"type": "finish", "finishReason": "error"})
 
     def _write_finish(self, reason: str | None) -> None:
-        """Writes the end of the stream, with the metadata of its message."""
+        """Writes the end of the AI SDK stream, with the metadata of its message."""
         finish: Json = {
             "type": "finish",
             "finishReason": reason or _REASONS.get(self._reason, "other"),
@@ -338,8 +339,8 @@ class Encoder(PartEncoder):
         self.write(finish)
 
     def _turn_metadata(self) -> Json:
-        """Returns the metadata of the UI message, or an empty object if the stream has only its
-        end."""
+        """Returns the metadata of the UI message, or an empty object if the AI SDK stream has only
+        its end."""
         if self._goes_on or not self._events:
             return {}
         # Deltas are left out of the events that are kept: the parts that they made are in their
@@ -361,14 +362,15 @@ def encoder(**envelope: Any) -> Encoder:
 
 
 def envelope(request: RunRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002, ARG001 the protocol's
-    """Returns the arguments of `encoder` for a request."""
+    """Returns the arguments of `encoder` for an AI SDK request."""
     if request is None:
         return {}
     return {"request": request}
 
 
 def envelope_again(request: RunRequest, *, id: str, now: datetime) -> Json:  # noqa: A002 the protocol's
-    """Returns the arguments of `encoder` for a client that reads a stream from its beginning.
+    """Returns the arguments of `encoder` for a client that reads an AI SDK stream from its
+    beginning.
 
     The client starts its message anew, of which the run may be only the end.
     """
@@ -376,7 +378,7 @@ def envelope_again(request: RunRequest, *, id: str, now: datetime) -> Json:  # n
 
 
 def _chunks_before(before: Sequence[Message], quirks: Quirks) -> list[Json]:
-    """Returns the last answer of a conversation as chunks, or an empty list without one."""
+    """Returns the last answer of a conversation as AI SDK chunks, or an empty list without one."""
     messages = _last_answer(before)
     if not messages:
         return []

@@ -228,7 +228,7 @@ class PartEncoder(RunEncoder[StreamPart]):
         self.write(chunk)
 
     def _write_mark(self, message_id: str, piece: MarkPart | ProviderPart) -> None:
-        """Writes a mark that has a chunk."""
+        """Writes a mark that has an AI SDK chunk."""
         dumped = if_object(dump_mark(piece, UI_DIALECT))
         part_type = dumped.get("type")
         if part_type == "step-start":

@@ -225,7 +225,7 @@ def _load_tool(fields: Json) -> ToolSpec:
 
 
 def _dump_resume(resume: Resume) -> Json:
-    """Returns an answer to an interrupt as an element of `resume`."""
+    """Returns an AI SDK answer to an interrupt as an element of `resume`."""
     fields: Json = {
         "interruptId": resume.interrupt_id,
         "status": resume.status,
@@ -239,7 +239,7 @@ def _dump_resume(resume: Resume) -> Json:
 
 
 def _load_resumes(value: Any) -> list[Resume]:
-    """Reads the answers to interrupts in `resume`."""
+    """Reads the AI SDK answers to interrupts in `resume`."""
     if value is None:
         return []
     entries = if_list(value) if isinstance(value, list) else [None]
@@ -247,7 +247,7 @@ def _load_resumes(value: Any) -> list[Resume]:
 
 
 def _load_resume(fields: Json) -> Resume:
-    """Reads one answer to an interrupt in `resume`.
+    """Reads one AI SDK answer to an interrupt in `resume`.
 
     Raises:
         HistoryError: it names no interrupt, or its status is unknown.

@@ -26,7 +26,7 @@ _Approvals = dict[str, Part]
 
 
 def approvals(messages: Sequence[Message]) -> list[Resume]:
-    """Returns the answers to approvals in a conversation, for calls without a result.
+    """Returns the AI SDK answers to approvals in a conversation, for calls without a result.
 
     Pass them as `resume=` of a run.
     """
@@ -43,8 +43,8 @@ def approvals(messages: Sequence[Message]) -> list[Resume]:
 
 
 def _answer_to(waiting: OpenCall, approval: Fields, messages: Sequence[Message]) -> Resume:
-    """Returns the answer in an approval. Its id names the message too if several calls share an
-    id."""
+    """Returns the AI SDK answer in an approval. Its id names the message too if several calls share
+    an id."""
     id_, message = waiting.call.id, messages[waiting.position]
     calls = chain.from_iterable(
         message.tool_calls for message in messages if message.role is Role.MODEL

@@ -125,7 +125,7 @@ def _load_entry(
     where: str,
     loading: Loading,
 ) -> None:
-    """Reads one entry of a list, in its dialect, and adds it to the conversation."""
+    """Reads one AI SDK entry of a list, in its dialect, and adds it to the conversation."""
     if dialect in (MODEL, CORE):
         load_message(entry, where, dialect, loading.origin, loading.messages)
     elif dialect == _SPLIT_ROW:
@@ -308,7 +308,7 @@ def _model_dialect(message: Message, version: str | None, usual: str) -> str:
 
 
 def _ask(entries: Parts, message: Message) -> Parts:
-    """Puts requests for approval behind their calls. Returns the responses."""
+    """Puts requests for approval behind their calls. Returns the AI SDK responses."""
     requests, responses = approval_parts(message)
     if requests:
         parts = if_list(entries[0]["content"])
@@ -317,7 +317,7 @@ def _ask(entries: Parts, message: Message) -> Parts:
 
 
 def _with_requests(parts: Parts, requests: dict[str, Part]) -> Iterator[Part]:
-    """Yields the parts, and each request behind its call."""
+    """Yields the parts, and each AI SDK request behind its call."""
     for part in parts:
         yield part
         if part["type"] == "tool-call" and part["toolCallId"] in requests:

@@ -171,7 +171,7 @@ def load_row_file(part: Part, reading: Reading, where: str) -> None:
 
 
 def _row_data(data: Any, mime_type: Any) -> tuple[Media | None, Part]:
-    """Returns the file in a row's data and the note of its form, or None and no note."""
+    """Returns the file in a Mastra row's data and the note of its form, or None and no note."""
     type_ = if_text(mime_type)
     if not isinstance(data, str) or not _is_url(data):
         read = decode_bytes(data)
@@ -183,7 +183,7 @@ def _row_data(data: Any, mime_type: Any) -> tuple[Media | None, Part]:
 
 
 def dump_row_file(piece: Media, dialect: MessageDialect) -> Part:
-    """Returns the part of a file in a row. The inverse of `load_row_file`."""
+    """Returns the part of a file in a Mastra row. The inverse of `load_row_file`."""
     unread: Part = {}
     if piece.mime_type is None:
         unread["mime_type"] = None
@@ -199,7 +199,7 @@ def dump_row_file(piece: Media, dialect: MessageDialect) -> Part:
 
 
 def load_row_attachment(fields: Fields, reading: Reading) -> None:
-    """Reads an attachment of a row, which has a URL."""
+    """Reads an attachment of a Mastra row, which has a URL."""
     piece = _with(file_at(fields["url"]), fields.get("name"), fields.get("contentType"))
     reading.opens()
     reading.take(piece, fields, dump_row_attachment, form={"as": ATTACHMENT})
@@ -396,7 +396,7 @@ def _data_part(
     dialect: MessageDialect,
     unread: Fields,
 ) -> Part:
-    """Returns a part of ai 4 or of a row with a file's data."""
+    """Returns a part of ai 4 or of a Mastra row with a file's data."""
     part: Part = {
         "type": "file",
         dialect.mime: _type_of(piece),

@@ -43,7 +43,7 @@ _OURS = frozenset(["id", "goes_on"])
 
 
 def is_split_row(entry: Any) -> bool:
-    """True for such a row: it has a thread or an owner, or an id and a type."""
+    """True for such a Mastra row: it has a thread or an owner, or an id and a type."""
     fields = if_object(entry)
     if "content" not in fields or "parts" in fields:
         return False
@@ -57,7 +57,8 @@ def load_split_row(
     origin: Origin | None,
     out: list[Message],
 ) -> None:
-    """Reads a row. It is added to `out`, or joined to the last message there if it continues that.
+    """Reads a Mastra row. It is added to `out`, or joined to the last message there if it continues
+    that.
 
     Args:
         entry: the row.
@@ -107,7 +108,7 @@ def _pop_ours(options: Any) -> tuple[Part, Any]:
 
 
 def _note_of(row: Part, core: Part) -> Part:
-    """Returns how a row differs from the one that would be written."""
+    """Returns how a Mastra row differs from the one that would be written."""
     note: Part = {"as": _ROW}
     fields = read_extra_fields(row, *_READ)
     if fields.get("type") == _type_of(core):
@@ -126,7 +127,7 @@ def _note_of(row: Part, core: Part) -> Part:
 
 
 def _time_note(row: Part) -> Any:
-    """Returns how the time of a row was written, or None if as usual."""
+    """Returns how the time of a Mastra row was written, or None if as usual."""
     time = row.get("createdAt")
     if isinstance(time, datetime):
         if time.tzinfo is None:
@@ -187,7 +188,7 @@ def _rows_of(
     ids: Iterator[str],
     thread: Part,
 ) -> Iterator[Part]:
-    """Yields the rows of a message. `thread` is the last one that a row named."""
+    """Yields the Mastra rows of a message. `thread` is the last one that a row named."""
     if message.native:
         note = if_object(OWN.notes(message.native).get(_ROW))
     else:
@@ -216,7 +217,8 @@ def _new_row(
     head: Part,
     goes_on: bool,
 ) -> Part:
-    """Returns a row that was read from none. `goes_on` says that it continues the row before it."""
+    """Returns a Mastra row that was read from none. `goes_on` says that it continues the row before
+    it."""
     row: Part = {**head, "role": entry["role"]}
     row.setdefault("type", _type_of(entry))
     if message.created_at is not None:
@@ -235,7 +237,7 @@ def _row_as_read(
     id_: str,
     note: Part,
 ) -> Part:
-    """Returns a row as it was read, by the note of that."""
+    """Returns a Mastra row as it was read, by the note of that."""
     row: Part = {"id": id_, **if_object(note.get("fields"))}
     noted_id = note.get("id")
     if isinstance(noted_id, str):
@@ -256,7 +258,7 @@ def _row_as_read(
 
 
 def _with_ours(row: Part, row_extras: Part) -> Part:
-    """Returns a row with what dragoman carries about it."""
+    """Returns a Mastra row with what dragoman carries about it."""
     if not row_extras:
         return row
     options = if_object(row.get(OPTIONS))
@@ -297,7 +299,7 @@ def _type_of(entry: Fields) -> str:
 
 
 def _ids_of(message: Message, position: int, taken: set[str]) -> Iterator[str]:
-    """Yields ids for the rows of a message."""
+    """Yields ids for the Mastra rows of a message."""
     base = message.id or f"msg-{position}"
     while message.id is None and base in taken:
         base += "'"

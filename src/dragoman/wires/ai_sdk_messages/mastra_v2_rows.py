@@ -93,7 +93,7 @@ def is_row(entry: Any) -> bool:
 
 
 def load_row(row: Part, where: str, loading: Loading) -> None:
-    """Reads a row, and adds it to the conversation.
+    """Reads a Mastra row, and adds it to the conversation.
 
     Raises:
         HistoryError: it cannot be read.
@@ -152,7 +152,7 @@ def _load_content(content: Part, reading: Reading, where: str) -> tuple[dict[str
 def _read_unknown(
     row: Part, content: Part, ways: Mapping[str, str], head: Head, where: str
 ) -> None:
-    """Reads the fields of a row and its content that a message has no field for.
+    """Reads the fields of a Mastra row and its content that a message has no field for.
 
     Args:
         row: the row.
@@ -175,7 +175,7 @@ def _read_unknown(
 
 
 def _read_time(row: Part, head: Head) -> None:
-    """Reads the time of a row, and notes how it was written."""
+    """Reads the time of a Mastra row, and notes how it was written."""
     time = row.get("createdAt")
     head.created_at = date_of(time)
     if head.created_at is None:
@@ -188,7 +188,7 @@ def _read_time(row: Part, head: Head) -> None:
 
 
 def _with_dialect(message: Message) -> Message:
-    """Returns a message with the note that its fields are a row's."""
+    """Returns a message with the note that its fields are a Mastra row's."""
     if not OWN.fields(message.native) or "in" in OWN.form(message.native):
         return message
     return message.replace(native=OWN.with_form(message.native, **{"in": ROW}))
@@ -209,7 +209,7 @@ def _dump_thinking(pieces: Sequence[ThinkingPart], dialect: MessageDialect) -> P
 
 
 def _dump_file(piece: Media, dialect: MessageDialect, is_model: bool) -> Part:  # noqa: ARG001 it is the same for all
-    """Returns the part of a file, or of one that is an attachment of the row."""
+    """Returns the part of a file, or of one that is an attachment of the Mastra row."""
     if alone_in(piece.native) is None:
         return dump_row_file(piece, dialect)
     return put_beside(piece, {}, dump_row_attachment(piece, dialect))
@@ -266,7 +266,7 @@ def _envelope(envelope: Envelope) -> Part:
 
 
 def dump_time(time: datetime, form: Any) -> Any:
-    """Returns the time of a row: a `datetime` if it was read as one, else a text."""
+    """Returns the time of a Mastra row: a `datetime` if it was read as one, else a text."""
     if form == "datetime":
         return time
     if form == "naive":

@@ -98,7 +98,7 @@ def note(
     form: Fields = {},
     unknown: Fields = {},
 ) -> Native:
-    """Returns `native` with a note of how an object that was read differs from what would be
+    """Returns `native` with a note of how an AI SDK object that was read differs from what would be
     written.
 
     Args:
@@ -145,8 +145,8 @@ def restore(
     dialect: str,
     shared: Collection[str] = (),
 ) -> Part:
-    """Returns an object as it was read, from what would be written for its piece. The inverse of
-    `note`.
+    """Returns an AI SDK object as it was read, from what would be written for its piece. The
+    inverse of `note`.
 
     Args:
         native: of the piece.
@@ -261,8 +261,8 @@ def thread_of(native: Native) -> Part:
 
 
 def _find_thread(native: Native) -> Part:
-    """Returns the thread that a message names: in its own fields, or in the row that it was read
-    from."""
+    """Returns the thread that a message names: in its own fields, or in the Mastra row that it was
+    read from."""
     if not native:
         return {}
     return {**pick(if_object(native.get(NAME)), _THREAD), **thread_of(native)}

@@ -416,7 +416,8 @@ def role_in(entry: Part, roles: Mapping[str, Role], where: str) -> Role:
 
 
 def object_in(entry: Any, where: str, what: str) -> Part:
-    """Returns an entry of a conversation as an object. `what` says in an error what it should be.
+    """Returns an AI SDK entry of a conversation as an object. `what` says in an error what it
+    should be.
 
     Raises:
         HistoryError: it is no object.

@@ -385,7 +385,7 @@ def _is_from_same_part(
     piece: ThinkingPart, group: Sequence[ThinkingPart], dialect: MessageDialect
 ) -> bool:
     """True if a piece goes into the same part as the group before it, since both were read from one
-    part. Its loader notes that: as `detail` in a row, as `goes_on` in the other dialects."""
+    part. Its loader notes that: as `detail` in a Mastra row, as `goes_on` in the other dialects."""
     form = OWN.form(piece.native)
     if dialect.name != ROW:
         return form.get("goes_on") is True

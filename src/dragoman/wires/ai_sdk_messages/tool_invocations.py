@@ -174,7 +174,7 @@ def _old_fields(
     answered: bool,
     step: int,
 ) -> Part:
-    """Returns the fields of a call and of the part around it as one object."""
+    """Returns the fields of a call and of the part around it as one AI SDK object."""
     is_cut = call.state == "cut"
     inner: Part = {"toolCallId": call.id, "toolName": call.name, "step": step}
     if not answered:
@@ -226,7 +226,7 @@ _SHARED = ("approval", "title")
 
 
 def load_row_invocation(part: Part, reading: Reading, where: str) -> None:
-    """Reads a call of a row, and its result."""
+    """Reads a call of a Mastra row, and its result."""
     inner = part.get(_HOLDER)
     if len(part) == 2 and _load_plain(if_object(inner), reading):
         return
@@ -341,14 +341,15 @@ def _read_arguments(
 
 
 def dump_row_call(call: ToolCallPart, dialect: MessageDialect, answered: bool) -> Part:
-    """Returns the part of a call in a row. `add_row_result` adds the result of an `answered`
+    """Returns the part of a call in a Mastra row. `add_row_result` adds the result of an `answered`
     one."""
     outer, inner = _ROW.nest(_row_fields(call, dialect, answered))
     return {"type": INVOCATION, _HOLDER: inner, **outer}
 
 
 def _row_fields(call: ToolCallPart, dialect: MessageDialect, answered: bool) -> Part:
-    """Returns the fields of a call without its result, and of the part around it, as one object."""
+    """Returns the fields of a call without its result, and of the part around it, as one AI SDK
+    object."""
     fields: Part = {"toolCallId": call.id, "toolName": call.name, "args": {}}
     if not answered:
         fields["state"] = open_state(call, "partial-call", "call")

@@ -47,7 +47,7 @@ _IDS = ("image-file-id", "file-id")
 
 
 def load_content(value: Any, dialect: str) -> tuple[_Item, ...] | None:
-    """Returns the items of a tool's content as parts, or None if one of them is unknown."""
+    """Returns the AI SDK items of a tool's content as parts, or None if one of them is unknown."""
     parts: list[_Item] = []
     for item in if_list(value):
         fields = if_object(item)
@@ -75,7 +75,7 @@ def as_result(value: Any, dialect: str = UI) -> Any:
 
 
 def dump_content(parts: Sequence[_Item], dialect: str, version: str | None = None) -> Parts:
-    """Returns parts as the items of a content. The inverse of `load_content`."""
+    """Returns parts as the AI SDK items of a content. The inverse of `load_content`."""
     items: Parts = []
     for part in parts:
         release = version
@@ -93,7 +93,7 @@ def plain_output(result: ToolResultPart, dialect: str = UI) -> Any:
 
 
 def _load_item(fields: Fields) -> _Item | None:
-    """Returns an item of a content as a part, or None if it is unknown."""
+    """Returns an AI SDK item of a content as a part, or None if it is unknown."""
     item_type = fields.get("type")
     if item_type == "text":
         text = text_in(fields, "text")
@@ -118,7 +118,7 @@ def _load_item(fields: Fields) -> _Item | None:
 
 
 def _dump_item(part: _Item, version: str | None) -> Part:
-    """Returns a part as an item of a content. `version` v5 has one type for all data."""
+    """Returns a part as an AI SDK item of a content. `version` v5 has one type for all data."""
     if isinstance(part, TextPart):
         return {"type": "text", "text": part.text}
     is_image = (part.mime_type or "").startswith("image/")

@@ -129,7 +129,7 @@ def dump_content(blocks: list[Block], message: Message) -> list[Block] | str:
 
 
 def dump_blocks(out: OutgoingBlocks, position: int) -> list[Block]:
-    """Returns the blocks of a message, in its order."""
+    """Returns the Anthropic blocks of a message, in its order."""
     content = out.messages[position].content
     blocks = [
         block
@@ -147,8 +147,8 @@ def dump_blocks(out: OutgoingBlocks, position: int) -> list[Block]:
 
 
 def load_block(block: JsonMap, names: Mapping[str, str] = {}) -> Content:
-    """Returns the piece of a block. `names`: the tool of each call so far, by id, since results do
-    not name theirs."""
+    """Returns the piece of an Anthropic block. `names`: the tool of each call so far, by id, since
+    results do not name theirs."""
     block_type = str(block.get("type"))
     if block_type == "tool_result":
         return load_result(block, names, _inner_parts(block)) or _whole(block)
@@ -176,7 +176,8 @@ def load_media(block: JsonMap) -> Media | None:
 
 
 def _load_source(block: JsonMap) -> Media | None:
-    """Returns the part that the source of a block makes; None if it is of no documented shape."""
+    """Returns the part that the source of an Anthropic block makes; None if it is of no documented
+    shape."""
     block_type, source = block.get("type"), block.get("source")
     name = None
     if block_type == "document":
@@ -224,8 +225,8 @@ def _load_link(url: str, block_type: Any, name: str | None, native: Native) -> L
 
 
 def _load_piece(block: Block, role: Role, names: dict[str, str]) -> Content:
-    """Returns a block of a conversation. An id or name that no API takes is noted, so that it goes
-    back to where it was recorded."""
+    """Returns an Anthropic block of a conversation. An id or name that no API takes is noted, so
+    that it goes back to where it was recorded."""
     piece = load_block(block, names)
     if isinstance(piece, (DataPart, LinkPart, FilePart)):
         # The API takes media from the user alone: a dump would turn the model's into a text.
@@ -281,7 +282,7 @@ def _load_redacted(block: JsonMap) -> ThinkingPart:
 
 
 def _dump_text(part: TextPart, out: OutgoingBlocks, position: int, index: int) -> Block | None:
-    """Returns the block of a text. A blank one is a loss unless it is in an answer."""
+    """Returns the Anthropic block of a text. A blank one is a loss unless it is in an answer."""
     if not part.text.strip() and not out.answer:
         out.lose(position, index, Lost.text, "it is blank, which the API refuses")
         return None
@@ -291,7 +292,7 @@ def _dump_text(part: TextPart, out: OutgoingBlocks, position: int, index: int) -
 def _dump_thinking(
     part: ThinkingPart, out: OutgoingBlocks, position: int, index: int
 ) -> Block | None:
-    """Returns the block of thinking, or None with a loss if it may not be sent or has no
+    """Returns the Anthropic block of thinking, or None with a loss if it may not be sent or has no
     signature."""
     wire_fields = OWN.fields(part.native)
     signed = _is_signed(part, wire_fields)
@@ -327,7 +328,7 @@ def _dump_provider(
 def _dump_result(
     part: ToolResultPart, out: OutgoingBlocks, position: int, index: int
 ) -> Block | None:
-    """Returns the block of a tool result, with its content as blocks."""
+    """Returns the Anthropic block of a tool result, with its content as blocks."""
     block = dump_result(part, out, position, index)
     if block is not None and part.is_content and part.run_by != "provider":
         inner = [dump_block(inner_part, out, position, index) for inner_part in part.result]
@@ -336,7 +337,8 @@ def _dump_result(
 
 
 def _dump_media(part: Media, out: OutgoingBlocks, position: int, index: int) -> Block:
-    """Returns the block of a file, as text where only users may send media, with the losses."""
+    """Returns the Anthropic block of a file, as text where only users may send media, with the
+    losses."""
     block, lost = _media_block(part)
     if out.messages[position].role is not Role.USER and block["type"] in ("image", "document"):
         block, lost = _media_text(part), None
@@ -353,8 +355,8 @@ def _dump_media(part: Media, out: OutgoingBlocks, position: int, index: int) -> 
 
 
 def _media_block(part: Media) -> tuple[Block, tuple[Lost, str, str] | None]:
-    """Returns the block of a file, and what is lost by it, why, and which file. A file that the API
-    does not take becomes a text that names it."""
+    """Returns the Anthropic block of a file, and what is lost by it, why, and which file. A file
+    that the API does not take becomes a text that names it."""
     block_type, source, why = _media_source(part)
     if why is None:
         lost = None
@@ -418,7 +420,8 @@ def _link_source(part: LinkPart) -> tuple[str, Block | None, str | None]:
 
 
 def _file_kind(mime_type: str | None) -> str:
-    """Returns the type of block for a file's media type: document, image or container upload."""
+    """Returns the type of Anthropic block for a file's media type: document, image or container
+    upload."""
     if mime_type is None or mime_type == _PDF or mime_type.startswith("text/"):
         return "document"
     if mime_type.startswith("image/"):

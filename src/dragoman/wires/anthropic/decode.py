@@ -99,7 +99,7 @@ class Decoder(MessageDecoder):
         self._kind: type[_Text | _Thinking | _Input] | None = None
 
     def read_fast(self, payload: bytes) -> bool:
-        """Reads a delta of the block that is open, which nearly all events are."""
+        """Reads a delta of the Anthropic block that is open, which nearly all events are."""
         # Deep in what is passed over.
         try:
             event = _decode_delta(payload)
@@ -142,7 +142,7 @@ class Decoder(MessageDecoder):
             raise DecodeError("an event has no type")
 
     def end(self) -> None:
-        """Ends an answer at the end of the bytes: without a stop reason it was cut."""
+        """Ends an Anthropic answer at the end of the bytes: without a stop reason it was cut."""
         if self._stop_reason is None:
             super().end()
         else:
@@ -182,7 +182,7 @@ class Decoder(MessageDecoder):
             self._close(index)
 
     def _open(self, index: int, block: Json) -> None:
-        """Opens the part for a content block, or holds the block until it is complete."""
+        """Opens the part for a content block, or holds the Anthropic block until it is complete."""
         # It was not the last block, so nothing cut it.
         if self._late is not None:
             self._out.close(self._late)
@@ -195,8 +195,8 @@ class Decoder(MessageDecoder):
             self._out.add(self._out.ensure_part(index, opened[0]), opened[1])
 
     def _load_start(self, block: Json) -> tuple[Content, str] | None:
-        """Converts a block to its part without what deltas tell, and what is already known of
-        that."""
+        """Converts an Anthropic block to its part without what deltas tell, and what is already
+        known of that."""
         block_type = if_text(block.get("type"))
         block_fields = {
             key: value for key, value in block.items() if key not in ("type", "text", "thinking")
@@ -214,8 +214,8 @@ class Decoder(MessageDecoder):
         return None
 
     def _load_call_start(self, block: Json) -> tuple[ToolCallPart, str] | None:
-        """Converts the block of a call to its part without arguments, and the JSON of those that it
-        holds already."""
+        """Converts the Anthropic block of a call to its part without arguments, and the JSON of
+        those that it holds already."""
         call_id = block.get("id") or self._make_call_id()
         call = load_call({**block, "id": call_id, "input": {}})
         if call is None:
@@ -237,8 +237,8 @@ class Decoder(MessageDecoder):
         return f"call-{len(self._names)}"
 
     def _add(self, index: int, delta: Json) -> None:
-        """Returns a delta that is not the block's main one: a signature, a citation, or one of a
-        block that comes whole."""
+        """Returns a delta that is not the Anthropic block's main one: a signature, a citation, or
+        one of a block that comes whole."""
         delta_type = if_text(delta.get("type"))
         part = self._out.find(index)
         if index in self._held:
@@ -262,7 +262,7 @@ class Decoder(MessageDecoder):
             self._further.setdefault(index, []).append(more)
 
     def _close(self, index: int) -> None:
-        """Closes the part of a content block, or adds a block that was held."""
+        """Closes the part of a content block, or adds an Anthropic block that was held."""
         if (held_block := self._held.pop(index, None)) is not None:
             self._out.add_whole_part(
                 load_block(grown(held_block, self._further.pop(index, ())), self._names)
@@ -279,7 +279,7 @@ class Decoder(MessageDecoder):
             self._out.close(part)
 
     def _settle(self, index: int) -> None:
-        """Adds what further deltas held to a block that is a part."""
+        """Adds what further deltas held to an Anthropic block that is a part."""
         part, deltas = self._out.find(index), self._further.pop(index, ())
         if part is not None and deltas:
             part.native[NAME] = grown(OWN.fields(part.part.native), deltas)
@@ -331,7 +331,7 @@ decoder, load_response = Decoder.create, Decoder.load_response
 
 
 def load_transformations(entries: Any) -> tuple[Loss, ...]:
-    """Returns what the provider says that it did with the thinking of a request
+    """Returns what the provider says that it did with the thinking of an Anthropic request
     (`input_transformations`), as losses."""
     losses: list[Loss] = []
     for entry in if_objects(entries):
@@ -350,8 +350,8 @@ def _number(value: Any) -> int:
 
 
 def grown(block: JsonMap, deltas: Iterable[JsonMap]) -> Json:
-    """Returns a block with the fields of its deltas: text is added to text, list to list, anything
-    else stands in place of what was there."""
+    """Returns an Anthropic block with the fields of its deltas: text is added to text, list to
+    list, anything else stands in place of what was there."""
     runs: dict[str, list[Any]] = {key: [value] for key, value in block.items()}
     for delta in deltas:
         for key, value in read_extra_fields(delta, "type").items():

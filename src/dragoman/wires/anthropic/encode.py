@@ -57,7 +57,7 @@ _Key = tuple[str, int]
 
 
 def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002, ARG001 the protocol's
-    """Returns what `encoder` and `dump_response` take beside the events of an answer to
+    """Returns what `encoder` and `dump_response` take beside the events of an Anthropic answer to
     `request`."""
     head: Json = {"id": f"msg_{id}"}
     if request and request.model:
@@ -86,8 +86,8 @@ class Encoder(ResponseEncoder):
     """
 
     def __init__(self, envelope: JsonMap) -> None:
-        """Starts a response. `envelope`: its `id` and `model`, where they replace those of the
-        events."""
+        """Starts an Anthropic response. `envelope`: its `id` and `model`, where they replace those
+        of the events."""
         super().__init__(OWN, envelope)
         # Parts that are open, as they began.
         self._parts: dict[_Key, Content] = {}
@@ -119,7 +119,8 @@ class Encoder(ResponseEncoder):
         return NO_OBJECTS
 
     def delta(self, event: PartDelta) -> Objects:
-        """Returns the event `content_block_delta` for a delta, and begins its block if needed."""
+        """Returns the event `content_block_delta` for a delta, and begins its Anthropic block if
+        needed."""
         key = (event.message_id, event.index)
         if self._waits(key, event) or (part := self._parts.get(key)) is None:
             return NO_OBJECTS
@@ -132,7 +133,8 @@ class Encoder(ResponseEncoder):
         return [self._begin(_opening(part)), self._more(delta)]
 
     def part_finished(self, event: PartFinished) -> Objects:
-        """Returns the events that end a block, and those of blocks that waited for it."""
+        """Returns the events that end an Anthropic block, and those of blocks that waited for
+        it."""
         key = (event.message_id, event.index)
         if self._waits(key, event):
             return NO_OBJECTS
@@ -143,8 +145,8 @@ class Encoder(ResponseEncoder):
         return [*self._finish(event.part), *self._next()]
 
     def message_dropped(self, event: MessageDropped) -> Objects:
-        """Returns the objects that end the open block of a retracted message. What waits of that
-        message is never sent."""
+        """Returns the Anthropic objects that end the open block of a retracted message. What waits
+        of that message is never sent."""
         dropped = event.message_id
         self._parts = {key: part for key, part in self._parts.items() if key[0] != dropped}
         self._waiting = {key: events for key, events in self._waiting.items() if key[0] != dropped}
@@ -156,7 +158,7 @@ class Encoder(ResponseEncoder):
         return [dump_error(error).body]
 
     def end(self) -> Objects:
-        """Returns the events `message_delta` and `message_stop` that end the stream."""
+        """Returns the events `message_delta` and `message_stop` that end the Anthropic stream."""
         state = self._state
         response = dict(state.envelope)
         delta = {
@@ -190,7 +192,8 @@ class Encoder(ResponseEncoder):
         return False
 
     def _finish(self, part: Content) -> list[JsonMap]:
-        """Returns the end of a part: what its deltas did not hold, and the end of its block."""
+        """Returns the end of a part: what its deltas did not hold, and the end of its Anthropic
+        block."""
         out: list[JsonMap] = []
         if not self._open:
             blocks = _blocks((part,))
@@ -217,7 +220,8 @@ class Encoder(ResponseEncoder):
         return [*out, *self._close()]
 
     def _begin_late(self, part: Content, block: Json) -> list[JsonMap]:
-        """Returns the begin of a block for a part without deltas, and what they would have held."""
+        """Returns the begin of an Anthropic block for a part without deltas, and what they would
+        have held."""
         # A response holds no media, but for files that the provider has.
         if isinstance(part, (DataPart, LinkPart, FilePart)) and block["type"] == "text":
             part = TextPart(block["text"])
@@ -284,8 +288,8 @@ def _head(envelope: JsonMap, origin: Origin | None, message_id: str | None) -> J
 
 
 def _blocks(content: tuple[Content, ...]) -> list[Json]:
-    """Returns the blocks of a response. Arguments that are no JSON stand in an object, as the API
-    asks of clients, so that nobody runs a call with an empty one."""
+    """Returns the Anthropic blocks of a response. Arguments that are no JSON stand in an object, as
+    the API asks of clients, so that nobody runs a call with an empty one."""
     message = Message(Role.MODEL, tuple(map(_wrap_invalid_call, content)))
     return dump_blocks(
         prepare_outgoing(
@@ -332,7 +336,8 @@ def _text(part: Content) -> str:
 
 
 def _opening(part: Content) -> Json:
-    """Returns the block of a text, thinking or call as it begins: without what deltas hold."""
+    """Returns the Anthropic block of a text, thinking or call as it begins: without what deltas
+    hold."""
     block_fields = read_extra_fields(OWN.fields(part.native), "citations", "signature")
     if isinstance(part, ToolCallPart):
         return {"type": "tool_use", **block_fields, "id": part.id, "name": part.name, "input": {}}

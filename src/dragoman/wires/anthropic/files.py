@@ -39,7 +39,7 @@ def load_files(piece: Content) -> list[DataPart | FilePart]:
 
 
 def dump_download(part: FilePart) -> Download:
-    """Returns the requests for a file that the provider holds."""
+    """Returns the Anthropic requests for a file that the provider holds."""
     path = f"/files/{quote(part.id, safe='')}"
     return Download(
         HttpRequest(f"{path}/content", _BETA, method="GET"), HttpRequest(path, _BETA, method="GET")

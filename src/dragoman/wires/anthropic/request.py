@@ -61,7 +61,7 @@ _NEUTRAL = (*FIELDS, "model", "system", "stream", "tools", "tool_choice")
 
 
 def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
-    """Converts a body to the neutral request. A body for counting tokens, which has no
+    """Converts an Anthropic body to the neutral request. A body for counting tokens, which has no
     `max_tokens`, is read too."""
     if not isinstance(if_object(body).get("messages"), list):
         raise HistoryError('the body must have a list "messages"').at(field="messages")
@@ -173,8 +173,8 @@ def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> Http
 
 
 def _drop_mismatches(thinking: JsonMap) -> JsonMap:
-    """Returns the field `thinking` that lets the API drop thinking of another conversation instead
-    of refusing the request."""
+    """Returns the field `thinking` that lets the Anthropic API drop thinking of another
+    conversation instead of refusing the request."""
     if thinking.get("type") == "disabled":  # the API takes the field only beside thinking
         return thinking
     binding = {"prefix_mismatch_behavior": "drop_block"}
@@ -204,8 +204,8 @@ def _entry_words(entries: Iterable[JsonMap]) -> Iterator[str]:
 
 
 def _types(blocks: Any) -> Iterator[str]:
-    """Yields the types in a list of blocks, with those of their sources, of the tools that they add and of
-    the blocks inside them."""
+    """Yields the types in a list of Anthropic blocks, with those of their sources, of the tools
+    that they add and of the blocks inside them."""
     if isinstance(blocks, dict):
         blocks = [blocks]
     for block in cast("list[Any]", blocks) if isinstance(blocks, list) else ():

@@ -100,7 +100,7 @@ def dump_model(model: ModelInfo, *, now: datetime) -> Json:
 
 
 def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> Json:
-    """Returns the answer to a request for all models."""
+    """Returns the Anthropic answer to a request for all models."""
     data = [dump_model(model, now=now) for model in models]
     if data:
         ends = (data[0]["id"], data[-1]["id"])

@@ -149,8 +149,8 @@ def load_schema(body: Json, form: Json) -> Json | None:
 
 def dump_schema(request: ModelRequest, form: JsonMap, losses: list[Loss]) -> Json:
     """Returns the output schema as `output_config`, or as `output_format` if it was read from
-    there. A loaded schema is sent as it was, any other in the API's dialect, to a model that takes
-    one."""
+    there. A loaded schema is sent as it was, any other in the Anthropic API's dialect, to a model
+    that takes one."""
     own: JsonMap = form.get("output_schema", {})
     schema = request.output_schema
     if schema is not None and "as is" not in own:
@@ -166,8 +166,8 @@ def dump_schema(request: ModelRequest, form: JsonMap, losses: list[Loss]) -> Jso
 
 
 def _fit_schema(schema: JsonMap, losses: list[Loss]) -> JsonMap | None:
-    """Returns a schema in the API's dialect, or None, with a loss, if the dialect cannot express
-    it."""
+    """Returns a schema in the Anthropic API's dialect, or None, with a loss, if the dialect cannot
+    express it."""
     fitting = fit_schema(schema, _DIALECT)
     if fitting is None:
         losses.append(
@@ -244,7 +244,7 @@ def _takes_effort(quirks: Quirks) -> bool:
 
 
 def _dump_effort(effort: Effort, losses: list[Loss]) -> Effort:
-    """Returns the API's word for an effort, or for the nearest one that it has."""
+    """Returns the Anthropic API's word for an effort, or for the nearest one that it has."""
     word = find_allowed(effort, _EFFORTS) or effort
     if word != effort:
         why = f"the API has no effort {effort}; {word} is sent"
@@ -260,8 +260,8 @@ def _take(body: Json, outer: str, inner: str) -> None:
 
 
 def default_max_tokens(quirks: Quirks, budget: int = 0) -> int:
-    """Returns how many tokens of an answer to allow where nothing says it: the API demands a
-    number. `budget`: tokens of thinking, which count too."""
+    """Returns how many tokens of an Anthropic answer to allow where nothing says it: the API
+    demands a number. `budget`: tokens of thinking, which count too."""
     most = quirks.profile.output if quirks.profile is not None else None
     wanted = quirks.max_tokens or _USUAL
     if budget:
@@ -270,8 +270,8 @@ def default_max_tokens(quirks: Quirks, budget: int = 0) -> int:
 
 
 def fit_together(body: JsonMap, quirks: Quirks, losses: list[Loss]) -> JsonMap:
-    """Returns a body without the fields that the API refuses beside others. What is left out or
-    lowered is added to `losses`. What is left out or lowered is added to `losses`."""
+    """Returns an Anthropic body without the fields that the API refuses beside others. What is left
+    out or lowered is added to `losses`. What is left out or lowered is added to `losses`."""
     thinking = _fit_thinking(body, losses)
     changes: Json = {} if thinking == body.get("thinking") else {"thinking": thinking}
     thinks = if_object(thinking).get("type") in ("enabled", "adaptive")
@@ -318,8 +318,8 @@ def _room(limit: int) -> int:
 
 
 def _unfit_sampling(body: JsonMap, *, thinks: bool, both: bool) -> dict[str, str]:
-    """Returns the sampling settings that the body may not have, and why; empty if they ask for the
-    default."""
+    """Returns the sampling settings that the Anthropic body may not have, and why; empty if they
+    ask for the default."""
     temperature, top_p = body.get("temperature"), body.get("top_p")
     found: dict[str, str] = {}
     if thinks:

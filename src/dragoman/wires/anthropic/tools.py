@@ -122,7 +122,7 @@ def dump_tool_choice(
 
 
 def load_call(block: JsonMap) -> ToolCallPart | None:
-    """Returns a block that is a call; `None` where it is not of the documented shape."""
+    """Returns an Anthropic block that is a call; `None` where it is not of the documented shape."""
     id_, name, arguments = block.get("id"), block.get("name"), block.get("input")
     if not isinstance(id_, str) or not isinstance(name, str):
         return None
@@ -164,8 +164,9 @@ def dump_call(call: ToolCallPart, out: Outgoing[Quirks], position: int, index: i
 def load_result(
     block: JsonMap, names: Mapping[str, str], parts: tuple[Content, ...] = ()
 ) -> ToolResultPart | None:
-    """Converts a block that is a result; `None` where it is not of the documented shape. `names`:
-    id of each call so far to its tool; `parts`: its content, where that is text and media."""
+    """Converts an Anthropic block that is a result; `None` where it is not of the documented shape.
+    `names`: id of each call so far to its tool; `parts`: its content, where that is text and
+    media."""
     id_ = block.get("tool_use_id")
     if not isinstance(id_, str):
         return None
@@ -194,7 +195,8 @@ def load_result(
 def dump_result(
     part: ToolResultPart, out: Outgoing[Quirks], position: int, index: int
 ) -> Json | None:
-    """Converts a result to its block. Where it is parts, the caller fills in `content`."""
+    """Converts a result to its Anthropic block. Where it is parts, the caller fills in
+    `content`."""
     error = {"is_error": True} if part.is_error else {}
     if part.run_by == "provider":
         fields = {"tool_use_id": part.id, "content": part.result, **error}
@@ -232,8 +234,8 @@ def dump_own(
     index: int,
     which: str,
 ) -> Json | None:
-    """Returns a block that goes back to its own origin and to nobody else. `fields`: its neutral
-    ones; `which`: what is lost otherwise."""
+    """Returns an Anthropic block that goes back to its own origin and to nobody else. `fields`: its
+    neutral ones; `which`: what is lost otherwise."""
     why = out.unreadable[position] or (
         None if NAME in (piece.native or ()) else "it is another provider's"
     )

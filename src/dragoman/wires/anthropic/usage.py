@@ -82,7 +82,7 @@ def other_usage(raw: JsonMap) -> Json:
 
 
 def dump_usage(usage: Usage | None, other: Any) -> Json:
-    """Converts usage to as the API has it. What is not known is 0 where the API demands a
+    """Converts usage to as the Anthropic API has it. What is not known is 0 where the API demands a
     number."""
     usage = usage or Usage()
     read, write = usage.cache_read_tokens, usage.cache_write_tokens

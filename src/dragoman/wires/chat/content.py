@@ -132,7 +132,7 @@ def dump_noted_block(out: OutgoingChat, position: int, index: int, piece: Conten
 
 
 def find_loss(part: Content, block: JsonMap) -> tuple[Lost, str, str] | None:
-    """Returns what the block of a file leaves out, why, and of which file. None: nothing."""
+    """Returns what the Chat block of a file leaves out, why, and of which file. None: nothing."""
     if not isinstance(part, (DataPart, LinkPart, FilePart)):
         return None
     if block["type"] == "text":
@@ -175,7 +175,7 @@ def choose_block_type(chat: DialectRecord, part: Content, blocks: Mapping[str, s
 
 
 def _choose_data_type(mime_type: str, blocks: Mapping[str, str]) -> str:
-    """Returns the type of block for data of that media type; `"text"` if no block takes it."""
+    """Returns the type of Chat block for data of that media type; `"text"` if no block takes it."""
     usual = lookup_mime_type(_DATA_BLOCKS, mime_type) or "text"
     type_name = lookup_mime_type(blocks, mime_type) or usual
     # The block for audio names its format, and knows two of them.
@@ -207,7 +207,7 @@ def note_unread_fields(
 
 
 def write_block(type_name: str, part: Content, form: JsonMap) -> Json:
-    """Returns the fields of a block of that type, beside `type`, for a part."""
+    """Returns the fields of a Chat block of that type, beside `type`, for a part."""
     if isinstance(part, TextPart):
         return {type_name: part.text}
     if isinstance(part, FilePart):
@@ -221,7 +221,7 @@ def write_block(type_name: str, part: Content, form: JsonMap) -> Json:
 
 
 def _write_data(type_name: str, part: DataPart, form: JsonMap) -> Json:
-    """Returns the fields of a block with inline data, beside `type`."""
+    """Returns the fields of a Chat block with inline data, beside `type`."""
     if type_name == "input_audio":
         audio_format = _AUDIO_FORMAT.get(part.mime_type) or part.mime_type.removeprefix("audio/")
         return {type_name: {"data": b64encode(part.data).decode(), "format": audio_format}}
@@ -235,7 +235,7 @@ def _write_data(type_name: str, part: DataPart, form: JsonMap) -> Json:
 
 
 def _dump_location(type_name: str, url: str, name: str | None) -> Json:
-    """Returns the inner object of a block that refers to something by a URL."""
+    """Returns the inner object of a Chat block that refers to something by a URL."""
     if type_name != "file":
         return {"url": url}
     if not name:
@@ -250,7 +250,7 @@ def _read_inner_text(type_name: str, block: JsonMap, field: str) -> tuple[str | 
 
 
 def _collect_unread_fields(type_name: str, block: JsonMap, inner: JsonMap, *read: str) -> Json:
-    """Returns the fields of a block, and of the object inside it, that no reader has used."""
+    """Returns the fields of a Chat block, and of the object inside it, that no reader has used."""
     fields = read_extra_fields(block, "type", type_name)
     if unread_fields := read_extra_fields(inner, *read):
         fields[type_name] = unread_fields
@@ -415,7 +415,7 @@ def _choose_thinking_fields(
 
 
 def _dump_detail(part: ThinkingPart, detail_fields: JsonMap) -> Json:
-    """Writes thinking as an entry of the list of details. `detail_fields`: its own fields."""
+    """Writes thinking as a Chat entry of the list of details. `detail_fields`: its own fields."""
     text_field = get_detail_text_field(detail_fields.get("type"))
     text = {text_field: part.text} if part.text else {}
     return merge_wire_fields(text, detail_fields)

@@ -79,8 +79,8 @@ class Decoder(ResponseDecoder):
             self.read_done()
 
     def note(self, chunk: Json) -> None:
-        """Reads what stands around the choices: who answered, tokens, the vendor's own fields. The last
-        value counts, except for the id: some streams end with a chunk of another id."""
+        """Reads what stands around the choices: who answered, tokens, the vendor's own fields. The
+        last value counts, except for the id: some streams end with a Chat chunk of another id."""
         model, response_id = chunk.get("model"), chunk.get("id")
         changes: dict[str, str] = {}
         if model and isinstance(model, str) and model != self._origin.served_model:
@@ -117,7 +117,7 @@ class Decoder(ResponseDecoder):
             super().end()
 
     def read_done(self) -> None:
-        """Finishes all candidates: the answer is complete. Only the first gets the usage and
+        """Finishes all candidates: the Chat answer is complete. Only the first gets the usage and
         the fields around the choices, which belong to the whole answer."""
         self._over = True
         usage, response = self._envelope()

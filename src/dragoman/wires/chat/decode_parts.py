@@ -123,8 +123,8 @@ class StreamedCalls:
         return None
 
     def close(self, *, at_limit: bool) -> None:
-        """Closes all calls: the answer is complete. `at_limit`: a token limit ended it, so that a call
-        that does not parse counts as cut."""
+        """Closes all calls: the Chat answer is complete. `at_limit`: a token limit ended it, so
+        that a call that does not parse counts as cut."""
         for part in self._all:
             is_text = self._is_text(part)
             cut = False
@@ -237,7 +237,7 @@ class ChatCandidate:
         self._thoughts, self._read = _fields(self.READ, chat.thinking, chat.details, chat.calls)
 
     def add(self, choice: Json, *, whole: bool) -> None:
-        """Adds one choice of a chunk, or of a `whole` answer, which holds everything at once.
+        """Adds one choice of a Chat chunk, or of a `whole` answer, which holds everything at once.
 
         Raises:
             DecodeError: it is not what a choice should be, or continues a call that has not begun.

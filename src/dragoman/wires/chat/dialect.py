@@ -122,7 +122,8 @@ class ChatDialect(DialectRecord, frozen=True, kw_only=True, eq=False):
         quirks: Any = None,
         losses: list[Loss] | None = None,
     ) -> Json:
-        """Writes the body of a request. `options` are written last and replace other fields."""
+        """Writes the Chat body of a request. `options` are written last and replace other
+        fields."""
         http = self.dump_http(request, target=target, quirks=quirks, losses=losses)
         return cast("Json", http.body)
 
@@ -133,14 +134,14 @@ class ChatDialect(DialectRecord, frozen=True, kw_only=True, eq=False):
         origin: Origin | None = None,
         new_id: Callable[[], str] | None = None,
     ) -> list[Event]:
-        """Reads a whole response, or a recorded stream, into the events that its stream would have
-        given."""
+        """Reads a whole Chat response, or a recorded stream, into the events that its stream would
+        have given."""
         return self.decoder_type(self, origin, new_id).read_response(body)
 
     def dump_response(
         self, events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any
     ) -> Json:
-        """Writes a whole response. If one of the events is an error, returns the error's body.
+        """Writes a whole Chat response. If one of the events is an error, returns the error's body.
         `envelope`: as for `encoder`."""
         return self.whole_response(self.encoder(**envelope), events, losses)
 

@@ -74,15 +74,15 @@ class Encoder(ResponseEncoder):
         self._beside: dict[str, Json] = {}
 
     def close(self) -> bytes:
-        """Returns the end of the stream: finish reason, usage, and the mark that nothing follows. A
-        response without messages has one too."""
+        """Returns the end of the Chat stream: finish reason, usage, and the mark that nothing
+        follows. A response without messages has one too."""
         if self._over:
             return b""
         self._over = True
         return b"".join([self.frame(data) for data in self.end()]) + self.DONE
 
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:
-        """Returns the first chunk of a stream, and encodes what all chunks begin with."""
+        """Returns the first chunk of a Chat stream, and encodes what all chunks begin with."""
         self._beside[event.message_id] = self._fields(event.native)
         if not first:
             return NO_OBJECTS
@@ -134,7 +134,7 @@ class Encoder(ResponseEncoder):
         return [last, {**envelope, "choices": [], **usage}]
 
     def frame(self, data: JsonMap) -> bytes:
-        """Returns a chunk as a server-sent event, with the head that all chunks share."""
+        """Returns a Chat chunk as a server-sent event, with the head that all chunks share."""
         encoded = json_bytes.encode(data)
         if self._head:
             return self._head + encoded + b',"finish_reason":null}]}\n\n'
@@ -248,7 +248,7 @@ def _join_values(field: str, before: Any, value: Any) -> Any:
 
 
 def _merge_objects(before: Json, more: JsonMap) -> Json:
-    """Returns an object with the fields of a later piece added."""
+    """Returns a Chat object with the fields of a later piece added."""
     return before | {
         field: _join_values(field, before.get(field), value) for field, value in more.items()
     }
@@ -257,8 +257,8 @@ def _merge_objects(before: Json, more: JsonMap) -> Json:
 def _join_entries(
     field: str, before: list[Any], entries: list[Any], last_entries: _LastEntries
 ) -> None:
-    """Adds entries to a list. Entries with one index are one entry: calls, whose later pieces hold
-    nothing but the index, and details of the same type."""
+    """Adds entries to a list. Entries with one index are one Chat entry: calls, whose later pieces
+    hold nothing but the index, and details of the same type."""
     for value in entries:
         entry = if_object(value)
         index, entry_type = as_index(entry.get("index")), entry.get("type")

@@ -69,7 +69,7 @@ def dump_error(chat: DialectRecord, error: DragomanError) -> ErrorResponse:
 
 
 def _add_field(body: Json, field: str | None) -> Json:
-    """Returns the body with the name of the field at fault, if the body has a field for it."""
+    """Returns the Chat body with the name of the field at fault, if the body has a field for it."""
     if field is None:
         return body
     inner = body.get("error")

@@ -104,7 +104,7 @@ class ImagesDecoder(MessageDecoder):
             raise shape_error(event, "what is neither images nor an error")
 
     def end(self) -> None:
-        """Ends an answer: a stream may hold fewer images than were asked for."""
+        """Ends an image answer: a stream may hold fewer images than were asked for."""
         if self._last:
             self._finish()
         else:
@@ -113,7 +113,7 @@ class ImagesDecoder(MessageDecoder):
             )
 
     def _read_whole(self, answer: Json) -> None:
-        """Reads a whole answer with its images."""
+        """Reads a whole image answer with its images."""
         entries = if_list(answer["data"])
         if not 0 < len(entries) <= MOST_IMAGES:
             raise shape_error(len(entries), "an answer with no images, or with too many")
@@ -131,7 +131,7 @@ class ImagesDecoder(MessageDecoder):
         self._out.add_whole_part(msgspec.structs.replace(part, native=native))
 
     def _finish(self) -> None:
-        """Ends the answer with its usage and metadata."""
+        """Ends the image answer with its usage and metadata."""
         self._over = True
         usage, beside = load_media_usage(self._last.get("usage"))
         metadata = read_extra_fields(
@@ -143,7 +143,7 @@ class ImagesDecoder(MessageDecoder):
 
 
 def _read_image(entry: JsonMap, told_type: str | None) -> DataPart | LinkPart:
-    """Returns the image of an answer. Its bytes say more of its type than the answer does."""
+    """Returns the image of an image answer. Its bytes say more of its type than the answer does."""
     text = if_text(entry.get("b64_json"))
     if text.startswith("data:") or not text:
         url = text or if_text(entry.get("url"))

@@ -475,7 +475,7 @@ def _strip_unreadable(
 
 
 def _explain_foreign(piece: ThinkingPart | ProviderPart) -> str | None:
-    """Returns why thinking or a block of another format cannot be sent, or None if it can."""
+    """Returns why thinking or a Chat block of another format cannot be sent, or None if it can."""
     if isinstance(piece, ProviderPart):
         return "it is a block of another format"
     # Thinking that has a text is sent as that text.

@@ -23,7 +23,7 @@ OPENAI_MINOR = (
 
 
 def dump_model(model: ModelInfo, *, now: datetime) -> Json:
-    """Writes a model as an entry of the list. `now` stands in for the unknown time when it was
+    """Writes a model as a Chat entry of the list. `now` stands in for the unknown time when it was
     made."""
     return {
         "id": model.name,

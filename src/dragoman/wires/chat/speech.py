@@ -47,7 +47,7 @@ class Speech(msgspec.Struct, frozen=True, eq=False):
     chat: DialectRecord
 
     def load_request(self, body: JsonMap, *, path: str = "") -> SpeechRequest:
-        """Reads the body of a request. `path` says nothing.
+        """Reads the speech body of a request. `path` says nothing.
 
         Raises:
             InvalidRequestError: there is no text, or a field has another type.
@@ -78,7 +78,7 @@ class Speech(msgspec.Struct, frozen=True, eq=False):
         )
 
     def dump_http(self, request: SpeechRequest, *, quirks: Any = None) -> HttpRequest:
-        """Writes path, headers and body of a request.
+        """Writes path, headers and body of a speech request.
 
         Raises:
             InvalidRequestError: the API makes no audio of that type.
@@ -115,7 +115,7 @@ class Speech(msgspec.Struct, frozen=True, eq=False):
         return AudioDecoder(mime_type, origin, new_id)
 
     def dump_response(self, message: Message, *, request: SpeechRequest) -> MediaResponse:
-        """Writes the audio of a message as a whole answer.
+        """Writes the audio of a message as a whole speech answer.
 
         Raises:
             DecodeError: there is none.

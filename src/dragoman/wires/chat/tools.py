@@ -108,7 +108,7 @@ def is_function(function: JsonMap) -> bool:
 
 
 def _is_tool(tool: JsonMap) -> bool:
-    """True if an object can be read as a tool. The type may be left out for a function."""
+    """True if a Chat object can be read as a tool. The type may be left out for a function."""
     if "type" in tool:
         return if_text(tool["type"]) != ""
     return is_function(if_object(tool.get("function")))
@@ -254,8 +254,8 @@ def set_arguments(call: ToolCallPart, value: object) -> ToolCallPart:
 def load_or_mint_id(
     owner: JsonMap, field: str, fresh_ids: Iterator[str], form: Json
 ) -> tuple[str, Json]:
-    """Returns the id of an object, or a fresh one, with the note that it came without one. Notes in
-    `form` what stood in its place."""
+    """Returns the id of a Chat object, or a fresh one, with the note that it came without one.
+    Notes in `form` what stood in its place."""
     value = owner.get(field)
     if isinstance(value, str) and value:
         return value, {}

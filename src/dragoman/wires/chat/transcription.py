@@ -82,7 +82,7 @@ class Transcription(msgspec.Struct, frozen=True, eq=False):
         )
 
     def dump_http(self, request: TranscriptionRequest, *, quirks: Any = None) -> HttpRequest:
-        """Writes path, headers and form of a request.
+        """Writes path, headers and form of a transcription request.
 
         Raises:
             InvalidRequestError: the recording is a link, which the API does not take.
@@ -142,7 +142,7 @@ class Transcription(msgspec.Struct, frozen=True, eq=False):
         return TranscriptEncoder(self.chat, self.events)
 
     def _take_audio(self, fields: Json) -> DataPart | LinkPart:
-        """Takes the recording out of a body."""
+        """Takes the recording out of a transcription body."""
         audio = fields.pop("file", None)
         if audio is None:
             url = if_text(fields.pop(self.link, None) if self.link else None)

@@ -115,8 +115,8 @@ class TranscriptDecoder(MessageDecoder):
 
 
 def dump_transcript(message: Message, answer_format: str, names: TranscriptEvents) -> MediaResponse:
-    """Writes a transcript as a whole answer. `answer_format`: the API's word for its form; empty:
-    there is one alone.
+    """Writes a transcript as a whole transcription answer. `answer_format`: the API's word for its
+    form; empty: there is one alone.
 
     Raises:
         InvalidRequestError: that form needs times, and the model told none.

@@ -106,7 +106,7 @@ def dump_finish(
 
 
 def _collect_numbers(fields: JsonMap, above: Path = ()) -> dict[Path, int]:
-    """Returns every number of an object, by its path."""
+    """Returns every number of a Chat object, by its path."""
     numbers: dict[Path, int] = {}
     for name, value in fields.items():
         if type(value) is int:

@@ -77,7 +77,8 @@ def load_block(block: JsonMap) -> Content:
 
 
 def dump_block(part: Content, *, images: bool = True) -> tuple[Block | None, Unsent | None]:
-    """Returns the content block of a part (None if it has none), and what the block leaves out.
+    """Returns the content block of a part (None if it has none), and what the Cohere block leaves
+    out.
 
     `images`: False where the API takes no images, so that a text stands for one.
     """
@@ -122,7 +123,8 @@ def _load_image(block: JsonMap) -> DataPart | LinkPart | None:
 
 
 def _dump_media(part: Media, *, images: bool) -> tuple[Block, Unsent | None]:
-    """Returns the block of an image, or a text that stands for other media, and what is lost."""
+    """Returns the Cohere block of an image, or a text that stands for other media, and what is
+    lost."""
     if not images or not _is_image(part):
         block = {"type": "text", "text": describe_as_text(part)}
         if read_media_text(part) is not None:
@@ -145,7 +147,7 @@ def _dump_provider(part: ProviderPart) -> Block | None:
 
 
 def _is_image(part: Media) -> bool:
-    """True if a file, its data or its URL is an image that the API takes."""
+    """True if a file, its data or its URL is an image that the Cohere API takes."""
     if isinstance(part, FilePart):
         return False
     if "type" in OWN.form(part.native):

@@ -88,7 +88,7 @@ class Decoder(MessageDecoder):
         """Fields of the response beyond the message's."""
 
     def read_fast(self, payload: bytes) -> bool:
-        """Reads a delta of the block that is open. False if the event is another one."""
+        """Reads a delta of the Cohere block that is open. False if the event is another one."""
         try:
             event = _decode_more(payload)
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -151,7 +151,7 @@ class Decoder(MessageDecoder):
         self._out.start(native=OWN.note(self._own))
 
     def _whole(self, event: Json) -> None:
-        """Reads a whole response in the steps of its stream."""
+        """Reads a whole Cohere response in the steps of its stream."""
         message = need_object(event.get("message"), "message")
         self._start(event, message)
         self._plan(message.get(PLAN))
@@ -172,7 +172,7 @@ class Decoder(MessageDecoder):
             self._out.add(self._out.ensure_part(PLAN, _PLAN_PART), text)
 
     def _content(self, index: int | str | None, block: Json, *, opens: bool) -> None:
-        """Adds to a content block. `opens`: the block begins."""
+        """Adds to a content block. `opens`: the Cohere block begins."""
         key = _content_key(index)
         # Deltas do not repeat the type of their block.
         block_type = block.get("type", "thinking" if "thinking" in block else "text")
@@ -250,7 +250,8 @@ class Decoder(MessageDecoder):
             self._out.close(part)
 
     def _finish(self, end: JsonMap) -> None:
-        """Finishes the message. `end`: the fields of the last event, or of a whole response."""
+        """Finishes the message. `end`: the fields of the last event, or of a whole Cohere
+        response."""
         vendor_reason = end.get("finish_reason")
         text = if_text(end.get("error"))
         if text or vendor_reason in ("ERROR", "TIMEOUT"):

@@ -38,7 +38,8 @@ first."""
 
 
 def load_request(body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
-    """Reads a body of `/embed`. Images stay among its options. `path` says nothing on this wire.
+    """Reads a Cohere body of `/embed`. Images stay among its options. `path` says nothing on this
+    wire.
 
     Raises:
         InvalidRequestError: it holds neither texts nor images.
@@ -61,7 +62,7 @@ def load_request(body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
 
 
 def dump_request(request: EmbeddingsRequest, *, quirks: Any = None) -> Json:
-    """Writes a body of `/embed`. A purpose becomes an `input_type`."""
+    """Writes a Cohere body of `/embed`. A purpose becomes an `input_type`."""
     del quirks
     purpose = {} if request.purpose is None else {"input_type": _INPUT_TYPES[request.purpose]}
     body = dump_texts(request, OWN, texts="texts", dimensions="output_dimension", **purpose)
@@ -114,7 +115,8 @@ def load_response(body: bytes | JsonMap) -> BatchEmbeddingsResult:
 def dump_response(
     result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
 ) -> Json:
-    """Writes vectors as a response, as floats. `request` holds the texts, which the API repeats."""
+    """Writes vectors as a Cohere response, as floats. `request` holds the texts, which the API
+    repeats."""
     usage = result.usage
     if usage is not None:
         usage = msgspec.structs.replace(usage, output_tokens=None)

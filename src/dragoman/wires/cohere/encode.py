@@ -91,7 +91,7 @@ class Encoder(ResponseEncoder):
     DONE = frame_server_event(b"[DONE]")
 
     def __init__(self, envelope: JsonMap) -> None:
-        """Creates the encoder. `envelope`: the response's `id`, which replaces that of the
+        """Creates the encoder. `envelope`: the Cohere response's `id`, which replaces that of the
         events."""
         super().__init__(OWN, envelope)
         # Open parts, and their number on the wire.
@@ -211,7 +211,7 @@ class Encoder(ResponseEncoder):
         citations += if_list(OWN.fields(event.native).get("citations"))
 
     def _dump_whole_block(self, block: JsonMap) -> Objects:
-        """Writes a block that comes in one piece."""
+        """Writes a Cohere block that comes in one piece."""
         number = self._next_number("content")
         delta = {"message": {"content": block}}
         start = _make_event("content-start", index=number, delta=delta)
@@ -273,7 +273,7 @@ def _call(call: ToolCallPart, text: str) -> Json:
 
 
 def _dump_finish(reason: FinishReason | None, usage: Usage | None, response: JsonMap) -> Json:
-    """Writes the fields that end a response. `response`: its fields beyond the message's."""
+    """Writes the fields that end a Cohere response. `response`: its fields beyond the message's."""
     end: Json = {"finish_reason": dump_finish(reason, response.get("finish_reason"))}
     if counts := dump_usage(usage, response.get("usage", {})):
         end["usage"] = counts

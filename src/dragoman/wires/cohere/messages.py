@@ -120,7 +120,8 @@ def votes(message: Any) -> int:
 
 
 def _is_possible(fields: JsonMap) -> bool:
-    """True if the fields of a message, apart from its blocks and calls, may be of this format."""
+    """True if the fields of a message, apart from its Cohere blocks and calls, may be of this
+    format."""
     role, content = if_text(fields.get("role")), fields.get("content")
     if role not in (*SPEAKER_ROLES, "tool") or not _FOREIGN.isdisjoint(fields):
         return False
@@ -139,7 +140,7 @@ def prepare_conversation(
     losses: list[Loss] | None,
     tools: Sequence[ToolSpec] = (),
 ) -> Outgoing[Quirks]:
-    """Returns a conversation that is ready to be written. `tools`: the request's.
+    """Returns a conversation that is ready to be written. `tools`: the Cohere request's.
 
     Without a target ids and names stay as they are, however odd.
     """
@@ -193,8 +194,8 @@ load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump
 
 
 def _block_votes(block: Any) -> int:
-    """Returns how surely a block belongs to this format. A block of an unknown type votes 0, which
-    a certain one outweighs, since the API has ever more types."""
+    """Returns how surely a Cohere block belongs to this format. A block of an unknown type votes 0,
+    which a certain one outweighs, since the API has ever more types."""
     fields = if_object(block)
     field, field_type, vote = _VOTES.get(if_text(fields.get("type")), ("", str, 0))
     if "signature" in fields or not isinstance(fields.get(field), field_type):
@@ -275,7 +276,7 @@ def _dump_input_message(
 def _dump_pieces(
     position: int, message: Message, out: Outgoing[Quirks]
 ) -> tuple[str, list[Json], list[Json]]:
-    """Writes the pieces of a model's message. Returns its plan, its blocks and its calls."""
+    """Writes the pieces of a model's message. Returns its plan, its Cohere blocks and its calls."""
     why = out.unreadable[position]
     plan, blocks, calls = "", list[Json](), list[Json]()
     for index, piece in enumerate(message.content):
@@ -300,7 +301,8 @@ def _dump_pieces(
 
 
 def _dump_block(position: int, index: int, piece: Content, out: Outgoing[Quirks]) -> list[Json]:
-    """Returns the block of a piece, or an empty list if there is none for it. Notes what is lost."""
+    """Returns the Cohere block of a piece, or an empty list if there is none for it. Notes what is
+    lost."""
     block, loss = dump_block(piece)
     if loss is not None:
         out.lose(position, index, *loss)

@@ -74,7 +74,8 @@ def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
 
 
 def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
-    """Writes a request of `/v2/chat`. `options` are written last and replace other fields."""
+    """Writes a Cohere request of `/v2/chat`. `options` are written last and replace other
+    fields."""
     request = sending.request
     form, own_fields = OWN.form(request.native), OWN.fields(request.native)
     out, messages, _, _ = sending.conversation(prepare_conversation, dump_conversation)

@@ -47,7 +47,7 @@ _ENDPOINTS = {"chat": "chat", "embeddings": "embed"}
 
 
 def dump_model(model: ModelInfo, *, now: datetime) -> Json:  # noqa: ARG001 the protocol's
-    """Writes a model as an entry of the list."""
+    """Writes a model as a Cohere entry of the list."""
     return {
         "name": model.name,
         "endpoints": [_ENDPOINTS[kind] for kind in model.kinds if kind in _ENDPOINTS],

@@ -49,8 +49,8 @@ _CHOICES = {"REQUIRED": "required", "NONE": "none"}
 
 
 def load_tools(body: Json) -> tuple[ToolSpec, ...]:
-    """Takes `tools` out of `body`. If one cannot be read, as those of the API's version 1, all stay
-    there."""
+    """Takes `tools` out of `body`. If one cannot be read, as those of the Cohere API's version 1,
+    all stay there."""
     tools = if_list(body.get("tools"))
     if not tools or not all(map(_is_tool, tools)):
         return ()
@@ -175,8 +175,8 @@ def _load_content(entry: JsonMap, form: Json) -> Any:
 def dump_result(
     part: ToolResultPart, out: Outgoing[Quirks], position: int, index: int
 ) -> tuple[Json, list[Json]]:
-    """Writes the tool message of a result. Also returns the blocks of media, which the API takes in
-    a user message only."""
+    """Writes the tool message of a result. Also returns the Cohere blocks of media, which the API
+    takes in a user message only."""
     body: Json = {"role": "tool"}
     if call_id := out.id(position, index, part):
         body["tool_call_id"] = call_id
@@ -193,7 +193,7 @@ def dump_result(
 def _dump_content(
     part: ToolResultPart, out: Outgoing[Quirks], position: int, index: int
 ) -> tuple[Json, list[Json]]:
-    """Writes the content of a result. Also returns the blocks of media."""
+    """Writes the content of a result. Also returns the Cohere blocks of media."""
     form = OWN.form(part.native)
     content_form = form.get("content")
     if content_form == "absent" and part.result is None:
@@ -210,7 +210,7 @@ def _dump_content(
 def _dump_blocks(
     part: ToolResultPart, out: Outgoing[Quirks], position: int, index: int
 ) -> tuple[list[Json], list[Json]]:
-    """Writes the pieces of a result as blocks of text and blocks of media."""
+    """Writes the pieces of a result as Cohere blocks of text and blocks of media."""
     blocks: list[Json] = []
     media: list[Json] = []
     for piece in part.result or ():

@@ -65,7 +65,7 @@ def load_file(inner: JsonMap, block_fields: JsonMap, form: Json) -> LinkPart | F
 
 
 def dump_media(part: Media, out: OutgoingContents, position: int, index: int) -> Json:
-    """Converts a part to its fields of the wire; a text in its place, where the API can know
+    """Converts a part to its fields of the wire; a text in its place, where the Gemini API can know
     nothing of it."""
     wire_fields = out.own(part, position, index)
     if isinstance(part, DataPart):

@@ -87,7 +87,7 @@ class Decoder(ResponseDecoder):
         self._whole: bytes | None = None
 
     def read_fast(self, payload: bytes) -> bool:
-        """Reads more text or thinking of a candidate that has begun, which nearly all chunks
+        """Reads more text or thinking of a candidate that has begun, which nearly all Gemini chunks
         are."""
         try:
             chunk = _decode_chunk(payload)
@@ -112,7 +112,8 @@ class Decoder(ResponseDecoder):
         return True
 
     def read_body(self, body: bytes) -> None:
-        """Reads a whole answer, or the array that a stream is without `alt=sse`, which may be cut."""
+        """Reads a whole Gemini answer, or the array that a stream is without `alt=sse`, which may
+        be cut."""
         if not body.startswith(b"["):
             self._whole = body
             self.read_payload(body)
@@ -150,14 +151,14 @@ class Decoder(ResponseDecoder):
             self._add(need_object(candidate, "a candidate"))
 
     def _is_complete(self) -> bool:
-        """True if the answer came whole, or all its candidates have a finish reason."""
+        """True if the Gemini answer came whole, or all its candidates have a finish reason."""
         return self._whole is not None or all(
             candidate.reason is not None for candidate in self._candidates.values()
         )
 
     def end(self) -> None:
-        """Ends an answer at the end of the bytes: without a finish reason it was cut, unless it
-        came whole."""
+        """Ends a Gemini answer at the end of the bytes: without a finish reason it was cut, unless
+        it came whole."""
         candidates, whole = self._candidates, self._whole is not None
         refused = "blockReason" in if_object(self._envelope.get("promptFeedback"))
         if not candidates and refused:
@@ -192,7 +193,7 @@ class Decoder(ResponseDecoder):
             self._events.append(RunError(error))
 
     def _add(self, candidate_fields: Json) -> None:
-        """Reads what a chunk says of a candidate."""
+        """Reads what a Gemini chunk says of a candidate."""
         index = candidate_fields.get("index")
         candidate = self._candidate(index if isinstance(index, int) else 0)
         content = need_object(candidate_fields.get("content") or {}, "content")

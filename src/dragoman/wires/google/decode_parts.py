@@ -67,7 +67,7 @@ class CandidateState:
         self.out.add(self.open, text)
 
     def add_part(self, part: JsonMap, *, joins: bool) -> None:
-        """Adds a part of a chunk. `joins` as for `add_text`.
+        """Adds a part of a Gemini chunk. `joins` as for `add_text`.
 
         Raises:
             DecodeError: a call in pieces that is not of this format.

@@ -53,7 +53,7 @@ _SNAKE = {"taskType": "task_type", "outputDimensionality": "output_dimensionalit
 
 
 def load_request(body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
-    """Converts a body of any of the four shapes to the neutral request.
+    """Converts a Gemini body of any of the four shapes to the neutral request.
 
     Raises:
         InvalidRequestError: it holds no texts, or entries that differ in more than their text.
@@ -97,7 +97,7 @@ def dump_http(request: EmbeddingsRequest, *, quirks: Quirks | None = None) -> Ht
 
 
 def _read_instances(body: JsonMap, form: Json) -> tuple[list[str], list[Json]]:
-    """Returns the texts of a body of `:predict`, and the settings of each."""
+    """Returns the texts of a Gemini body of `:predict`, and the settings of each."""
     form["shape"] = _PREDICT
     entries = if_objects(body["instances"])
     parameters = if_object(body.get("parameters"))
@@ -149,7 +149,7 @@ def _take_purpose_and_size(options: Json) -> tuple[Purpose | None, int | None]:
 
 
 def _find_vectors(answer: JsonMap) -> list[Any]:
-    """Returns the entries of a response that hold its vectors, by the shape of the response.
+    """Returns the Gemini entries of a response that hold its vectors, by the shape of the response.
 
     Raises:
         ProviderError: there are none, so the response is an error.
@@ -165,7 +165,8 @@ def _find_vectors(answer: JsonMap) -> list[Any]:
 
 
 def load_response(body: bytes | JsonMap) -> BatchEmbeddingsResult:
-    """Converts a response of any of the four shapes to its vectors. AI Studio counts nothing.
+    """Converts a Gemini response of any of the four shapes to its vectors. AI Studio counts
+    nothing.
 
     Raises:
         ProviderError: an error stands in the place of the vectors; which subclass tells why.
@@ -190,7 +191,7 @@ def load_response(body: bytes | JsonMap) -> BatchEmbeddingsResult:
 def dump_response(
     result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
 ) -> Json:
-    """Converts vectors to a response, in the shape that belongs to the request's."""
+    """Converts vectors to a Gemini response, in the shape that belongs to the request's."""
     vectors = [{"values": dump_vector(vector)} for vector in result.embeddings]
     match OWN.form(request.native).get("shape") if request else None:
         case "embedContent" if vectors:
@@ -202,7 +203,7 @@ def dump_response(
 
 
 def _choose_shape(request: EmbeddingsRequest, form: JsonMap, *, vertex: bool) -> str:
-    """Returns the method for a request: the one that it was read from, or its model's."""
+    """Returns the method for a Gemini request: the one that it was read from, or its model's."""
     shape = form.get("shape", _find_method(request.model, vertex=vertex))
     # `:embedContent` takes one text only.
     if shape == _ONE and len(request.texts) != 1:
@@ -238,8 +239,8 @@ def _dump_settings(request: EmbeddingsRequest, shape: str, form: JsonMap) -> Jso
 
 
 def _dump_model(model: str, form: JsonMap, *, vertex: bool) -> Json:
-    """Returns the field with the model of each entry. Empty if only the path names the model, as
-    on Vertex AI. `form`: of a body that is written as it was read; else empty."""
+    """Returns the field with the model of each Gemini entry. Empty if only the path names the
+    model, as on Vertex AI. `form`: of a body that is written as it was read; else empty."""
     if form:
         prefix = form.get("model")
     elif vertex:
@@ -254,7 +255,7 @@ def _dump_model(model: str, form: JsonMap, *, vertex: bool) -> Json:
 
 
 def _dump_instances(texts: Sequence[str], settings: JsonMap) -> Json:
-    """Writes the body of `:predict`, where some settings stand beside each text."""
+    """Writes the Gemini body of `:predict`, where some settings stand beside each text."""
     instance_settings = {key: value for key, value in settings.items() if key in _INSTANCE}
     parameters = read_extra_fields(settings, *_INSTANCE)
     body: Json = {"instances": [{"content": text, **instance_settings} for text in texts]}
@@ -264,7 +265,7 @@ def _dump_instances(texts: Sequence[str], settings: JsonMap) -> Json:
 
 
 def _dump(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, Json]:
-    """Returns the method and the body: as it was read, or as an endpoint wants it."""
+    """Returns the method and the Gemini body: as it was read, or as an endpoint wants it."""
     form = OWN.form(request.native) if quirks is None else {}
     vertex = quirks is not None and quirks.vertex_embeddings
     shape = _choose_shape(request, form, vertex=vertex)

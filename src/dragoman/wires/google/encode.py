@@ -78,8 +78,8 @@ def _dump(message: Message, envelope: JsonMap) -> Json:
 
 
 def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002, ARG001 the protocol's
-    """Returns what `encoder` and `dump_response` take of a request: `array` if its client asks for
-    a stream without `alt=sse`. No response has a time."""
+    """Returns what `encoder` and `dump_response` take of a Gemini request: `array` if its client
+    asks for a stream without `alt=sse`. No response has a time."""
     if request is None:
         return {"id": id}
     return {
@@ -124,8 +124,8 @@ class Encoder(ResponseEncoder):
     """
 
     def __init__(self, envelope: JsonMap) -> None:
-        """Starts a response. `envelope`: its `id` and `model`, where they replace those of the
-        events."""
+        """Starts a Gemini response. `envelope`: its `id` and `model`, where they replace those of
+        the events."""
         super().__init__(OWN, envelope)
         self._identity: Json = {}
         # Message → what is not written of it yet.
@@ -145,7 +145,7 @@ class Encoder(ResponseEncoder):
         return NO_OBJECTS
 
     def delta(self, event: PartDelta) -> Objects:
-        """Returns the chunks that a delta completes."""
+        """Returns the Gemini chunks that a delta completes."""
         open_parts = self._parts[event.message_id]
         if (part := open_parts.parts.get(event.index)) is None:
             return NO_OBJECTS
@@ -153,7 +153,7 @@ class Encoder(ResponseEncoder):
         return self._write(open_parts)
 
     def part_finished(self, event: PartFinished) -> Objects:
-        """Returns the chunks that the end of a part completes."""
+        """Returns the Gemini chunks that the end of a part completes."""
         open_parts = self._parts[event.message_id]
         if (part := open_parts.parts.get(event.index)) is None:
             return NO_OBJECTS
@@ -184,7 +184,7 @@ class Encoder(ResponseEncoder):
         return [*unfinished, self._chunk(end)]
 
     def _write(self, open_parts: _Open) -> Objects:
-        """Returns all chunks that may be written now."""
+        """Returns all Gemini chunks that may be written now."""
         out: list[Json] = []
         while open_parts.order:
             index = open_parts.order[0]
@@ -296,8 +296,8 @@ encoder, dump_response = _RESPONSES.encoder, _RESPONSES.dump_response
 
 def _parts(piece: Content) -> list[Json]:
     """Returns a piece as clients are shown it: also the thinking of other providers, without what
-    they signed. A call that is not whole is none: its arguments are an object here, and a client
-    would run it with an empty one."""
+    they signed. A call that is not whole is none: its arguments are a Gemini object here, and a
+    client would run it with an empty one."""
     if isinstance(piece, ToolCallPart) and piece.state != "complete":
         return []
     if isinstance(piece, ThinkingPart) and piece.text and not OWN.is_ours(piece.native):
@@ -333,7 +333,7 @@ def _end(
     *,
     malformed: bool = False,
 ) -> Json:
-    """Returns the fields of a response, or of the last chunk of one."""
+    """Returns the fields of a Gemini response, or of the last chunk of one."""
     outside = {key: envelope[key] for key in _OUTSIDE if key in envelope}
     if (blocked := envelope.get(BLOCKED)) is not None:
         outside["promptFeedback"] = {

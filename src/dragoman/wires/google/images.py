@@ -90,6 +90,6 @@ def decoder(
     origin: Origin | None = None,
     new_id: Callable[[], str] | None = None,
 ) -> Decoder:
-    """Returns a decoder of the answer, which is that of a chat."""
+    """Returns a decoder of the Gemini answer, which is that of a chat."""
     del request, media_type
     return chat_decoder(origin=origin, new_id=new_id)

@@ -79,7 +79,7 @@ def to_snake_case(block: JsonMap, snake: Collection[str]) -> Json:
 
 def snake_paths(path: str) -> list[str]:
     """Returns a path of keys, such as `generationConfig.topK`, in each of the spellings that the
-    API takes."""
+    Gemini API takes."""
     spellings = [
         [key, _SNAKE[key]] if _SNAKE.get(key, key) != key else [key] for key in path.split(".")
     ]

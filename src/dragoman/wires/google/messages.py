@@ -100,7 +100,7 @@ def votes(message: Any) -> int:
 
 
 def _find_names_as_they_are(named: Iterable[ToolSpec | ToolCallPart]) -> list[str]:
-    """Returns the names that break the API's rules and were recorded so."""
+    """Returns the names that break the Gemini API's rules and were recorded so."""
     return [
         tool_or_call.name
         for tool_or_call in named
@@ -109,7 +109,7 @@ def _find_names_as_they_are(named: Iterable[ToolSpec | ToolCallPart]) -> list[st
 
 
 def _choose_model(target: Origin | None, model: str | None) -> str:
-    """Returns the model of a request, or the target's if the request names none."""
+    """Returns the model of a Gemini request, or the target's if the request names none."""
     if model is not None:
         return model
     return (target and target.model) or ""
@@ -124,7 +124,7 @@ def prepare_conversation(
     *,
     model: str | None = None,
 ) -> OutgoingContents:
-    """Returns a conversation made ready for its dump. `tools`: of the request; those and the
+    """Returns a conversation made ready for its dump. `tools`: of the Gemini request; those and the
     functions that are called in the history get names that the API takes; `model`: its model, else
     the target's. A name that breaks the rules and was recorded so goes back as it is where there is
     no target."""
@@ -366,7 +366,7 @@ def _in_order(message: Message, unnamed: Collection[str], order: Mapping[str, in
 
 
 def _joins(message: Message, before: Message) -> bool:
-    """Returns True if both hold results of one round, which the API wants in one content."""
+    """Returns True if both hold results of one round, which the Gemini API wants in one content."""
     return message.role is before.role is Role.USER and all(
         any(isinstance(piece, ToolResultPart) for piece in neighbour.content)
         for neighbour in (message, before)

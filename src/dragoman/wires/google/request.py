@@ -69,8 +69,8 @@ _JOINED = ("generationConfig", "toolConfig")
 
 
 def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
-    """Converts a body to the neutral request. A body for counting tokens, which may hold a whole
-    request, is read too."""
+    """Converts a Gemini body to the neutral request. A body for counting tokens, which may hold a
+    whole request, is read too."""
     snake: set[str] = set()
     fields = to_camel_case(if_object(body), snake)
     form: Json = {}
@@ -189,14 +189,14 @@ def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
 
 def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> HttpRequest:
     """Returns a client's body as it is. Its name of the model stands in the path, and may stand in
-    the body too."""
+    the Gemini body too."""
     if "model" in body:
         body = {**body, "model": OWN.form(request.native).get("model", "") + request.model}
     return HttpRequest(_path(request, quirks or Quirks()), body=body)
 
 
 def _path(request: ModelRequest, quirks: Quirks) -> str:
-    """Returns the path of a request, which names the model and the method."""
+    """Returns the path of a Gemini request, which names the model and the method."""
     if "/" in request.model:
         model = request.model
     else:
@@ -209,7 +209,7 @@ def _path(request: ModelRequest, quirks: Quirks) -> str:
 
 
 def _fault(body: JsonMap) -> HistoryError | None:
-    """Returns the error for a body without contents, or None."""
+    """Returns the error for a Gemini body without contents, or None."""
     if body.get("contents") or "generateContentRequest" in body:
         return None
     return HistoryError(
@@ -226,8 +226,8 @@ load_request, dump_request, dump_http = (
 
 
 def _take_tools(options: Json) -> tuple[tuple[ToolSpec | ServerTool, ...], Json]:
-    """Takes the tools out of a body and returns them with their wire form. The API takes a single
-    object for a list."""
+    """Takes the tools out of a Gemini body and returns them with their wire form. The API takes a
+    single object for a list."""
     entries = options.pop("tools", None)
     if entries is None:
         return (), {}
@@ -244,8 +244,8 @@ def _take_tools(options: Json) -> tuple[tuple[ToolSpec | ServerTool, ...], Json]
 
 
 def _take_choice(options: Json) -> tuple[Json, Json]:
-    """Removes the tool choice from a body. Returns the setting, and its wire form; the rest of
-    `toolConfig` stays an option."""
+    """Removes the tool choice from a Gemini body. Returns the setting, and its wire form; the rest
+    of `toolConfig` stays an option."""
     if not isinstance(options.get("toolConfig"), dict):
         return {}, {}
     snake: set[str] = set()
@@ -268,7 +268,7 @@ def _tool_config(
     out: OutgoingContents,
     form: JsonMap,
 ) -> Json:
-    """Returns the field `toolConfig` of a request."""
+    """Returns the field `toolConfig` of a Gemini request."""
     config: Json = {}
     if (choice := request.settings.tool_choice) is not None:
         config[_CHOICE] = dump_tool_choice(choice, out, if_object(form.get("choice")))

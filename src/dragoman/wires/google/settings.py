@@ -143,7 +143,7 @@ def load_schema(config: Json) -> tuple[Json | None, Json]:
 
 def dump_schema(schema: JsonMap, form: JsonMap, quirks: Quirks) -> Json:
     """Returns an output schema as fields of `generationConfig`: a loaded one as it was, any other
-    in the API's dialect."""
+    in the Gemini API's dialect."""
     types = form.get("schema", "" if quirks.json_schema else "upper")
     if types in ("", _AS_IS):
         fields: Json = {
@@ -155,8 +155,8 @@ def dump_schema(schema: JsonMap, form: JsonMap, quirks: Quirks) -> Json:
 
 
 def _take_numbers(config: Json) -> Json:
-    """Makes numbers of what stands for one: the API takes texts, and `40.0` where it has whole
-    numbers, as its own libraries send `topK`. → what stood there."""
+    """Makes numbers of what stands for one: the Gemini API takes texts, and `40.0` where it has
+    whole numbers, as its own libraries send `topK`. → what stood there."""
     unusual: Json = {}
     for key, (_, types) in _SIMPLE.items():
         number = _number(config.get(key), types)

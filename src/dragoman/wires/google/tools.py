@@ -271,7 +271,8 @@ def load_tools(entries: Sequence[Any]) -> list[_Tool]:
 
 
 def dump_tools(tools: Sequence[_Tool], out: OutgoingContents) -> list[Json]:
-    """Reverses `load_tools`: all functions in one entry, each tool of the provider's in its own."""
+    """Reverses `load_tools`: all functions in one Gemini entry, each tool of the provider's in its
+    own."""
     entries: list[Json] = []
     snake: list[Sequence[str]] = []
     functions: list[Json] | None = None
@@ -386,7 +387,7 @@ def _dump_function(tool: ToolSpec, out: OutgoingContents) -> Json:
 def _entry_forms(
     tools: Sequence[_Tool], again: bool, block_fields: JsonMap, snake: set[str]
 ) -> list[Json]:
-    """Returns for each tool of an entry what is unusual about its position."""
+    """Returns for each tool of a Gemini entry what is unusual about its position."""
     together: list[Json] = [
         {"place": "together"} if isinstance(tool, ServerTool) else {} for tool in tools[1:]
     ]

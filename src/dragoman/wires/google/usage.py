@@ -75,16 +75,16 @@ def load_finish(reason: str | int | None) -> FinishReason:
 
 
 def dump_finish(reason: FinishReason | None, original: str | int | None = None) -> str | int:
-    """Converts the neutral finish reason to the API's; `original` where the provider said more than
-    the neutral one does."""
+    """Converts the neutral finish reason to the Gemini API's; `original` where the provider said
+    more than the neutral one does."""
     if original is not None:
         return original
     return _SENT.get(reason or FinishReason.unspecified, "OTHER")
 
 
 def load_usage(raw: JsonMap) -> Usage | None:
-    """Returns the usage. The API counts the prompt without what its own tools added, and the answer
-    without thoughts."""
+    """Returns the usage. The API counts the prompt without what its own tools added, and the Gemini
+    answer without thoughts."""
     count = {key: value for key in _READ if type(value := raw.get(key)) is int}
     if not count:
         return None
@@ -118,7 +118,7 @@ def other_usage(raw: JsonMap) -> Json:
 
 
 def dump_usage(usage: Usage | None, other: JsonMap) -> Json:
-    """Converts usage to the API's counts; what is not known is left out."""
+    """Converts usage to the Gemini API's counts; what is not known is left out."""
     usage = usage or Usage()
     answer_tokens, thought, by_tools = (
         usage.output_tokens,
@@ -140,8 +140,8 @@ def dump_usage(usage: Usage | None, other: JsonMap) -> Json:
 
 
 def add_fields(fields: Json, further: JsonMap) -> None:
-    """Adds fields of a chunk to those of the answer so far. What comes in pieces is put together,
-    all else is replaced."""
+    """Adds fields of a Gemini chunk to those of the answer so far. What comes in pieces is put
+    together, all else is replaced."""
     for key, value in further.items():
         if isinstance(value, dict):
             before, more = if_object(fields.get(key)), if_object(value)

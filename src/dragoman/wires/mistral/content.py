@@ -45,8 +45,8 @@ def choose_block_type(
     part: Content,
     blocks: Mapping[str, str],  # noqa: ARG001 here no vendor has further ones
 ) -> str:
-    """Returns the type of chunk for a part that does not remember its own, or `""` if none holds
-    it."""
+    """Returns the type of Mistral chunk for a part that does not remember its own, or `""` if none
+    holds it."""
     if isinstance(part, TextPart):
         return "text"
     if isinstance(part, ThinkingPart):
@@ -64,7 +64,7 @@ def choose_block_type(
 
 
 def _choose_data_type(mime_type: str) -> str:
-    """Returns the type of chunk for data of that media type; `"text"` if none takes it."""
+    """Returns the type of Mistral chunk for data of that media type; `"text"` if none takes it."""
     # Unknown bytes are no document, although their media type begins like that of one.
     if mime_type == "application/octet-stream":
         return "text"
@@ -75,7 +75,7 @@ def _choose_data_type(mime_type: str) -> str:
 
 
 def write_block(type_name: str, part: Content, form: JsonMap) -> Json:
-    """Returns the fields of a chunk of that type, beside `type`, for a part."""
+    """Returns the fields of a Mistral chunk of that type, beside `type`, for a part."""
     if isinstance(part, ThinkingPart):
         return {"thinking": _dump_items(part.text, form.get("items"))}
     if isinstance(part, FilePart):
@@ -97,8 +97,9 @@ def write_block(type_name: str, part: Content, form: JsonMap) -> Json:
 
 
 def dump_noted_block(out: OutgoingChat, position: int, index: int, piece: Content) -> Json | None:
-    """Returns the chunk that is sent for a piece, or None. Thinking goes into the model's messages,
-    and into those from which it was loaded, such as a system prompt that shows how to think."""
+    """Returns the Mistral chunk that is sent for a piece, or None. Thinking goes into the model's
+    messages, and into those from which it was loaded, such as a system prompt that shows how to
+    think."""
     of_model = out.messages[position].role is Role.MODEL
     if isinstance(piece, ThinkingPart) and not of_model and "here" not in OWN.form(piece.native):
         return None
@@ -106,7 +107,7 @@ def dump_noted_block(out: OutgoingChat, position: int, index: int, piece: Conten
 
 
 def _read_image(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
-    """Reads a chunk `image_url`: a URL, alone or in an object."""
+    """Reads a Mistral chunk `image_url`: a URL, alone or in an object."""
     value, fields = block.get(type_name), read_extra_fields(block, "type", type_name)
     if isinstance(value, str) and value:
         return note_unread_fields(chat, type_name, load_url(value), fields, {"url": "string"})
@@ -120,7 +121,7 @@ def _read_image(chat: DialectRecord, type_name: str, block: JsonMap) -> Content 
 
 
 def _read_document(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
-    """Reads a chunk `document_url`, with its name."""
+    """Reads a Mistral chunk `document_url`, with its name."""
     url, name = if_text(block.get(type_name)), if_text(block.get("document_name"))
     if not url:
         return None
@@ -130,7 +131,7 @@ def _read_document(chat: DialectRecord, type_name: str, block: JsonMap) -> Conte
 
 
 def _read_audio(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
-    """Reads a chunk `input_audio`: a URL or base64."""
+    """Reads a Mistral chunk `input_audio`: a URL or base64."""
     text, fields = if_text(block.get(type_name)), read_extra_fields(block, "type", type_name)
     # A colon is in every URL and in no base64.
     if ":" in text:
@@ -155,7 +156,7 @@ def _read_file(chat: DialectRecord, type_name: str, block: JsonMap) -> Content |
 
 
 def _read_thinking(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
-    """Reads a chunk `thinking`: a text or a list of texts."""
+    """Reads a Mistral chunk `thinking`: a text or a list of texts."""
     value, fields = block.get("thinking"), read_extra_fields(block, "type", "thinking")
     if isinstance(value, str):
         part = ThinkingPart(value)
@@ -172,7 +173,7 @@ def _read_thinking(chat: DialectRecord, type_name: str, block: JsonMap) -> Conte
 
 def _dump_items(text: str, items: Any) -> str | list[Any]:
     """Writes thinking as the list that `items` describes. A text that was edited becomes one
-    item."""
+    Mistral item."""
     if items == "string":
         return text
     # Lengths that do not add up to the text are those of another one: it was edited.
@@ -184,7 +185,7 @@ def _dump_items(text: str, items: Any) -> str | list[Any]:
 
 
 def _divide(text: str, items: Sequence[Any]) -> list[Any]:
-    """Cuts a text by the lengths among the items."""
+    """Cuts a text by the lengths among the Mistral items."""
     divided: list[Any] = []
     for item in items:
         if isinstance(item, int):

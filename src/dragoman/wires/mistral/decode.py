@@ -122,7 +122,8 @@ class Candidate(ChatCandidate):
         super().add_message(message, whole=whole)
 
     def add_content(self, content: Any, *, whole: bool) -> None:
-        """See the family's. The chunks of a stream come in pieces, those of a whole answer do not."""
+        """See the family's. The chunks of a Mistral stream come in pieces, those of a whole answer
+        do not."""
         if not isinstance(content, list):
             self.add_text("text", as_text(content))
             return

@@ -39,7 +39,8 @@ _RULES = Quirks()
 
 
 def load_tool(chat: DialectRecord, tool: JsonMap) -> ToolSpec | ServerTool:
-    """Reads one tool of a request. Notes a name that would otherwise be changed when it is sent."""
+    """Reads one tool of a Mistral request. Notes a name that would otherwise be changed when it is
+    sent."""
     spec = chat_tools.load_tool(chat, tool)
     if not isinstance(spec, ToolSpec) or _RULES.names.fits(spec.name):
         return spec
@@ -96,7 +97,8 @@ ERRORS: tuple[ErrorLine, ...] = (
 
 
 def error_of(chat: DialectRecord, chunk: JsonMap) -> DragomanError | None:
-    """Returns the error that a chunk holds instead of an answer, in any of its shapes, or None."""
+    """Returns the error that a Mistral chunk holds instead of an answer, in any of its shapes, or
+    None."""
     is_error = chunk.get("object") == "error" or chunk.get("error")
     if "choices" not in chunk:
         is_error = is_error or chunk.get("detail") or chunk.get("message")

@@ -26,7 +26,8 @@ __all__ = ["Encoder", "dump_response"]
 
 
 def dump_response(encoder: ChatEncoder, events: Iterable[Event], losses: list[Loss] | None) -> Json:
-    """Writes a whole response. If one of the events is an error, returns the error's body."""
+    """Writes a whole Mistral response. If one of the events is an error, returns the error's
+    body."""
     chat, whole = encoder.chat, join_messages(events, losses)
     if isinstance(whole, DragomanError):
         return dump_error(chat, whole).body

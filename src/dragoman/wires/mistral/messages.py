@@ -107,7 +107,8 @@ def dump_input_message(
     out: OutgoingChat, position: int, sent_ids: Mapping[str, str | None]
 ) -> list[Json]:
     """Writes a system or user message. A system message that follows any other role becomes a user
-    message and is noted as a loss, since the API takes system messages only at the start."""
+    message and is noted as a loss, since the Mistral API takes system messages only at the
+    start."""
     message = out.messages[position]
     late = message.role is Role.SYSTEM and position > out.head
     # "here" notes a message that was read from this format at such a place. It is written back as it
@@ -134,7 +135,7 @@ def fit(
     tools: Sequence[ToolSpec],
 ) -> Json:
     """Returns the fields of an `OutgoingChat` by which a conversation fits the vendor. `tools`: the
-    request's."""
+    Mistral request's."""
 
     def is_as_loaded(piece: ToolCallPart | ToolResultPart | ToolSpec, note: str) -> bool:
         return target is None and note in OWN.form(piece.native)

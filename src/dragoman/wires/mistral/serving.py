@@ -47,7 +47,7 @@ bodies = {"/v1/chat/completions": CHAT_BODY, "/v1/embeddings": EMBEDDINGS_BODY}
 
 
 def dump_model(model: ModelInfo, *, now: datetime) -> Json:
-    """Writes a model as an entry of the list."""
+    """Writes a model as a Mistral entry of the list."""
     chats = "chat" in model.kinds
     capabilities = {
         "completion_chat": chats,

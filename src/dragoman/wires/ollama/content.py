@@ -165,8 +165,8 @@ class Fields:
         self._out.lose(self._position, index, what, why, which)
 
     def dump(self, empty: Any) -> Json:
-        """Returns all fields in the API's order. `empty`: the value of `content` if there is no text;
-        "absent" leaves the field out."""
+        """Returns all fields in the Ollama API's order. `empty`: the value of `content` if there is
+        no text; "absent" leaves the field out."""
         fields: Json = {}
         if "content" not in self._values and empty != "absent":
             fields["content"] = empty

@@ -25,7 +25,7 @@ __all__ = ["dump_http", "dump_request", "dump_response", "load_request", "load_r
 
 
 def load_request(body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
-    """Reads a body of `/api/embed`. `path` is not read.
+    """Reads an Ollama body of `/api/embed`. `path` is not read.
 
     Raises:
         InvalidRequestError: its input is not text.
@@ -38,7 +38,7 @@ def load_request(body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
 
 
 def dump_request(request: EmbeddingsRequest, *, quirks: Any = None) -> Json:
-    """Writes a body of `/api/embed`. The API has no field for the purpose."""
+    """Writes an Ollama body of `/api/embed`. The API has no field for the purpose."""
     del quirks
     older = "prompt" in OWN.form(request.native) and len(request.texts) == 1
     return dump_texts(request, OWN, texts="prompt" if older else "input", dimensions="dimensions")
@@ -71,7 +71,7 @@ def load_response(body: bytes | JsonMap) -> BatchEmbeddingsResult:
 def dump_response(
     result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
 ) -> Json:
-    """Writes vectors as a response. `request` names the model."""
+    """Writes vectors as an Ollama response. `request` names the model."""
     counts = read_extra_fields(dump_usage(result.usage), "eval_count")
     return {
         "model": request.model if request else "",

@@ -79,8 +79,8 @@ def _dump(message: Message, envelope: JsonMap) -> Json:
 
 
 def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002, ARG001 the protocol's
-    """Returns the arguments of `encoder` and `dump_response` for an answer to `request`. No response
-    has an id. `timing` may be set to an `AnswerTimer` if the caller measures."""
+    """Returns the arguments of `encoder` and `dump_response` for an Ollama answer to `request`. No
+    response has an id. `timing` may be set to an `AnswerTimer` if the caller measures."""
     created_at = now.astimezone(UTC).isoformat().replace("+00:00", "Z")
     fields: Json = {"timing": None, "created_at": created_at}
     if request is None:
@@ -97,7 +97,8 @@ class Encoder(ResponseEncoder):
 
     def __init__(self, envelope: JsonMap) -> None:
         """Creates the encoder. `envelope`: `model` and `created_at`, which replace the events' own,
-        and the request's `path`. A request of `/api/generate` is answered in its own form."""
+        and the Ollama request's `path`. A request of `/api/generate` is answered in its own
+        form."""
         super().__init__(OWN, envelope)
         self._generates = _generates(envelope)
         self._head: Json = {}
@@ -192,7 +193,7 @@ encoder, dump_response = _RESPONSES.encoder, _RESPONSES.dump_response
 
 
 def _dump_fields(piece: Content) -> Json:
-    """Returns the fields of the message for a piece. Empty for what a response cannot hold.
+    """Returns the fields of the message for a piece. Empty for what an Ollama response cannot hold.
 
     A call that is not complete is left out: its arguments are an object here, and a client would
     run it with an empty one.
@@ -209,8 +210,8 @@ def _dump_fields(piece: Content) -> Json:
 
 
 def _dump_timing(envelope: JsonMap) -> dict[str, int]:
-    """Returns the last line's times, in nanoseconds. A server that passes an answer on loads no
-    model, so `load_duration` says how long it worked before it asked."""
+    """Returns the last line's times, in nanoseconds. A server that passes an Ollama answer on loads
+    no model, so `load_duration` says how long it worked before it asked."""
     timing: AnswerTimer | None = envelope.get("timing")
     if timing is None:
         return {}
@@ -240,7 +241,7 @@ def _generates(envelope: JsonMap) -> bool:
 
 
 def _dump_body(fields: JsonMap, own_fields: JsonMap, *, generates: bool) -> Json:
-    """Returns the fields of a message in the form of the request's endpoint."""
+    """Returns the fields of a message in the form of the Ollama request's endpoint."""
     if generates:
         body = {"response": fields.get("content", ""), **read_extra_fields(fields, "content")}
         return merge_wire_fields(body, own_fields)
@@ -252,7 +253,7 @@ def _dump_body(fields: JsonMap, own_fields: JsonMap, *, generates: bool) -> Json
 def _dump_finish_fields(
     reason: FinishReason | None, usage: Usage | None, response: JsonMap
 ) -> Json:
-    """Returns what the last line says of the whole response."""
+    """Returns what the last line says of the whole Ollama response."""
     fields: Json = {"done": True}
     vendor_reason = dump_finish(reason, response.get("done_reason"))
     if vendor_reason is not None:

@@ -31,7 +31,7 @@ PROMPT = ("system", "prompt", "images")
 
 
 def is_prompt(body: JsonMap, path: str) -> bool:
-    """True if a body is one of this endpoint."""
+    """True if an Ollama body is one of this endpoint."""
     if "messages" in body:
         return False
     return if_text(path).endswith(GENERATE) or isinstance(body.get("prompt"), str)
@@ -43,8 +43,9 @@ def is_generate(request: ModelRequest) -> bool:
 
 
 def load_prompt(fields_left: Json) -> list[Message]:
-    """Takes the system text, the prompt and its images out of a body, and returns the conversation
-    that they are. An empty prompt, which a client sends to load a model, is no message."""
+    """Takes the system text, the prompt and its images out of an Ollama body, and returns the
+    conversation that they are. An empty prompt, which a client sends to load a model, is no
+    message."""
     messages: list[Message] = []
     if if_text(fields_left.get("system")):
         messages.append(Message.system(fields_left.pop("system")))

@@ -100,7 +100,8 @@ def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
 
 
 def _take_tools(fields_left: Json) -> tuple[ToolSpec | ServerTool, ...]:
-    """Takes the tools out of a body and returns them. None are taken if one is of unknown form."""
+    """Takes the tools out of an Ollama body and returns them. None are taken if one is of unknown
+    form."""
     if if_list(fields_left.get("tools")) and all(map(is_tool, fields_left["tools"])):
         return load_tools(fields_left.pop("tools"))
     return ()
@@ -112,8 +113,8 @@ def _take_fields(fields_left: Json, names: Iterable[str]) -> Json:
 
 
 def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
-    """Writes a request of `/api/chat`, or of `/api/generate` if it was read from one. `options` are
-    written last; an object among them is merged.
+    """Writes an Ollama request of `/api/chat`, or of `/api/generate` if it was read from one.
+    `options` are written last; an object among them is merged.
 
     An output schema is sent together with tools, although models then seldom call one.
     """
@@ -144,7 +145,8 @@ def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> Http
 
 
 def _payload(sending: RequestDump[Quirks]) -> tuple[Outgoing[Quirks], Json]:
-    """Returns the conversation, ready to be written, and the fields of the body that hold it."""
+    """Returns the conversation, ready to be written, and the fields of the Ollama body that hold
+    it."""
     request = sending.request
     if is_generate(request):
         out = prepare_conversation(request.messages, sending.target, sending.quirks, sending.losses)

@@ -33,8 +33,8 @@ _ANY_OBJECT: Json = {"type": "object"}
 
 
 def load_settings(body: Json, model: str, form: Json, own_fields: Json) -> Settings:
-    """Takes the settings out of a body; an option that has a setting's name and no value of its
-    goes to `own_fields`."""
+    """Takes the settings out of an Ollama body; an option that has a setting's name and no value of
+    its goes to `own_fields`."""
     settings: Json = {}
     if isinstance(body.get("options"), dict):
         options = dict(if_object(body.pop("options")))
@@ -55,7 +55,7 @@ def load_settings(body: Json, model: str, form: Json, own_fields: Json) -> Setti
 
 
 def dump_settings(request: ModelRequest, form: JsonMap, out: Outgoing[Quirks]) -> Json:
-    """Returns settings as the fields `think` and `options` of a body."""
+    """Returns settings as the fields `think` and `options` of an Ollama body."""
     settings = request.settings
     fields: Json = {}
     if (reasoning := settings.reasoning) is not None:
@@ -75,7 +75,7 @@ def dump_settings(request: ModelRequest, form: JsonMap, out: Outgoing[Quirks]) -
 
 
 def load_schema(body: Json, form: Json) -> JsonMap | None:
-    """Takes the output schema out of a body; `json` is the schema of any object."""
+    """Takes the output schema out of an Ollama body; `json` is the schema of any object."""
     schema = body.get("format")
     if schema == "json":
         del body["format"]
@@ -103,7 +103,7 @@ def _load_options(options: Json, form: Json) -> Json:
 
 
 def _dump_options(settings: Settings, form: JsonMap) -> Json:
-    """Returns settings as the object `options`."""
+    """Returns settings as the Ollama object `options`."""
     options = dump_fields(settings, _SIMPLE)
     if settings.stop is not None:
         single = form.get("stop") == "string" and len(settings.stop) == 1

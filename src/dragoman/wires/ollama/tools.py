@@ -47,7 +47,7 @@ __all__ = [
 
 
 def is_tool(tool: Any) -> bool:
-    """True if an object can be read as one of `tools`."""
+    """True if an Ollama object can be read as one of `tools`."""
     fields = if_object(tool)
     tool_type = if_text(fields.get("type", "function"))
     if tool_type not in ("function", ""):

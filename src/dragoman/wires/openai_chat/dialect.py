@@ -164,7 +164,7 @@ def error_of(chat: DialectRecord, chunk: JsonMap) -> DragomanError | None:
 
 
 def error_info(payload: Any) -> ErrorInfo:
-    """Reads the JSON of an error. Some vendors put the request's id beside it."""
+    """Reads the JSON of an error. Some vendors put the OpenAI Chat request's id beside it."""
     info = error_rules.read_error_info(payload)
     outer = next(iter(if_objects(payload)), if_object(payload))
     return replace(info, request_id=info.request_id or if_text(outer.get("id")) or None)

@@ -115,8 +115,8 @@ def load_call_seal(call: ToolCallPart) -> tuple[str, ToolCallPart] | None:
 
 
 def _replace_field(fields: JsonMap, name: str, value: JsonMap) -> Json:
-    """Returns an object with another value of a field, or without the field if the value is
-    empty."""
+    """Returns an OpenAI Chat object with another value of a field, or without the field if the
+    value is empty."""
     if not value:
         return read_extra_fields(fields, name)
     return {**read_extra_fields(fields, name), name: value}

@@ -62,8 +62,8 @@ def dump_tools(out: OutgoingChat, specs: Sequence[ToolSpec | ServerTool], form: 
 
 
 def load_function_choice(value: Any) -> str | None:
-    """Reads the older `function_call` of a request as the choice of a tool, or returns None if it is
-    no plain one."""
+    """Reads the older `function_call` of an OpenAI Chat request as the choice of a tool, or returns
+    None if it is no plain one."""
     if isinstance(value, str):
         if value in _CHOICES:
             return value

@@ -18,8 +18,8 @@ _SERVER = "dragoman"
 
 
 def dump_interrupt(interrupt: Interrupt) -> Content | None:
-    """Returns the item that asks for an approval, with the signature in its id. None for any other
-    interrupt: the API has no item for it."""
+    """Returns the Responses item that asks for an approval, with the signature in its id. None for
+    any other interrupt: the API has no item for it."""
     call = interrupt.call
     if interrupt.reason != "approval" or call is None:
         return None
@@ -35,7 +35,7 @@ def dump_interrupt(interrupt: Interrupt) -> Content | None:
 
 
 def load_interrupt(piece: Content) -> Interrupt | None:
-    """Returns the approval that an item of a client's conversation asks for, or None."""
+    """Returns the approval that a Responses item of a client's conversation asks for, or None."""
     item = _item(piece, _REQUEST)
     if item is None or if_text(item.get("server_label")) != _SERVER:
         return None
@@ -49,7 +49,7 @@ def load_interrupt(piece: Content) -> Interrupt | None:
 
 
 def load_resume(piece: Content) -> Resume | None:
-    """Returns the answer in an item that a client sends, or None if it is no approval."""
+    """Returns the OpenAI answer in an item that a client sends, or None if it is no approval."""
     item = _item(piece, _RESPONSE)
     if item is None:
         return None
@@ -65,7 +65,7 @@ def load_resume(piece: Content) -> Resume | None:
 
 
 def _item(piece: Content, item_type: str) -> Json | None:
-    """Returns the item of a piece if it is of that type, else None."""
+    """Returns the Responses item of a piece if it is of that type, else None."""
     if not isinstance(piece, ProviderPart) or piece.kind != item_type:
         return None
     return if_object(OWN.fields(piece.native))

@@ -89,7 +89,8 @@ def load_block(block: JsonMap, usual: str = "input_text") -> Block:
 
 
 def dump_block(part: Block, usual: str = "input_text") -> Json:
-    """Writes the content block of a part. A part without a block of its own becomes a text."""
+    """Writes the content block of a part. A part without a Responses block of its own becomes a
+    text."""
     fields = OWN.fields(part.native)
     if isinstance(part, ProviderPart):
         return fields
@@ -104,7 +105,7 @@ def dump_block(part: Block, usual: str = "input_text") -> Json:
 
 
 def _choose_block_type(part: TextPart | Media, usual: str) -> str:
-    """Returns the type of block for a part. `usual`: the type of a text."""
+    """Returns the type of Responses block for a part. `usual`: the type of a text."""
     noted_type = if_text(OWN.form(part.native).get("type"))
     if isinstance(part, TextPart):
         if noted_type in _TEXT_FIELDS:
@@ -118,7 +119,8 @@ def _choose_block_type(part: TextPart | Media, usual: str) -> str:
 
 
 def _choose_type_by_mime(part: Media, usual: str) -> str:
-    """Returns the type of block for the MIME type of a part. `usual`: the type of a text."""
+    """Returns the type of Responses block for the MIME type of a part. `usual`: the type of a
+    text."""
     mime_type = part.mime_type
     if not mime_type and isinstance(part, LinkPart):
         mime_type = guess_media_type(part.url)
@@ -143,7 +145,8 @@ def is_block(piece: Content) -> bool:
 
 
 def find_loss(part: Block, block: JsonMap) -> tuple[Lost, str, str] | None:
-    """Returns what the block of a file leaves out, why, and of which file. None: nothing."""
+    """Returns what the Responses block of a file leaves out, why, and of which file. None:
+    nothing."""
     if not isinstance(part, (DataPart, LinkPart, FilePart)):
         return None
     if "text" in block:
@@ -159,7 +162,7 @@ def find_loss(part: Block, block: JsonMap) -> tuple[Lost, str, str] | None:
 
 
 def _dump_image(part: Media, own_fields: Json) -> Json:
-    """Returns an image as a block `input_image`."""
+    """Returns an image as a Responses block `input_image`."""
     fields = {"file_id": part.id} if isinstance(part, FilePart) else {"image_url": _url(part)}
     if "detail" not in OWN.form(part.native):
         own_fields.setdefault("detail", "auto")
@@ -167,7 +170,7 @@ def _dump_image(part: Media, own_fields: Json) -> Json:
 
 
 def _dump_file(part: Media, fields: Json) -> Json:
-    """Returns a file as a block `input_file`."""
+    """Returns a file as a Responses block `input_file`."""
     if isinstance(part, FilePart):
         return {"file_id": part.id, **fields}
     if isinstance(part, LinkPart):
@@ -182,7 +185,7 @@ def _dump_file(part: Media, fields: Json) -> Json:
 
 
 def _dump_audio(part: Media, fields: Json) -> Json:
-    """Returns audio as a block `input_audio`."""
+    """Returns audio as a Responses block `input_audio`."""
     mime_type = str(part.mime_type)
     audio_format = mime_type.removeprefix("audio/")
     for known_format, known_type in _AUDIO.items():
@@ -216,7 +219,7 @@ def _load_text(block: JsonMap) -> TextPart | None:
 
 
 def _load_image(block: JsonMap) -> Media | None:
-    """Returns a block `input_image` as a part, or None if it has neither URL nor id."""
+    """Returns a Responses block `input_image` as a part, or None if it has neither URL nor id."""
     fields = read_extra_fields(block, "type")
     # `auto` is what is written where nothing else is known.
     if fields.get("detail") == "auto":
@@ -233,7 +236,7 @@ def _load_image(block: JsonMap) -> Media | None:
 
 
 def _load_file(block: JsonMap) -> Media | None:
-    """Returns a block `input_file` as a part, or None if it has no data, URL or id."""
+    """Returns a Responses block `input_file` as a part, or None if it has no data, URL or id."""
     name = if_text(block.get("filename")) or None
     fields = read_extra_fields(block, "type", *(("filename",) if name else ()))
     match block:
@@ -254,7 +257,7 @@ def _load_file(block: JsonMap) -> Media | None:
 
 
 def _load_audio(block: JsonMap) -> Media | None:
-    """Returns a block `input_audio` as a part, or None if its data cannot be read."""
+    """Returns a Responses block `input_audio` as a part, or None if its data cannot be read."""
     audio = if_object(block.get("input_audio"))
     text, audio_format = audio.get("data"), audio.get("format")
     if not isinstance(text, str) or not isinstance(audio_format, str):
@@ -316,7 +319,7 @@ def _is_list_of_blocks(content: object) -> TypeGuard[list[Json]]:
 
 def dump_content(blocks: list[Json], form: str | None, *, full: bool) -> str | list[Json]:
     """Writes the content of a message item. One plain text becomes a string, unless `form` says
-    otherwise or the item is `full`, one of a response's."""
+    otherwise or the Responses item is `full`, one of a response's."""
     as_list = form == "list" or (full and form != "string")
     if as_list or not is_plain(blocks):
         return blocks
@@ -333,7 +336,7 @@ def is_plain(blocks: list[Json]) -> bool:
 
 
 def _load_noted_block(block: JsonMap, usual: str, *, full: bool, from_response: bool) -> Content:
-    """Reads a content block. Notes the fields that a request may not have."""
+    """Reads a content block. Notes the fields that a Responses request may not have."""
     sent, unsent = split_sendable(block) if from_response else (dict(block), {})
     form: Json = {}
     if full and block.get("type") == "output_text":
@@ -350,8 +353,8 @@ def _load_noted_block(block: JsonMap, usual: str, *, full: bool, from_response: 
 
 
 def split_sendable(block: JsonMap) -> tuple[Json, Json]:
-    """Splits an item or block of a response: the fields that a request may have, and those of the
-    others that are not empty."""
+    """Splits a Responses item or block of a response: the fields that a request may have, and those
+    of the others that are not empty."""
     unsent = (*_NEVER_SENT, *_UNSENT.get(str(block.get("type")), ()))
     return read_extra_fields(block, *unsent), {
         key: block[key] for key in unsent if block.get(key) not in ([], None)
@@ -359,7 +362,8 @@ def split_sendable(block: JsonMap) -> tuple[Json, Json]:
 
 
 def load_reasoning(item: JsonMap, unsent: JsonMap = {}) -> ThinkingPart:
-    """Reads a reasoning item. `unsent`: fields that a response has and no request may have."""
+    """Reads a reasoning item. `unsent`: fields that an OpenAI response has and no request may
+    have."""
     texts_by_field: dict[str, list[str]] = {}
     for field, piece_type in REASONING.items():
         texts = _texts(item.get(field), piece_type)

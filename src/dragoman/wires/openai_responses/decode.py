@@ -161,7 +161,7 @@ class Decoder(MessageDecoder):
         self._out.start(native=OWN.note(echo=load_echo(response)))
 
     def _finish(self, response: Json) -> None:
-        """Reads the terminal event, or a whole response."""
+        """Reads the terminal event, or a whole OpenAI response."""
         first_origin = self._out.origin if self._out.started else None
         self._start(response)
         # Items that had no events of their own, as in a whole response, are added here.
@@ -194,7 +194,7 @@ decoder, load_response = Decoder.create, Decoder.load_response
 
 
 def _index(event: JsonMap) -> int | None:
-    """Returns the index of the item that an event is about, or None."""
+    """Returns the index of the Responses item that an event is about, or None."""
     index = event.get("output_index")
     if isinstance(index, int):
         return index

@@ -75,7 +75,7 @@ class OpenItems:
         self._images = 0
 
     def add(self, index: int | None, item: Json) -> None:
-        """Begins an item of a response that streams."""
+        """Begins a Responses item of a response that streams."""
         entry = _OpenItem(len(self._items), item)
         self._items.append(entry)
         index = entry.number if index is None else index
@@ -104,7 +104,7 @@ class OpenItems:
             entry.parts[_WHOLE] = self._out.ensure_part((entry.number, _WHOLE), opened)
 
     def part(self, part_kind: str, index: int, piece_index: int) -> OpenPart | None:
-        """Returns the open part that a delta adds to. None if its item is whole already.
+        """Returns the open part that a delta adds to. None if its Responses item is whole already.
 
         Raises:
             DecodeError: it names no item, or one of another type.
@@ -131,8 +131,8 @@ class OpenItems:
         return part
 
     def delta(self, kind: str, event: JsonMap, delta: str) -> None:
-        """Adds a delta of an unusual kind or shape. Unknown ones are skipped, since the whole item has
-        everything."""
+        """Adds a delta of an unusual kind or shape. Unknown ones are skipped, since the whole
+        Responses item has everything."""
         if kind not in _SLOW:
             return
         part_kind, field = _SLOW[kind]
@@ -153,7 +153,8 @@ class OpenItems:
             self._out.add(part, escaped if part.deltas else f'{{"{part_kind}":"{escaped}')
 
     def finish(self, index: int | None, item: Json) -> None:
-        """Ends an item with all that it holds. A repeated end of the same item changes nothing.
+        """Ends a Responses item with all that it holds. A repeated end of the same item changes
+        nothing.
 
         Args:
             index: the item's index; None if the server gives none, so that its id tells the item.
@@ -168,8 +169,8 @@ class OpenItems:
             self._end(entry, item)
 
     def settle(self, output: Any) -> None:
-        """Compares all items with the terminal event: adds what is missing, and amends thinking that has
-        changed."""
+        """Compares all Responses items with the terminal event: adds what is missing, and amends
+        thinking that has changed."""
         left: dict[str, dict[int, _OpenItem]] = {}
         for entry in self._items:
             left.setdefault(entry.type, {})[entry.number] = entry
@@ -195,7 +196,7 @@ class OpenItems:
                 self._amend_thinking(entry, item)
 
     def _amend_thinking(self, entry: _OpenItem, item: Json) -> None:
-        """Replaces the thinking of an item if the terminal event has another one."""
+        """Replaces the thinking of a Responses item if the terminal event has another one."""
         part = entry.parts.get(_WHOLE)
         if part is None or not isinstance(part.part, ThinkingPart):
             return
@@ -205,7 +206,7 @@ class OpenItems:
             self._out.amend(part, pieces[0])
 
     def _end(self, entry: _OpenItem, item: Json) -> None:
-        """Closes the parts of an item with what it really is, and adds what is missing."""
+        """Closes the parts of a Responses item with what it really is, and adds what is missing."""
         # Some servers say only now of what type an item is.
         entry.type = str(item.get("type", "message"))
         sent, unsent = split_sendable(item)
@@ -228,7 +229,7 @@ class OpenItems:
             self._out.close(part)
 
     def _text(self, entry: _OpenItem, part_kind: str, index: int) -> OpenPart:
-        """Returns the open text of a block. It begins with its first delta."""
+        """Returns the open text of a Responses block. It begins with its first delta."""
         self.refused = self.refused or part_kind == "refusal"
         part = entry.parts.get(index)
         if part is None:
@@ -255,7 +256,7 @@ class OpenItems:
             self._out.close(part)
 
     def _index_of(self, id_: Any) -> int:
-        """Returns the index of the item of that id, or of the latest item."""
+        """Returns the index of the Responses item of that id, or of the latest item."""
         index = self._ids.get(if_text(id_), self._last_index)
         if index in self._by_index:
             return index
@@ -284,7 +285,7 @@ def _text_of(piece: TextPart | ThinkingPart | ToolCallPart) -> str:
 
 
 def _take_begun_item(same_type: dict[int, _OpenItem], same_id: list[_OpenItem]) -> _OpenItem:
-    """Returns the item that began with an id, and takes it out of both collections.
+    """Returns the Responses item that began with an id, and takes it out of both collections.
 
     `same_type`: items of its type that are not compared yet, by number. `same_id`: items of its
     type and id, the first one last.

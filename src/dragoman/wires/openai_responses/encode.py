@@ -64,7 +64,7 @@ def encoder(**envelope: Any) -> Encoder:
 def dump_response(
     events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any
 ) -> Json:
-    """Writes a whole response. If one of the events is an error, returns the error's body.
+    """Writes a whole OpenAI response. If one of the events is an error, returns the error's body.
     `envelope`: as for `encoder`."""
     writer = Encoder(envelope)
     for event in drop_retracted(events, losses):
@@ -76,8 +76,8 @@ def dump_response(
 
 
 def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002
-    """Returns the fields of a response that no event holds: its id, when it was made, and what it
-    repeats of the request."""
+    """Returns the fields of an OpenAI response that no event holds: its id, when it was made, and
+    what it repeats of the request."""
     response_id = f"resp_{id.removeprefix('resp_')}"
     fields: Json = {"id": response_id, "created_at": int(now.timestamp())}
     if request is None:
@@ -150,8 +150,8 @@ class Encoder(ResponseEncoder):
         return self._take_objects()
 
     def error(self, error: DragomanError) -> Objects:
-        """Returns the event that ends the response as failed, or an event `error` before it has
-        begun."""
+        """Returns the event that ends the OpenAI response as failed, or an event `error` before it
+        has begun."""
         code, message = code_of(error), error.message
         # An error before the response has begun is an event of its own.
         if not self.response:
@@ -169,7 +169,7 @@ class Encoder(ResponseEncoder):
         return self._take_objects()
 
     def end(self) -> Objects:
-        """Returns the events that end the response: completed, incomplete or failed."""
+        """Returns the events that end the OpenAI response: completed, incomplete or failed."""
         self._begin()
         while self._turn is not None:
             self._end_turn()
@@ -198,7 +198,7 @@ class Encoder(ResponseEncoder):
         return frame_typed_event(data)
 
     def _begin(self) -> None:
-        """Begins the response, if it has not begun."""
+        """Begins the OpenAI response, if it has not begun."""
         if self.response:
             return
         state, origin = self._state, self._state.origin

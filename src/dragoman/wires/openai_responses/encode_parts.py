@@ -96,7 +96,8 @@ class ItemWriter:
             self._add(f"{_name(part)}.delta", **self._at(part), delta=delta, **_logprobs(part))
 
     def end(self, part: Content) -> Json | None:
-        """Writes the end of a part. Returns the item that holds it, or None if none does."""
+        """Writes the end of a part. Returns the Responses item that holds it, or None if none
+        does."""
         if self._piece and not _goes_on(self._begun, part):
             self._end_begun()
         if isinstance(part, (TextPart, ThinkingPart)):
@@ -114,7 +115,8 @@ class ItemWriter:
         return self._end_text(TextPart(describe_as_text(part)))
 
     def _end_provider_part(self, part: ProviderPart) -> Json | None:
-        """Writes a block or item that only the provider understands. None if it is another wire's."""
+        """Writes a Responses block or item that only the provider understands. None if it is
+        another wire's."""
         if not OWN.is_ours(part.native):
             return None
         fields = OWN.fields(part.native)
@@ -156,7 +158,7 @@ class ItemWriter:
             self._add("output_item.done", output_index=len(self.output) - 1, item=dict(item))
 
     def _begin_item(self, item: Json, **unknown: Any) -> Json:
-        """Begins an item. `unknown`: values for fields that are still to come."""
+        """Begins a Responses item. `unknown`: values for fields that are still to come."""
         self.end_item()
         index = len(self.output)
         type_ = if_text(item["type"])
@@ -172,7 +174,7 @@ class ItemWriter:
         return item
 
     def _whole(self, item: Json) -> Json:
-        """Writes an item that comes in one piece."""
+        """Writes a Responses item that comes in one piece."""
         self._begin_item(item)
         self.end_item()
         return item
@@ -188,7 +190,8 @@ class ItemWriter:
         return position
 
     def _open(self, part: TextPart | ThinkingPart | ToolCallPart) -> None:
-        """Begins the item and the piece for the deltas of a part, if they have not begun."""
+        """Begins the Responses item and the piece for the deltas of a part, if they have not
+        begun."""
         if self._piece:
             return
         self._piece, self._begun, self._deltas = True, part, []
@@ -271,7 +274,8 @@ class ItemWriter:
         return item
 
     def _end_streamed_call(self, call: ToolCallPart, item: Json) -> Json:
-        """Writes the end of a call whose arguments come piece by piece. Returns its item."""
+        """Writes the end of a call whose arguments come piece by piece. Returns its Responses
+        item."""
         arguments = item["arguments"]
         if not self._piece:
             self._open(call)
@@ -285,7 +289,7 @@ class ItemWriter:
         return item
 
     def _end_result(self, part: ToolResultPart) -> Json | None:
-        """Ends a result: writes an item of its own, or adds it to the item of its call."""
+        """Ends a result: writes a Responses item of its own, or adds it to the item of its call."""
         if read_result_type(part) is not None:
             return self._whole({**dump_provider_result(part), **OWN.response(part.native)})
         item = self._item
@@ -345,7 +349,7 @@ def _summary(text: str) -> dict[str, str]:
 
 
 def _block(part: TextPart, text: str) -> Json:
-    """Returns the block of a text, as a response has it."""
+    """Returns the Responses block of a text, as a response has it."""
     if _name(part) == "refusal":
         return {"type": "refusal", "refusal": text}
     fields = {**OWN.fields(part.native), **OWN.response(part.native)} if text else {}
@@ -354,8 +358,8 @@ def _block(part: TextPart, text: str) -> Json:
 
 
 def _call_item(call: ToolCallPart) -> Json:
-    """Returns the item of a call, with everything that a response has of it. What another provider
-    ran becomes the call of an MCP server."""
+    """Returns the Responses item of a call, with everything that a response has of it. What another
+    provider ran becomes the call of an MCP server."""
     item = {**dump_call(call, call.id, call.name), **OWN.response(call.native)}
     item.setdefault("status", "incomplete" if call.state == "cut" else "completed")
     if _streams(call):

@@ -33,7 +33,7 @@ def load_files(piece: Content) -> list[DataPart | FilePart]:
 
 
 def dump_download(part: FilePart) -> Download:
-    """Returns the requests that fetch a file from the provider."""
+    """Returns the Responses requests that fetch a file from the provider."""
     path = f"/files/{quote(part.id, safe='', errors='replace')}"
     container = if_text(OWN.fields(part.native).get("container_id"))
     if not container:

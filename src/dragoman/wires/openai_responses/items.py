@@ -105,7 +105,7 @@ class OutgoingItems(Outgoing[Quirks], frozen=True, kw_only=True, gc=False):
 
 
 def choose_role(item: JsonMap, calls: Calls) -> Role:
-    """Returns the role of the message that an item of a request belongs to."""
+    """Returns the role of the message that a Responses item of a request belongs to."""
     if "role" in item:
         return ROLES.get(str(item["role"]), Role.USER)
     item_type = item.get("type")
@@ -128,7 +128,7 @@ def load_item(
     *,
     images: int = 0,
 ) -> list[Content]:
-    """Reads an item of the model's. A call is added to `calls`.
+    """Reads a Responses item of the model's. A call is added to `calls`.
 
     `unsent`: fields that a response has and no request may have. None: the item stands in a
     request, which is kept to the letter. `images`: number of images made before.
@@ -148,8 +148,8 @@ def load_item(
 
 
 def _load_message(item: JsonMap, *, from_response: bool) -> list[Content]:
-    """Reads a message item of the model's. The first piece holds the item's fields. Returns an
-    empty list if the item has no text."""
+    """Reads a message item of the model's. The first piece holds the Responses item's fields.
+    Returns an empty list if the item has no text."""
     fields, full = read_extra_fields(item, "role", "content"), "id" in item
     pieces, form = load_content(
         item.get("content"), "output_text", full=full, from_response=from_response
@@ -175,7 +175,7 @@ def read_item_start(native: Native) -> JsonMap | None:
 
 
 def dump_items(out: OutgoingItems, position: int) -> list[Json]:
-    """Writes one message as items, in order."""
+    """Writes one message as Responses items, in order."""
     message = out.messages[position]
     part = message.content[0] if len(message.content) == 1 and not message.native else None
     if type(part) is TextPart and not part.native:
@@ -219,7 +219,7 @@ class _Writer:
         self._apart: Json | None = None
 
     def items(self) -> list[Json]:
-        """Returns the items, in the message's order."""
+        """Returns the Responses items, in the message's order."""
         content = self._message.content
         for index, piece in enumerate(content):
             if isinstance(piece, (TextPart, DataPart, LinkPart, FilePart)) or is_block(piece):
@@ -253,7 +253,7 @@ class _Writer:
             self._write_text(piece, index)
 
     def _write_block(self, message: Json, piece: Content, index: int) -> None:
-        """Adds the block of a piece to the message item that is open."""
+        """Adds the Responses block of a piece to the message item that is open."""
         block = self._block(cast("Block", piece), index)
         is_answer = "id" in message and block.get("type") == "output_text"
         # The API demands the field in a message that has its id, unless it came without.
@@ -285,8 +285,8 @@ class _Writer:
         return False
 
     def _begin_message(self, begun: JsonMap | None, form: Any) -> None:
-        """Begins a message of the model's: an item as it came if that can go back, otherwise an
-        item for each text."""
+        """Begins a message of the model's: a Responses item as it came if that can go back,
+        otherwise an item for each text."""
         self._end()
         fields = dict(begun or {}) if self._unreadable is None else {}
         may_keep = self._may_keep(fields)
@@ -347,7 +347,7 @@ class _Writer:
         return "system"
 
     def _may_keep(self, fields: JsonMap) -> bool:
-        """True if an item may go under its id. It then counts as sent."""
+        """True if a Responses item may go under its id. It then counts as sent."""
         id_ = fields.get("id")
         if id_ is None or (self._keeps and self._out.target is None):
             return True
@@ -358,7 +358,7 @@ class _Writer:
         return True
 
     def _item(self, piece: Content, index: int) -> Json | None:
-        """Writes a piece that is an item of its own, or goes into one."""
+        """Writes a piece that is a Responses item of its own, or goes into one."""
         if isinstance(piece, ThinkingPart):
             return self._thinking(piece, index)
         if isinstance(piece, ToolCallPart):
@@ -388,7 +388,7 @@ class _Writer:
 
     def _explain_unreadable(self, item: JsonMap, *, readable: bool) -> str | None:
         """Returns why the target cannot read a reasoning item, or None if it can. `readable`: the
-        item says what it holds without its id."""
+        Responses item says what it holds without its id."""
         if self._unreadable is not None or self._out.target is None or readable:
             return self._unreadable
         # The id alone means something only to a provider that still holds the item.
@@ -397,7 +397,8 @@ class _Writer:
         return _FORGOTTEN
 
     def _call(self, call: ToolCallPart, index: int) -> Json | None:
-        """Returns the item of a call, or None with a loss if only the model may have calls."""
+        """Returns the Responses item of a call, or None with a loss if only the model may have
+        calls."""
         if call.run_by == "provider":
             item = dump_call(call, call.id, call.name) if OWN.is_ours(call.native) else {}
             return self._signed(call, item, index, f"a call of {call.name}, which the provider ran")
@@ -414,7 +415,8 @@ class _Writer:
         return item
 
     def _result(self, part: ToolResultPart, index: int) -> Json | None:
-        """Writes the item of a result. A result of the provider's may go into the item of its call."""
+        """Writes the Responses item of a result. A result of the provider's may go into the item of
+        its call."""
         if part.run_by == "provider":
             return self._provider_result(part, index)
         if self._model:
@@ -434,7 +436,8 @@ class _Writer:
         return item
 
     def _provider_result(self, part: ToolResultPart, index: int) -> Json | None:
-        """Writes the result of a tool that the provider ran: as an item, or into that of its call."""
+        """Writes the result of a tool that the provider ran: as a Responses item, or into that of
+        its call."""
         which = f"a result of {part.name}, which the provider ran"
         if read_result_type(part) is not None:
             return self._signed(part, dump_provider_result(part), index, which)
@@ -446,15 +449,15 @@ class _Writer:
         return None
 
     def _block(self, piece: Block, index: int) -> Json:
-        """Writes the content block of a piece. Notes what the block leaves out."""
+        """Writes the content block of a piece. Notes what the Responses block leaves out."""
         block = dump_block(piece, self._usual)
         if (lost := find_loss(piece, block)) is not None:
             self._lose(index, *lost)
         return block
 
     def _signed(self, piece: Content, item: Json, index: int, which: str) -> Json | None:
-        """Returns an item that may go back to its own origin only, or notes it as lost. `which`: what is
-        lost."""
+        """Returns a Responses item that may go back to its own origin only, or notes it as lost.
+        `which`: what is lost."""
         why = self._unreadable
         if not why and not OWN.is_ours(piece.native):
             why = "it is another provider's"

@@ -33,8 +33,8 @@ _BROKEN = (FinishReason.error, FinishReason.cancelled)
 
 
 def is_stored(options: JsonMap) -> bool:
-    """True if the provider stores the answers to requests with these options. A `store` of null
-    counts as true."""
+    """True if the provider stores the OpenAI answers to requests with these options. A `store` of
+    null counts as true."""
     forgotten = "previous_response_id" in options and options["previous_response_id"] is None
     return options.get("store") is not False and not forgotten
 
@@ -46,8 +46,8 @@ def may_link(target: Origin | None, quirks: Quirks, options: JsonMap) -> bool:
 
 
 def find_anchor(out: OutgoingItems) -> tuple[int, str] | None:
-    """Returns the newest message that a request can continue from: its position and its response's
-    id. None if there is none.
+    """Returns the newest message that a Responses request can continue from: its position and its
+    response's id. None if there is none.
 
     It and all before it are as they were when the provider answered, and something follows it.
     """
@@ -63,7 +63,8 @@ def find_anchor(out: OutgoingItems) -> tuple[int, str] | None:
 
 
 def may_be_anchor(message: Message, target: Origin | None) -> bool:
-    """True if a request could continue from a message, as far as the message alone shows."""
+    """True if a Responses request could continue from a message, as far as the message alone
+    shows."""
     if message.role is not Role.MODEL or target is None:
         return False
     if message.origin is None:

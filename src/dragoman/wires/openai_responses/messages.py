@@ -97,8 +97,8 @@ def load_conversation(
 
 
 def _fault(item: Any, position: int) -> tuple[str | None, str] | None:
-    """Returns the field by which a value is no item (None: it is no object), and what is wrong.
-    None: nothing is."""
+    """Returns the field by which a value is no Responses item (None: it is no object), and what is
+    wrong. None: nothing is."""
     if not isinstance(item, dict):
         return None, f'"input[{position}]" must be an object, an item of the conversation'
     item = cast("Json", item)
@@ -112,7 +112,7 @@ def _fault(item: Any, position: int) -> tuple[str | None, str] | None:
 
 
 def _depth(item: Any) -> tuple[None, str] | None:
-    """Returns what is wrong with an item that nests too deep, or None."""
+    """Returns what is wrong with a Responses item that nests too deep, or None."""
     try:
         check_depth(item)
     except HistoryError as error:
@@ -135,8 +135,8 @@ _FIELDS = frozenset(["type", "role", "content", "id", "status", "phase"])
 
 
 def votes(message: Any) -> int:
-    """Returns how surely an item is of this format: 0 impossible, 1 possible, 2 likely, 3 almost
-    certain."""
+    """Returns how surely a Responses item is of this format: 0 impossible, 1 possible, 2 likely, 3
+    almost certain."""
     item = if_object(message)
     item_type, role = item.get("type"), item.get("role")
     if not item or not isinstance(item_type, str | None) or not isinstance(role, str | None):
@@ -154,7 +154,7 @@ def votes(message: Any) -> int:
 
 
 def _reasoning_votes(item: JsonMap) -> int:
-    """Returns how surely an item of the type `reasoning` is of this format."""
+    """Returns how surely a Responses item of the type `reasoning` is of this format."""
     if isinstance(item.get("summary"), list):
         return 3
     if "encrypted_content" in item:
@@ -179,7 +179,7 @@ def _message_votes(item: Json) -> int:
 
 
 def _is_shared(block: Any) -> bool:
-    """True if a block may be of this format and of others."""
+    """True if a Responses block may be of this format and of others."""
     fields = if_object(block)
     block_type = if_text(fields.get("type"))
     value = fields.get(block_type)
@@ -199,8 +199,8 @@ def prepare_conversation(
     *,
     holds: bool = True,
 ) -> OutgoingItems:
-    """Returns a conversation that is ready to be written. `tools`: the request's. `holds`: True if
-    the provider was to store its answers."""
+    """Returns a conversation that is ready to be written. `tools`: the Responses request's.
+    `holds`: True if the provider was to store its answers."""
     messages, places = strip_all_marks(messages, NAME)
     quirks = quirks or Quirks()
     calls: list[ToolCallPart] = []
@@ -255,8 +255,8 @@ def dump_conversation(out: OutgoingItems, *, after: int = -1) -> Json:
 
 
 def _note_calls(out: OutgoingItems) -> None:
-    """Notes the type of item for each call. A call that the API cannot read as its own goes as a
-    function's, and so does its result."""
+    """Notes the type of Responses item for each call. A call that the API cannot read as its own
+    goes as a function's, and so does its result."""
     for message, reason in zip(out.messages, out.unreadable, strict=True):
         for call in filter(_is_ours_to_run, message.content):
             if reason is None:
@@ -336,20 +336,22 @@ class _Reader:
             self._gather(side, [_as_is(self._load_other(item), set())])
 
     def _read_model_item(self, item: Json) -> None:
-        """Adds the pieces of an item that the model made, and remembers the ids of its calls."""
+        """Adds the pieces of a Responses item that the model made, and remembers the ids of its
+        calls."""
         pieces = load_item(item, self._calls)
         self._gather(Role.MODEL, [_as_is(piece, self._known) for piece in pieces])
         self._known.update([piece.id for piece in pieces if isinstance(piece, ToolCallPart)])
 
     def _load_other(self, item: Json) -> Content:
-        """Reads an item that is no message and not the model's: a result, or an unknown item."""
+        """Reads a Responses item that is no message and not the model's: a result, or an unknown
+        item."""
         item_type = item.get("type", "message")
         if item_type in RESULT_ITEMS and (result := load_result(item, self._calls)):
             return result
         return ProviderPart(str(item_type), OWN.note(item, mark=True))
 
     def _plain(self, role: Role, text: str) -> None:
-        """Reads an item that is only a text, as most of a conversation are."""
+        """Reads a Responses item that is only a text, as most of a conversation are."""
         if role is Role.USER:
             self.end()
             self._out.append(Message(role, (TextPart(text),)))
@@ -394,8 +396,8 @@ def _message(item: Json, role: Role) -> Message:
 
 
 def _as_is(piece: Content, known: set[str]) -> Content:
-    """Notes an id or name that is unfit or was used before, so that a request that was sent so is
-    written so."""
+    """Notes an id or name that is unfit or was used before, so that a Responses request that was
+    sent so is written so."""
     if not isinstance(piece, (ToolCallPart, ToolResultPart)) or piece.run_by == "provider":
         return piece
     names_fit = isinstance(piece, ToolResultPart) or TOOL_NAMES.fits(piece.name)

@@ -104,7 +104,8 @@ def _load(body: JsonMap, value: RequestEnvelope) -> ModelRequest:
 
 
 def _take_messages(fields_left: Json, form: Json, value: RequestEnvelope) -> list[Message]:
-    """Takes instructions and input out of a body, and returns the conversation that they are."""
+    """Takes instructions and input out of a Responses body, and returns the conversation that they
+    are."""
     if "input" not in fields_left:
         form["input"] = "absent"
     payload = {
@@ -114,7 +115,7 @@ def _take_messages(fields_left: Json, form: Json, value: RequestEnvelope) -> lis
 
 
 def _take_stream(fields_left: Json, form: Json) -> bool:
-    """Takes `stream` out of a body. True if the response is to be streamed."""
+    """Takes `stream` out of a Responses body. True if the response is to be streamed."""
     stream = fields_left.get("stream")
     # Anything but a boolean stays in the body and goes to the provider as it is.
     if not isinstance(stream, bool):
@@ -178,7 +179,8 @@ def _needs_encrypted(options: JsonMap, form: JsonMap, quirks: Quirks) -> bool:
 
 
 def _write_text_format(request: ModelRequest, body: Json, fields: Json) -> None:
-    """Adds the output schema to a body, or takes what belonged to one out of the native fields."""
+    """Adds the output schema to a Responses body, or takes what belonged to one out of the native
+    fields."""
     text_format = if_object(fields.get("text")).get("format")
     if request.output_schema is not None:
         noted_format = if_object(text_format) or None
@@ -194,7 +196,7 @@ def _taken(out: OutgoingItems) -> set[str]:
 
 
 def _fault(body: JsonMap) -> InvalidRequestError | None:
-    """Returns the error for a body without any input, or None."""
+    """Returns the error for a Responses body without any input, or None."""
     if body.get("input") or any(body.get(name) for name in LINKED_BY_CALLER):
         return None
     return InvalidRequestError(

@@ -121,8 +121,8 @@ def read_call_id(response_id: str) -> str:
 
 
 def dump_unfinished(body: JsonMap, state: str, error: JsonMap | None) -> Json:
-    """Writes a response that is not completed. `state`: `in_progress`, `failed` or `cancelled`.
-    `error`: the body of its error."""
+    """Writes an OpenAI response that is not completed. `state`: `in_progress`, `failed` or
+    `cancelled`. `error`: the body of its error."""
     what = if_object(if_object(error).get("error"))
     message = what.get("message") or "the response could not be made; send the request again"
     failure = {"code": "server_error", "message": message} if state == "failed" else None
@@ -131,8 +131,8 @@ def dump_unfinished(body: JsonMap, state: str, error: JsonMap | None) -> Json:
 
 
 def find_item_references(body: JsonMap) -> list[tuple[int, str]]:
-    """Returns the items of a request that are only named: the index of each in its `input`, and its
-    id."""
+    """Returns the Responses items of a request that are only named: the index of each in its
+    `input`, and its id."""
     listed = if_list(body.get("input"))
     return [
         (index, name) for index, item in enumerate(listed) if (name := _reference(if_object(item)))
@@ -140,8 +140,8 @@ def find_item_references(body: JsonMap) -> list[tuple[int, str]]:
 
 
 def _reference(item: JsonMap) -> str:
-    """Returns the id if an item only refers to another one, else an empty text. The type may be
-    left out."""
+    """Returns the id if a Responses item only refers to another one, else an empty text. The type
+    may be left out."""
     is_one = item.get("type") == "item_reference" or (
         item.keys() <= {"type", "id"} and item.get("type") is None
     )
@@ -157,7 +157,7 @@ def index_items(response: JsonMap) -> dict[str, Json]:
 
 
 def replace_items(body: JsonMap, items: Mapping[int, JsonMap]) -> Json:
-    """Returns a request with other items at these indexes of its `input`."""
+    """Returns a Responses request with other items at these indexes of its `input`."""
     return {
         **body,
         "input": [items.get(index, item) for index, item in enumerate(if_list(body.get("input")))],
@@ -181,7 +181,7 @@ def is_lasting(message: Message) -> bool:
 
 
 def dump_input_items(messages: Iterable[Message]) -> list[Json]:
-    """Writes the input of a request as a list of items, oldest first, each with an id."""
+    """Writes the input of a Responses request as a list of items, oldest first, each with an id."""
     spoken = [
         message for message in messages if message.role is not Role.SYSTEM or is_lasting(message)
     ]
@@ -192,7 +192,7 @@ def dump_input_items(messages: Iterable[Message]) -> list[Json]:
 
 
 def _dump_listed_item(item: Json, index: int) -> Json:
-    """Returns an item as the list of input items has it."""
+    """Returns a Responses item as the list of input items has it."""
     kind = item.get("type", "message")
     listed = {"type": kind, "id": f"{_PREFIXES.get(kind, 'item')}_{index}", **item}
     if kind != "message":

@@ -113,8 +113,8 @@ def load_tools(tools: Sequence[Any]) -> tuple[ToolSpec | ServerTool, ...]:
 
 
 def dump_tools(tools: Sequence[ToolSpec | ServerTool], out: Outgoing[Quirks]) -> list[Json]:
-    """Writes the `tools` of a request, under the names that are sent. Notes a tool that cannot be
-    sent as lost."""
+    """Writes the `tools` of a Responses request, under the names that are sent. Notes a tool that
+    cannot be sent as lost."""
     dumped: list[Json] = []
     needs_stores = False
     for tool in tools:
@@ -150,7 +150,7 @@ def dump_tool_choice(choice: str, out: Outgoing[Quirks]) -> str | Json:
 
 
 def find_runner(item: JsonMap) -> Literal["agent", "provider"]:
-    """Returns who runs the tool that an item calls."""
+    """Returns who runs the tool that a Responses item calls."""
     if CALL_ITEMS[item["type"]].result_item is None or item.get("execution") == "server":
         return "provider"
     # A shell runs with the client, unless its environment is a container of the provider's.
@@ -161,8 +161,8 @@ def find_runner(item: JsonMap) -> Literal["agent", "provider"]:
 
 
 def choose_item_type(call: ToolCallPart) -> str:
-    """Returns the type of item for a call. A provider's call without one came through another
-    wire."""
+    """Returns the type of Responses item for a call. A provider's call without one came through
+    another wire."""
     item_type = if_text(OWN.fields(call.native).get("type"))
     if item_type in CALL_ITEMS:
         return item_type
@@ -172,8 +172,8 @@ def choose_item_type(call: ToolCallPart) -> str:
 
 
 def load_call(item: JsonMap, unsent: JsonMap | None = None, *, images: int = 0) -> list[Content]:
-    """Reads an item that is a call: the call, then what the item holds of its result. Returns an
-    empty list if it has no id or name.
+    """Reads a Responses item that is a call: the call, then what the item holds of its result.
+    Returns an empty list if it has no id or name.
 
     `unsent`: fields that a response has and no request may have. None: the item stands in a
     request, which is kept to the letter. `images`: number of images made before.
@@ -203,7 +203,7 @@ def load_call(item: JsonMap, unsent: JsonMap | None = None, *, images: int = 0) 
 
 
 def load_arguments(call: ToolCallPart, item: JsonMap) -> tuple[ToolCallPart, list[str]]:
-    """Returns the call with its arguments, and the fields of the item that hold them."""
+    """Returns the call with its arguments, and the fields of the Responses item that hold them."""
     value = item.get("arguments")
     if isinstance(value, str):
         return _parse_arguments(call, value), ["arguments"]
@@ -214,7 +214,8 @@ def load_arguments(call: ToolCallPart, item: JsonMap) -> tuple[ToolCallPart, lis
 
 
 def _read_arguments_form(call: ToolCallPart, item: JsonMap, *, exact: bool) -> Json:
-    """Returns how the arguments of an item were spelled. `exact`: it is kept to the letter."""
+    """Returns how the arguments of a Responses item were spelled. `exact`: it is kept to the
+    letter."""
     if item["type"] not in _TEXTUAL:
         return {"text": True} if isinstance(item.get("arguments"), str) else {}
     if not exact or arguments_json(call) == item.get("arguments", ...):
@@ -226,7 +227,7 @@ def _read_arguments_form(call: ToolCallPart, item: JsonMap, *, exact: bool) -> J
 
 
 def dump_call(call: ToolCallPart, id_: str, name: str) -> Json:
-    """Writes the item of a call, with its own fields, under that id and name."""
+    """Writes the Responses item of a call, with its own fields, under that id and name."""
     fields, form = OWN.fields(call.native), OWN.form(call.native)
     item_type = choose_item_type(call)
     call_item = CALL_ITEMS[item_type]
@@ -262,7 +263,7 @@ def is_call_item(item: JsonMap | None, id_: Any) -> bool:
 
 
 def write_result(item: Json, result: ToolResultPart | DataPart) -> None:
-    """Writes the result of a call into its item."""
+    """Writes the result of a call into its Responses item."""
     field, form = CALL_ITEMS[item["type"]].result, OWN.form(result.native)
     if not isinstance(result, DataPart):
         value = result.result
@@ -305,8 +306,8 @@ def _load_tool(tool: Any) -> ToolSpec | ServerTool:
 
 
 def _dump_tool(tool: ToolSpec | ServerTool, out: Outgoing[Quirks]) -> Json:
-    """Writes one tool. A function is not strict unless it says so: the API takes silence for
-    strict, and then refuses or changes schemas that are not."""
+    """Writes one tool. A function is not strict unless it says so: the Responses API takes silence
+    for strict, and then refuses or changes schemas that are not."""
     if isinstance(tool, ServerTool):
         options = dict(tool.options)
         type_ = out.quirks.server_tools.get(tool.name, tool.name)

@@ -42,8 +42,8 @@ _WITH_BLOCKS = ("function_call_output", "custom_tool_call_output")
 
 
 def read_result_type(part: ToolResultPart) -> str | None:
-    """Returns the type of item that a result came in. None: it follows from the call, or the result
-    came through another wire."""
+    """Returns the type of Responses item that a result came in. None: it follows from the call, or
+    the result came through another wire."""
     item_type = if_text(OWN.fields(part.native).get("type"))
     if item_type in RESULT_ITEMS:
         return item_type
@@ -51,8 +51,8 @@ def read_result_type(part: ToolResultPart) -> str | None:
 
 
 def load_result(item: JsonMap, calls: Mapping[str, ToolCallPart]) -> ToolResultPart | None:
-    """Reads an item that answers a call. None if it names no call. `calls`: the calls so far by id,
-    which have the tools' names."""
+    """Reads a Responses item that answers a call. None if it names no call. `calls`: the calls so
+    far by id, which have the tools' names."""
     call_id, item_type = item.get("call_id"), item["type"]
     if not isinstance(call_id, str):
         return None
@@ -70,7 +70,7 @@ def load_result(item: JsonMap, calls: Mapping[str, ToolCallPart]) -> ToolResultP
 
 
 def dump_result(part: ToolResultPart, id_: str, call_type: str) -> Json:
-    """Writes the item that answers a call of that type."""
+    """Writes the Responses item that answers a call of that type."""
     fields, form = OWN.fields(part.native), OWN.form(part.native).get("output")
     item_type = read_result_type(part) or CALL_ITEMS[call_type].result_item
     item_type = item_type or "function_call_output"
@@ -92,7 +92,7 @@ def dump_result(part: ToolResultPart, id_: str, call_type: str) -> Json:
 
 
 def _dump_output(part: ToolResultPart, item_type: str) -> Any:
-    """Writes what a tool returned, in the shape of that type of item."""
+    """Writes what a tool returned, in the shape of that type of Responses item."""
     if item_type in _WITH_BLOCKS and part.is_content:
         return [dump_block(piece) for piece in _pieces(part)]
     if item_type == "tool_search_output":
@@ -108,7 +108,7 @@ def _dump_output(part: ToolResultPart, item_type: str) -> Any:
 def load_provider_result(
     item: JsonMap, calls: dict[str, ToolCallPart], unsent: JsonMap = {}
 ) -> ToolResultPart:
-    """Reads an item by which the provider answers itself."""
+    """Reads a Responses item by which the provider answers itself."""
     call_type = RESULT_ITEMS[item["type"]]
     call_item = CALL_ITEMS[call_type]
     read = [call_item.result]
@@ -130,7 +130,8 @@ def load_provider_result(
 
 
 def dump_provider_result(part: ToolResultPart) -> Json:
-    """Writes the item by which the provider answers itself, for a result that came in one."""
+    """Writes the Responses item by which the provider answers itself, for a result that came in
+    one."""
     fields = OWN.fields(part.native)
     call_id = {} if OWN.form(part.native).get("call_id") == "absent" else {"call_id": part.id}
     return {**fields, **call_id, CALL_ITEMS[RESULT_ITEMS[fields["type"]]].result: part.result}

@@ -68,7 +68,7 @@ _OBJECTS = frozenset(key for key, usual in USUAL.items() if isinstance(usual, di
 
 
 def load_finish(response: JsonMap, *, calls: bool, refused: bool) -> FinishReason:
-    """Returns the neutral finish reason of a response. Calls that wait for an answer, and a
+    """Returns the neutral finish reason of an OpenAI response. Calls that wait for an answer, and a
     refusal, come before a stop."""
     status = response.get("status", "completed")
     if status == "incomplete":
@@ -84,7 +84,7 @@ def load_finish(response: JsonMap, *, calls: bool, refused: bool) -> FinishReaso
 
 
 def dump_finish(reason: FinishReason | None) -> Json:
-    """Returns the fields of a response that say a finish reason."""
+    """Returns the fields of an OpenAI response that say a finish reason."""
     if reason is not None and reason in _SENT:
         return {"status": "incomplete", "incomplete_details": {"reason": _SENT[reason]}}
     status = {FinishReason.cancelled: "cancelled", FinishReason.error: "failed"}.get(
@@ -94,8 +94,8 @@ def dump_finish(reason: FinishReason | None) -> Json:
 
 
 def load_envelope(response: JsonMap) -> Json:
-    """Returns a response's fields beyond the neutral ones, without what its request held. `store`
-    is kept only if nothing is stored."""
+    """Returns an OpenAI response's fields beyond the neutral ones, without what its request held.
+    `store` is kept only if nothing is stored."""
     fields = {
         key: value
         for key, value in read_extra_fields(response, *_NEUTRAL, *_ECHOED).items()
@@ -110,7 +110,7 @@ def load_envelope(response: JsonMap) -> Json:
 
 
 def load_echo(response: JsonMap) -> Json:
-    """Returns what a response repeats of its request, without usual and large values."""
+    """Returns what an OpenAI response repeats of its request, without usual and large values."""
     echoed = {key: response[key] for key in _ECHOED if key in response and key not in _LARGE}
     return {
         key: value
@@ -157,8 +157,8 @@ def _other_usage(usage: Any) -> Json:
 
 
 def dump_usage(usage: Usage, other: JsonMap = {}, *, complete: bool = False) -> Json:
-    """Writes token counts. An unknown count is 0 where the API demands a number. `complete`: write
-    `cache_write_tokens` too, which newer versions of the API demand."""
+    """Writes token counts. An unknown count is 0 where the Responses API demands a number.
+    `complete`: write `cache_write_tokens` too, which newer versions of the API demand."""
     inputs, outputs, total = usage.input_tokens or 0, usage.output_tokens or 0, usage.total_tokens
     input_details = {
         **if_object(other.get("input_tokens_details")),
