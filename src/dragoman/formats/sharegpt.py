@@ -100,8 +100,8 @@ def load_messages(
 def _note_document(
     messages: list[Message], extra: Json, problems: list[Problem] | None, *, is_list: bool
 ) -> None:
-    """Notes on the first message what stands around the turns: nothing where they came as a list,
-    else the fields `extra` of their conversation.
+    """Notes on the first message what stands around the ShareGPT turns: nothing where they came as
+    a list, else the fields `extra` of their conversation.
 
     Raises:
         HistoryError: no message can keep the fields, and no problems are noted.
@@ -126,7 +126,8 @@ def _note_document(
 
 
 def _turn(turn: object, index: int) -> Json:
-    """Checks the shape of one turn and returns it. Raises `HistoryError` if it is invalid."""
+    """Checks the shape of one ShareGPT turn and returns it. Raises `HistoryError` if it is
+    invalid."""
     if not isinstance(turn, dict):
         raise HistoryError(f'"conversations[{index}]" must be an object with "from" and "value"')
     fields = cast("Json", turn)
@@ -217,7 +218,8 @@ class _Reader:
             yield call
 
     def _read_results(self, speaker: str, value: str, fields: Json, form: Json) -> None:
-        """Reads the results in a tool's turn, and joins them to those of the turn before."""
+        """Reads the results in a tool's turn, and joins them to those of the ShareGPT turn
+        before."""
         parts: list[Content] = [self._pair_call(part) for part in load_results(value)]
         usual = speaker == "tool" and not fields and not form and not self._after_results
         if not usual:

@@ -65,7 +65,7 @@ def dump_messages(
     losses: list[Loss] | None = None,
 ) -> Json | list[Json]:
     """Returns `{"conversations": […], …}`; the list alone where the messages were read from one.
-    What the format cannot hold is added to `losses`."""
+    What the ShareGPT format cannot hold is added to `losses`."""
     conversation = tuple(messages)
     plain, positions = strip_all_marks(conversation)
     out = Outgoing(
@@ -95,8 +95,8 @@ def dump_messages(
 
 
 def _with_fields(out: Outgoing[Any], position: int, document: Json) -> Json:
-    """Returns a conversation with the fields that stood around the message when it was read. Those
-    that it has already, from a message of another conversation, are lost."""
+    """Returns a ShareGPT conversation with the fields that stood around the message when it was
+    read. Those that it has already, from a message of another conversation, are lost."""
     extra = if_object(OWN.notes(out.messages[position].native).get("document"))
     if twice := [field for field in extra if field in document]:
         out.lose(position, None, Lost.field, "another conversation has it", ", ".join(twice))
@@ -165,7 +165,7 @@ def _is_sent(message: Message, call: ToolCallPart) -> bool:
 
 
 def _turns(out: Outgoing[Any], position: int, written: Places) -> Iterator[Json]:
-    """Yields the turns of a message: those of its results, then one for all else."""
+    """Yields the ShareGPT turns of a message: those of its results, then one for all else."""
     message = out.messages[position]
     results, pieces = _split_results(message)
     if results:

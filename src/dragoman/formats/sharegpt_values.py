@@ -63,8 +63,8 @@ def load_answer(value: str) -> list[Held]:
 
 
 def dump_answer(pieces: Sequence[Held], call_id: Callable[[ToolCallPart], str | None]) -> str:
-    """Returns pieces as the value of a turn. `call_id`: returns the id to write for a call, or
-    `None`."""
+    """Returns pieces as the value of a ShareGPT turn. `call_id`: returns the id to write for a
+    call, or `None`."""
 
     def tagged(piece: Any) -> str:
         if isinstance(piece, ThinkingPart):
@@ -135,7 +135,7 @@ def _load_call(inner: str) -> ToolCallPart | None:
 
 
 def _call(call: ToolCallPart, call_id: str | None) -> str:
-    """Writes a call between its tags, as it was read if it still says the same."""
+    """Writes a call between its ShareGPT tags, as it was read if it still says the same."""
     inner = OWN.form(call.native).get("inner")
     if not isinstance(inner, str) or not _same_call(load_call(object_of(inner)), call, call_id):
         inner = f"\n{dump_json(call_object(call, call_id), _CALL, _CALL_END)}\n"
@@ -203,8 +203,8 @@ def dump_results(
     result_of: Callable[[ToolResultPart], Any],
     call_id: Callable[[ToolResultPart], str | None],
 ) -> str:
-    """Writes results that stand in one turn as its text. `result_of`: returns what a result says,
-    as a JSON value. `call_id`: returns the id to write for it."""
+    """Writes results that stand in one ShareGPT turn as its text. `result_of`: returns what a
+    result says, as a JSON value. `call_id`: returns the id to write for it."""
     first = parts[0]
     if (
         len(parts) == 1
@@ -354,7 +354,7 @@ class _Loading:
 
 
 def _dump(pieces: Sequence[Any], dump_tag: Callable[[Any], str]) -> str:
-    """Writes pieces as the text of a turn: tags, and the gaps between them."""
+    """Writes pieces as the text of a ShareGPT turn: tags, and the gaps between them."""
     out: list[str] = []
     before: Any = None
     for piece in pieces:

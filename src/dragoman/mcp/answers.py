@@ -45,7 +45,7 @@ class VisitPage(AskUser):
 
     def __init__(self, url: str, message: str, server: str, notes: JsonMap | None = None) -> None:
         """Creates the exception that asks the user to visit a page. `url`: the page. `message`: the
-        reason. `server`: the server's name.
+        reason. `server`: the MCP server's name.
 
         Raises:
             ToolError: the URL is not a web page.
@@ -131,7 +131,7 @@ def _digest_question(question: types.ElicitRequestParams) -> str:
 async def ask_model(
     options: Options, params: types.CreateMessageRequestParams, context: ToolContext[Any]
 ) -> types.CreateMessageResult | types.ErrorData:
-    """Returns a model's answer to a server's request (sampling).
+    """Returns a model's answer to an MCP server's request (sampling).
 
     Raises:
         AskUser: the agent that answers waits for somebody.
@@ -173,7 +173,7 @@ async def _ask_agent(policy: Any, request: ModelRequest, context: ToolContext[An
 
 
 def _read_request(params: types.CreateMessageRequestParams) -> ModelRequest:
-    """Returns a server's request as a `ModelRequest`."""
+    """Returns an MCP server's request as a `ModelRequest`."""
     messages = [Message.system(params.system_prompt)] if params.system_prompt else []
     for message in params.messages:
         parts = load_parts(message.content_as_list)

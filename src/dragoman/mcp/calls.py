@@ -113,7 +113,7 @@ class ServerCall:
         raise ToolError(f"{self._name} asked for something {_MOST_ROUNDS} times and did not answer")
 
     def _load_waiting_result(self) -> types.InputRequiredResult | None:
-        """Returns what the server asked when the call ran before, or None for a new call."""
+        """Returns what the MCP server asked when the call ran before, or None for a new call."""
         if self._answers.round is None:
             return None
         return types.InputRequiredResult.model_validate(self._answers.round)

@@ -112,7 +112,7 @@ class Connection:
             raise self._make_refusal()
 
     async def close(self) -> None:
-        """Ends the session, and waits until its task has ended."""
+        """Ends the MCP session, and waits until its task has ended."""
         self._ended.set()
         if self._task is not None:
             await wait_for_end([self._task], _PATIENCE)
@@ -127,7 +127,7 @@ class Connection:
         return None
 
     async def _abandon(self) -> None:
-        """Cancels a session that is still opening."""
+        """Cancels an MCP session that is still opening."""
         if self._task is not None:
             self._task.cancel()
         await self.close()
@@ -156,7 +156,7 @@ class Connection:
         return f"; the last lines that it wrote: {self._tail}" if self._tail.lines else ""
 
     async def _hold_session(self) -> None:
-        """Opens the session, waits until it ends, and closes it, all in this task."""
+        """Opens the MCP session, waits until it ends, and closes it, all in this task."""
         try:
             async with self._new_client() as client, anyio.create_task_group() as group:
                 self._client = client
@@ -191,7 +191,7 @@ class Connection:
         )
 
     def _make_transport(self) -> Any:
-        """Returns the transport to the server, watched for its end."""
+        """Returns the transport to the MCP server, watched for its end."""
         options = self._options
         if isinstance(options.server, Command):
             return watch_streams(stdio_streams(options, self._name, self._tail), self._ended.set)
@@ -239,7 +239,7 @@ def find_log_level() -> Any:
 
 
 def log_message(server: str, params: types.LoggingMessageNotificationParams) -> None:
-    """Logs a server's message as one line of bounded length, escaped."""
+    """Logs an MCP server's message as one line of bounded length, escaped."""
     text = params.data if isinstance(params.data, str) else repr(params.data)
     where = f"{server} ({params.logger})" if params.logger else server
     _LOG.log(

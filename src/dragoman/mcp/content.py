@@ -32,7 +32,7 @@ _LINK_FIELDS = tuple(types.ResourceLink.model_fields)
 
 
 def load_parts(blocks: Iterable[Block | Any]) -> tuple[_Part, ...]:
-    """Returns the parts of content blocks. Empty texts are left out.
+    """Returns the parts of MCP content blocks. Empty texts are left out.
 
     Raises:
         ToolError: data is not base64.
@@ -119,8 +119,9 @@ def _decode(data: str, what: str) -> bytes:
 
 
 def load_result(result: types.CallToolResult, most: int, server: str) -> Any:
-    """Returns what a tool returns: structured content if there are no texts or they say the same, a
-    single text as it is, else parts with structured content as a last text. No content is `{}`.
+    """Returns what an MCP tool returns: structured content if there are no texts or they say the
+    same, a single text as it is, else parts with structured content as a last text. No content is
+    `{}`.
 
     Raises:
         ToolError: the tool failed, the content cannot be read, or it has more than `most`

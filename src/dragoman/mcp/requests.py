@@ -43,7 +43,7 @@ class Requests:
         self._name = name
 
     async def list_tools(self, *, anew: bool = False) -> tuple[types.Tool, ...]:
-        """Returns the server's tools, from the last list if it still holds, unless `anew`."""
+        """Returns the MCP server's tools, from the last list if it still holds, unless `anew`."""
 
         async def read_tools(connection: Connection) -> tuple[types.Tool, ...]:
             if (tools := connection.tools) is None or anew:
@@ -86,7 +86,7 @@ class Requests:
         ]
 
     async def read_resource(self, uri: str) -> tuple[Any, ...]:
-        """Returns the content of a resource as parts."""
+        """Returns the content of an MCP resource as parts."""
 
         async def read(connection: Connection) -> tuple[Any, ...]:
             result = await connection.client.read_resource(uri)

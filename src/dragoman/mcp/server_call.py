@@ -152,7 +152,7 @@ class SuspendedRun(msgspec.Struct, frozen=True):
     """The output so far."""
 
     def to_json(self) -> str:
-        """Returns the text that travels through the client and back to `from_json`."""
+        """Returns the text that travels through the MCP client and back to `from_json`."""
         stored = _Stored(
             self.thread_id, msgspec.Raw(dump_messages(self.messages)), self.pending, self.output
         )
@@ -260,8 +260,8 @@ def _make_failure_result(name: str, error: Exception) -> CallToolResult:
 def _make_questions(
     waiting: SuspendedRun, context: ClientContext, problem: str | None
 ) -> dict[str, ElicitRequestFormParams | ElicitRequestURLParams] | None:
-    """Returns what the client must ask its user, by interrupt id, or None if it cannot ask all of
-    it."""
+    """Returns what the MCP client must ask its user, by interrupt id, or None if it cannot ask all
+    of it."""
     capabilities = context.session.client_capabilities
     questions: dict[str, ElicitRequestFormParams | ElicitRequestURLParams] = {}
     for interrupt in waiting.pending:
@@ -300,7 +300,7 @@ def join_output(before: SuspendedRun | None, output: str) -> str:
 
 
 def _read_answers(waiting: SuspendedRun, responses: JsonMap) -> list[Resume]:
-    """Returns the client's answers to what the run waits for, as far as there are any.
+    """Returns the MCP client's answers to what the run waits for, as far as there are any.
 
     Raises:
         ResumeError: an answer cannot be read.

@@ -66,7 +66,7 @@ def make_json_result(value: Any, *, more: Iterable[ResultPart] = ()) -> CallTool
 
 
 def dump_tool_result(part: ToolResultPart) -> CallToolResult:
-    """Returns a tool's result. Of an error `{"error": "…"}` only the message is sent."""
+    """Returns an MCP tool's result. Of an error `{"error": "…"}` only the message is sent."""
     if part.is_content:
         return CallToolResult(content=dump_blocks(part.result), is_error=part.is_error)
     value: Any = part.result

@@ -126,7 +126,7 @@ class Exposure:
     async def list_tools(
         self, context: ClientContext, _: PaginatedRequestParams | None
     ) -> ListToolsResult:
-        """Returns the tools that the client may call."""
+        """Returns the tools that the MCP client may call."""
         agent_tools = [] if self._entry is None else [self._entry.tool]
         return ListToolsResult(
             tools=[*agent_tools, *map(dump_tool, await self._list_tools(context))]
@@ -166,7 +166,7 @@ class Exposure:
     async def _ask_agent(
         self, context: ClientContext, params: CallToolRequestParams, entry: AgentEntry
     ) -> CallToolResult | InputRequiredResult:
-        """Runs the agent with the client's prompt."""
+        """Runs the agent with the MCP client's prompt."""
         prompt = (params.arguments or {}).get("prompt")
         if not isinstance(prompt, str) or not prompt.strip():
             return make_error_result(

@@ -69,8 +69,8 @@ def summarize(interrupt: Interrupt) -> str:
 def make_question(
     interrupt: Interrupt, capabilities: ClientCapabilities | None, problem: str | None = None
 ) -> ElicitRequestFormParams | ElicitRequestURLParams | None:
-    """Returns the question for the client's user, or None if the client cannot ask it. `problem`:
-    what was wrong with the last answer."""
+    """Returns the question for the MCP client's user, or None if the client cannot ask it.
+    `problem`: what was wrong with the last answer."""
     # Before version 2025-11-25 there were only forms, and clients declare neither kind.
     can = capabilities.elicitation if capabilities is not None else None
     if can is None:

@@ -110,7 +110,7 @@ class _TokenRequired:
 
 
 def _list_host_names(host: str) -> tuple[str, ...]:
-    """Returns the host names by which clients reach the server."""
+    """Returns the host names by which clients reach the MCP server."""
     if host in ("0.0.0.0", "::"):  # noqa: S104 - clients may use any name
         return ("*",)
     if is_loopback(host):

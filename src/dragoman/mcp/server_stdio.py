@@ -21,7 +21,7 @@ _WAITING = 16
 
 
 async def serve_stdio(server: Server[Any]) -> None:
-    """Serves one client on standard input and output until it closes the input, or until
+    """Serves one MCP client on standard input and output until it closes the input, or until
     cancellation.
 
     Standard output carries only the protocol: other output goes to standard error meanwhile, and

@@ -39,7 +39,7 @@ class Sessions:
         self._get_session().users += 1
 
     async def leave(self) -> None:
-        """Removes a user, and closes the session after the last one."""
+        """Removes a user, and closes the MCP session after the last one."""
         shared = self._get_session()
         shared.users -= 1
         if shared.users <= 0:
@@ -75,7 +75,7 @@ class Sessions:
             await self.leave()
 
     async def drop(self, connection: Connection) -> None:
-        """Closes a session that must not be used any more."""
+        """Closes an MCP session that must not be used any more."""
         shared = self._get_session()
         if shared.connection is connection:
             shared.connection = None

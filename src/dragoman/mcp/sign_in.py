@@ -212,7 +212,7 @@ class _Storage:
 
 
 async def _load(server: str, oauth: OAuth) -> _StoredSignIn:
-    """Loads the state of a server's sign-in from the token store."""
+    """Loads the state of an MCP server's sign-in from the token store."""
     data = await oauth.store.load(server)
     if data is None:
         return _StoredSignIn()

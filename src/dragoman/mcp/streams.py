@@ -17,7 +17,7 @@ __all__ = ["Failure", "wait_for_end", "watch_streams"]
 async def watch_streams(
     transport: AbstractAsyncContextManager[Any], ended: Callable[[], object]
 ) -> AsyncGenerator[tuple[Any, Any], None]:
-    """Opens a transport, and calls `ended` as soon as nothing more comes from the server."""
+    """Opens a transport, and calls `ended` as soon as nothing more comes from the MCP server."""
     async with transport as (read, write):
         yield _WatchedStream(read, ended), write
 

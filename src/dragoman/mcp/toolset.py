@@ -79,7 +79,7 @@ class MCPToolset(Toolset):
         arguments: JsonMap | None = None,
         context: ToolContext[Any] = _NO_RUN,
     ) -> Any:
-        """Calls a tool by the server's own name for it. Returns a text, a JSON value, or parts.
+        """Calls a tool by the MCP server's own name for it. Returns a text, a JSON value, or parts.
 
         Raises:
             ToolError: the call failed; `content` is what the server returned.
@@ -95,7 +95,7 @@ class MCPToolset(Toolset):
         return await self._get_requests().call_tool(name, arguments or {}, context, repeats=repeats)
 
     async def list_resources(self) -> list[Resource]:
-        """Returns the resources that clients may read.
+        """Returns the MCP resources that clients may read.
 
         Raises:
             ToolError: the request failed.
@@ -103,7 +103,7 @@ class MCPToolset(Toolset):
         return await self._get_requests().list_resources()
 
     async def list_resource_templates(self) -> list[Resource]:
-        """Returns templates of resources: URIs with parameters.
+        """Returns templates of MCP resources: URIs with parameters.
 
         Raises:
             ToolError: the request failed.
@@ -111,7 +111,7 @@ class MCPToolset(Toolset):
         return await self._get_requests().list_resource_templates()
 
     async def read_resource(self, uri: str) -> tuple[TextPart | DataPart | LinkPart, ...]:
-        """Returns the content of a resource, as parts for a prompt.
+        """Returns the content of an MCP resource, as parts for a prompt.
 
         Raises:
             ToolError: there is no such resource, or it cannot be read.
@@ -328,14 +328,14 @@ def _make_tool(toolset: MCPToolset, options: Options, listed: types.Tool) -> Too
 
 
 def _prefix_description(options: Options, description: str | None) -> str:
-    """Returns a tool's description, after the name that the user gave the server."""
+    """Returns a tool's description, after the name that the user gave the MCP server."""
     if options.name and description:
         return f"{options.name}: {description}"
     return description or ""
 
 
 def _complete_schema(schema: JsonMap) -> JsonMap:
-    """Returns a tool's schema with its type, which some servers leave out."""
+    """Returns an MCP tool's schema with its type, which some servers leave out."""
     if schema.get("type") == "object":
         return schema
     return {"type": "object", **schema}

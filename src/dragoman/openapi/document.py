@@ -68,7 +68,8 @@ class Document(msgspec.Struct, frozen=True):
     """Whether its schemas are those of OpenAPI 3.0, which are not quite JSON Schema."""
 
     def resolve(self, location: str) -> Any:
-        """Returns the value at a location of the document, such as `#/components/schemas/Pet`.
+        """Returns the value at a location of the OpenAPI document, such as
+        `#/components/schemas/Pet`.
 
         Raises:
             SettingsError: nothing does, or the place is in another document.
@@ -197,9 +198,9 @@ def _copy_as_json(value: Any) -> Any:
 
 
 def _count_values(value: Any, sizes: dict[int, int]) -> int:
-    """Counts the values in a document, those that it holds twice counted twice. `sizes`: of what
-    was counted, by identity; -1 while it is being counted. Raises `ValueError` where it is too
-    large or holds itself."""
+    """Counts the values in an OpenAPI document, those that it holds twice counted twice. `sizes`:
+    of what was counted, by identity; -1 while it is being counted. Raises `ValueError` where it is
+    too large or holds itself."""
     if isinstance(value, Mapping):
         below: Iterable[Any] = cast("Mapping[Any, Any]", value).values()
     elif isinstance(value, list):
@@ -256,8 +257,8 @@ def _replace_booleans(value: Any, under: str = "") -> Any:
 
 
 def _known_steps(root: Any, location: tuple[str | int, ...]) -> list[str | int]:
-    """Returns the steps of a validator's path that exist in the document; others name types of the
-    validator."""
+    """Returns the steps of a validator's path that exist in the OpenAPI document; others name types
+    of the validator."""
     value, steps = root, list[str | int]()
     for step in location:
         if isinstance(value, Mapping) and step in value:

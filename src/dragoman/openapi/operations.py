@@ -142,7 +142,7 @@ def list_operations(document: Document) -> list[Operation]:
 
 
 def _read_operations(document: Document) -> Iterator[tuple[Operation, bool]]:
-    """Yields the operations of a document, and whether the document names them."""
+    """Yields the OpenAPI operations of a document, and whether the document names them."""
     for path, item in if_object(document.root.get("paths")).items():
         above, location = document.follow(item, pointer("#/paths", path))
         for method in METHODS:
@@ -233,7 +233,7 @@ def read_arguments(
 
 
 def _read_parameters(document: Document, operation: Operation) -> list[tuple[JsonMap, str]]:
-    """Returns the parameters of an operation, its own before those of its path."""
+    """Returns the parameters of an OpenAPI operation, its own before those of its path."""
     above = pointer(operation.location.rpartition("/")[0], "parameters")
     by_key: dict[tuple[str, str], tuple[JsonMap, str]] = {}
     for entries, base in (
@@ -251,7 +251,7 @@ def _read_parameters(document: Document, operation: Operation) -> list[tuple[Jso
 def _read_parameter(
     fields: JsonMap, where: str, schemas: Schemas, argument: str
 ) -> tuple[Parameter, Any]:
-    """Reads one parameter of an operation: its place, style and schema."""
+    """Reads one parameter of an OpenAPI operation: its place, style and schema."""
     location: str = fields["in"]
     styles = _STYLES[location]
     style = if_text(fields.get("style")) or styles[0]
@@ -313,7 +313,8 @@ _BODY_TYPES = {"json": _is_json, "form": _is_form, "text": _is_text}
 
 
 def _with_description(schema: Any, fields: JsonMap) -> Any:
-    """Returns a schema with the description of its parameter, unless it has one of its own."""
+    """Returns a schema with the description of its OpenAPI parameter, unless it has one of its
+    own."""
     text = if_text(fields.get("description"))
     if not text or isinstance(schema, bool) or "description" in schema:
         return schema

@@ -62,8 +62,8 @@ def write_request(
     body: Body | None,
     arguments: JsonMap,
 ) -> WrittenRequest:
-    """Writes the HTTP request of an operation from the arguments of a tool call. Absent and `None`
-    arguments are left out. What is not given, or `None`, is left out.
+    """Writes the HTTP request of an OpenAPI operation from the arguments of a tool call. Absent and
+    `None` arguments are left out. What is not given, or `None`, is left out.
 
     Raises:
         ToolError: an argument cannot stand where it belongs.

@@ -71,7 +71,8 @@ class Schemas:
         return converted
 
     def _convert_reference(self, to: str) -> str:
-        """Converts the schema behind a reference, once. Returns the reference to it in `$defs`."""
+        """Converts the OpenAPI schema behind a reference, once. Returns the reference to it in
+        `$defs`."""
         # Named before it is converted: a schema may refer to itself.
         if to not in self._names:
             target = self._document.resolve(to)
@@ -86,7 +87,7 @@ class Schemas:
 
 
 def _remove_read_only(source: JsonMap, converted: Json) -> None:
-    """Removes read-only properties, which only the server sets, from a schema."""
+    """Removes read-only properties, which only the server sets, from an OpenAPI schema."""
     properties = if_object(source.get("properties"))
     hidden = [
         name

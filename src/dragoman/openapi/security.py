@@ -51,7 +51,7 @@ class Scheme(msgspec.Struct, frozen=True):
     """What stands before it."""
 
     async def value(self, context: ToolContext[Any]) -> str:
-        """Returns the credential of a scheme as it is sent, with its prefix."""
+        """Returns the credential of an OpenAPI scheme as it is sent, with its prefix."""
         key = self.credential
         if callable(key):
             result = key(context)
@@ -62,8 +62,8 @@ class Scheme(msgspec.Struct, frozen=True):
 
 
 def check_names(document: Document, credentials: Credentials | None) -> None:
-    """Raises `SettingsError` where a key is given for a security scheme that the document does not
-    have."""
+    """Raises `SettingsError` where a key is given for a security scheme that the OpenAPI document
+    does not have."""
     if credentials is None or isinstance(credentials, str) or callable(credentials):
         return
     declared = _security_schemes(document)
@@ -77,8 +77,8 @@ def check_names(document: Document, credentials: Credentials | None) -> None:
 def select_schemes(
     document: Document, operation: Operation, credentials: Credentials | None
 ) -> list[Scheme]:
-    """Returns the credentials of an operation's requests: those of its first security requirement
-    that is complete."""
+    """Returns the credentials of an OpenAPI operation's requests: those of its first security
+    requirement that is complete."""
     if credentials is None:
         return []
     declared = _security_schemes(document)
@@ -109,8 +109,8 @@ def _find_credential(credentials: Credentials, name: str, names: list[str]) -> C
 def _read_scheme(
     document: Document, name: str, declared: JsonMap, credential: Credential | None
 ) -> Scheme | None:
-    """Returns the security scheme of a name with the caller's credential, or None if it is missing
-    or unsupported."""
+    """Returns the OpenAPI security scheme of a name with the caller's credential, or None if it is
+    missing or unsupported."""
     if credential is None or name not in declared:
         return None
     fields, _ = document.follow(declared[name], pointer("#/components/securitySchemes", name))
@@ -151,8 +151,8 @@ def server_url(document: Document, base_url: str | None, *, has_keys: bool) -> s
 
 
 def operation_url(operation: Operation, base_url: str, *, is_given: bool) -> str:
-    """Returns the base URL of one operation, which may have its own server if the caller gave no
-    URL.
+    """Returns the base URL of one OpenAPI operation, which may have its own server if the caller
+    gave no URL.
 
     Raises:
         SettingsError: that is on another host.

@@ -164,7 +164,7 @@ def openapi(
 def _select_operations(
     every: list[Operation], include: Callable[[Operation], bool] | Iterable[str] | None
 ) -> Iterable[Operation]:
-    """Returns the operations that `include` selects: all, by a function, or by name."""
+    """Returns the OpenAPI operations that `include` selects: all, by a function, or by name."""
     if include is None:
         return every
     if callable(include):

@@ -66,7 +66,7 @@ def _entries(value: Any, arguments_type: Any) -> list[Json]:
 
 
 def _read_arguments(fields: JsonMap) -> Json:
-    """Returns the arguments of a call in a list, as fields of a `ToolCallPart`."""
+    """Returns the arguments of a call in a LangChain list, as fields of a `ToolCallPart`."""
     arguments = fields.get("args")
     if isinstance(arguments, dict):
         return {"arguments": cast("Json", arguments), "raw": None, "state": "complete"}
@@ -75,7 +75,7 @@ def _read_arguments(fields: JsonMap) -> Json:
 
 
 def _extra_fields(fields: JsonMap) -> Json:
-    """Returns the fields of a call in a list that a `ToolCallPart` has no field for."""
+    """Returns the fields of a call in a LangChain list that a `ToolCallPart` has no field for."""
     extra_fields = read_extra_fields(fields, "name", "args", "id", "type")
     is_whole = isinstance(fields.get("args"), dict)
     if not is_whole and extra_fields.get("error") in (None, _CUT):

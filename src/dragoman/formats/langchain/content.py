@@ -51,7 +51,7 @@ _SIGNED = {"anthropic": "signature", "google": "thoughtSignature"}
 def load_content(
     content: object, role: Role, signer: str | None, form: Json, where: str
 ) -> tuple[Content, ...]:
-    """Returns the pieces of the `content` of a message.
+    """Returns the pieces of the `content` of a LangChain message.
 
     Args:
         content: a text, or a list of texts and blocks.
@@ -105,8 +105,8 @@ def _check_blocks(content: object, where: str) -> list[Any]:
 def dump_content(
     pieces: Sequence[tuple[int, Content]], role: Role, form: JsonMap, losses: list[Loss]
 ) -> Any:
-    """Returns the field `content` of a message. `pieces`: each with its place in the message, which
-    the losses name; they name no message."""
+    """Returns the field `content` of a LangChain message. `pieces`: each with its place in the
+    message, which the losses name; they name no message."""
     blocks: list[Any] = []
     for wire, group in groupby(pieces, lambda piece: _wire(piece[1])):
         run = list(group)
@@ -140,8 +140,8 @@ def _add_noise(blocks: list[Any], noise: JsonMap) -> None:
 
 
 def in_content(piece: ToolCallPart | ToolResultPart) -> bool:
-    """True if a call or result must stand in `content`, since a list of calls or a message of the
-    tool's cannot hold all of it."""
+    """True if a call or result must stand in `content`, since a list of calls or a LangChain
+    message of the tool's cannot hold all of it."""
     stood = OWN.form(piece.native).keys() & {"as", "wire"}
     if piece.run_by == "provider" or stood or isinstance(piece, ToolResultPart):
         return piece.run_by == "provider" or bool(stood)
@@ -336,8 +336,8 @@ def _load_text(block: Block, _: str | None) -> TextPart | None:
 
 
 def _load_reasoning(block: Block, signer: str | None) -> ThinkingPart | None:
-    """Returns the thinking of a standard block, or of Google's; the signature goes to the provider
-    that signed it."""
+    """Returns the thinking of a LangChain standard block, or of Google's; the signature goes to the
+    provider that signed it."""
     block_type = block["type"]
     field = "reasoning" if block_type == "reasoning" else "thinking"
     text = block.get(field, "")

@@ -196,8 +196,8 @@ def _constructor(type_: str) -> Json:
 
 
 def votes(message: object) -> int:
-    """Returns how surely a message is of this format: 0 = cannot be, 1 = could be, 2 = likely, 3 =
-    hardly anything else."""
+    """Returns how surely a message is of the LangChain format: 0 = cannot be, 1 = could be, 2 =
+    likely, 3 = hardly anything else."""
     fields = if_object(message)
     if _is_constructor(fields):
         if _class_name(fields) in _OF_CLASS and isinstance(fields.get("kwargs"), dict):

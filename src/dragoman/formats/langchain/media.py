@@ -33,7 +33,7 @@ _FORMATS = {mime_type: name for name, mime_type in _AUDIO.items()}
 
 
 def load_media(block: JsonMap) -> Media | None:
-    """Returns a file block as a part, or None if it is no file."""
+    """Returns a LangChain file block as a part, or None if it is no file."""
     block_type = if_text(block.get("type"))
     if block_type == "image_url":
         return _load_url(block)
@@ -83,8 +83,8 @@ def _load_standard(block: JsonMap, block_type: str) -> Media | None:
 def _load_file(
     block: JsonMap, media_type: str | None, name: str | None, extra_fields: Json, form: Json
 ) -> Media | None:
-    """Returns the file of a standard block by its `base64`, `url` or `file_id`; `None`: it has none
-    of them. `extra_fields` and `form`: what is noted on the part."""
+    """Returns the file of a LangChain standard block by its `base64`, `url` or `file_id`; `None`:
+    it has none of them. `extra_fields` and `form`: what is noted on the part."""
     if (data := decode_base64(block.get("base64"))) is not None and media_type is not None:
         return DataPart(data, media_type, name, OWN.note(extra_fields, form=form))
     if isinstance(url := block.get("url"), str):

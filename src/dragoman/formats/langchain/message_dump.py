@@ -83,8 +83,8 @@ def dump_message(message: Message, losses: list[Loss], version: str | None) -> l
 
 
 def _split_content(message: Message) -> tuple[Pieces, Results, list[MarkPart]]:
-    """Returns what stands in the content of a message and the results that do not, each with its
-    place in it, and the marks."""
+    """Returns what stands in the content of a LangChain message and the results that do not, each
+    with its place in it, and the marks."""
     content: Pieces = []
     results: Results = []
     marks: list[MarkPart] = []
@@ -122,8 +122,8 @@ def _dump_results(
 def _holds_marks_alone(
     message: Message, marks: Sequence[MarkPart], removals: Sequence[Json]
 ) -> bool:
-    """True if a message is nothing but marks, so that none is written for it. A removal that was
-    read by itself is noted as alone."""
+    """True if a LangChain message is nothing but marks, so that none is written for it. A removal
+    that was read by itself is noted as alone."""
     if not marks or len(marks) != len(message.content):
         return False
     return not removals or "alone" in OWN.form(marks[0].native)
@@ -141,7 +141,7 @@ def _dump_main(
     losses: list[Loss],
     version: str | None,
 ) -> Json:
-    """Returns all of a message but results."""
+    """Returns all of a LangChain message but results."""
     form = OWN.form(message.native)
     fields = OWN.fields(message.native)
     type_ = if_text(form.get("type")) or TYPES[message.role]

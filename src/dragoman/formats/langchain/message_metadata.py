@@ -241,8 +241,9 @@ _MISSING = object()
 
 
 def is_usual(opened_message: OpenedMessage, role: Role) -> bool:
-    """True if a message, once read, is certainly written back exactly, `response_metadata` aside.
-    Otherwise the caller writes it once to find the differences, and notes them."""
+    """True if a LangChain message, once read, is certainly written back exactly,
+    `response_metadata` aside. Otherwise the caller writes it once to find the differences, and
+    notes them."""
     data = opened_message.data
     kwargs = data.get("additional_kwargs", {})
     if not isinstance(data.get("content"), str) or not isinstance(kwargs, dict):
@@ -272,7 +273,8 @@ def _is_usual_answer(opened_message: OpenedMessage) -> bool:
 
 
 def is_usual_result(opened_message: OpenedMessage) -> bool:
-    """True if the message of a tool result, once read, is certainly written back exactly."""
+    """True if the LangChain message of a tool result, once read, is certainly written back
+    exactly."""
     data = opened_message.data
     usual = defaults(opened_message.type, opened_message.form.get("wrap", "dict"))
     name, kwargs = data.get("name"), data.get("additional_kwargs", {})
@@ -318,7 +320,7 @@ def exactly(
     data: JsonMap,
 ) -> Native:
     """Returns `native` with a note of the fields that would not be written again as they were.
-    `again`: the message as it would be written."""
+    `again`: the LangChain message as it would be written."""
     inner = if_object(again.get("data")) or if_object(again.get("kwargs")) or again
     differ = {key: field for key, field in data.items() if inner.get(key, _MISSING) != field}
     dropped = [key for key in inner if key not in data]
@@ -342,8 +344,8 @@ def as_was(value: Message | ToolResultPart, fields: Json, form: JsonMap) -> Json
 
 
 def _digest(value: Message | ToolResultPart) -> str:
-    """Returns a digest of what a message or result says, to see whether it was changed since it was
-    read."""
+    """Returns a digest of what a LangChain message or result says, to see whether it was changed
+    since it was read."""
     substance: Any = (
         [piece for piece in value.content if not isinstance(piece, MarkPart)]
         if isinstance(value, Message)
@@ -353,8 +355,8 @@ def _digest(value: Message | ToolResultPart) -> str:
 
 
 def pop_extra(extra_fields: Json) -> Extra | None:
-    """Takes what is under our key out of the fields of a message. Returns `None` if nothing is, or
-    if it cannot be read."""
+    """Takes what is under our key out of the fields of a LangChain message. Returns `None` if
+    nothing is, or if it cannot be read."""
     extra = if_object(extra_fields.get("additional_kwargs"))
     if OURS in extra:
         extra_read = load_extra(extra.get(OURS))
@@ -366,7 +368,7 @@ def pop_extra(extra_fields: Json) -> Extra | None:
 
 
 def set_kwargs(extra_fields: Json, extra: Json) -> None:
-    """Sets `additional_kwargs` of a message's fields; an empty one is left out."""
+    """Sets `additional_kwargs` of a LangChain message's fields; an empty one is left out."""
     if extra:
         extra_fields["additional_kwargs"] = extra
     elif isinstance(extra_fields.get("additional_kwargs"), dict):

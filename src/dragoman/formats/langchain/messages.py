@@ -169,7 +169,7 @@ class _Reader:
         return self._out
 
     def _remove(self, opened_message: OpenedMessage) -> None:
-        """Reads a message that removes another, as a mark in the message before it."""
+        """Reads a LangChain message that removes another, as a mark in the message before it."""
         self._end_results()
         form, extra_fields = _own(opened_message)
         fields = {**extra_fields, "content": opened_message.data.get("content", "")}
@@ -272,7 +272,7 @@ class _NoCall(HistoryError):
 
 
 def _fault(error: HistoryError) -> str | None:
-    """Returns the field for which a message cannot be read, where it is one."""
+    """Returns the field for which a LangChain message cannot be read, where it is one."""
     _, dot, field = error.message.partition(" ")[0].partition(".")
     if dot:
         return field.partition("[")[0]
@@ -280,7 +280,8 @@ def _fault(error: HistoryError) -> str | None:
 
 
 def _own(opened_message: OpenedMessage) -> tuple[Json, Json]:
-    """Returns the form of a message, and its fields that say something, without its content."""
+    """Returns the form of a LangChain message, and its fields that say something, without its
+    content."""
     form, usual = (
         dict(opened_message.form),
         defaults(opened_message.type, opened_message.form.get("wrap", "dict")),
@@ -314,7 +315,7 @@ def _entry(opened_message: OpenedMessage, form: JsonMap) -> Json:
 
 
 def _load(opened_message: OpenedMessage, where: str, origin: Origin | None) -> Message:
-    """Returns a message that is no result."""
+    """Returns a LangChain message that is no result."""
     type_ = base_type(opened_message.type)
     form, extra_fields = _own(opened_message)
     id_ = _pop_id(extra_fields)
@@ -348,15 +349,15 @@ def _load(opened_message: OpenedMessage, where: str, origin: Origin | None) -> M
 
 
 def _pop_id(extra_fields: Json) -> str | None:
-    """Takes the id out of the fields of a message, unless it is empty or no text."""
+    """Takes the id out of the fields of a LangChain message, unless it is empty or no text."""
     if if_text(extra_fields.get("id")):
         return extra_fields.pop("id")
     return None
 
 
 def _pop_usage(extra_fields: Json, form: Json) -> Json:
-    """Takes the token counts out of the fields of a message, if they can be read. Returns them as a
-    field of `Message`; `form` gets a note of what else they say."""
+    """Takes the token counts out of the fields of a LangChain message, if they can be read. Returns
+    them as a field of `Message`; `form` gets a note of what else they say."""
     usage, more = load_usage(extra_fields.get("usage_metadata"))
     if usage is None:
         return {}
@@ -367,8 +368,8 @@ def _pop_usage(extra_fields: Json, form: Json) -> Json:
 
 
 def _note_message(message: Message, opened_message: OpenedMessage, form: JsonMap) -> Message:
-    """Returns a message with a note of the fields that it would not be written with as they
-    came."""
+    """Returns a LangChain message with a note of the fields that it would not be written with as
+    they came."""
     again = dump_message(message, [], None)
     if again == [_entry(opened_message, form)]:
         return message

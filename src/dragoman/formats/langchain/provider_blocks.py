@@ -98,7 +98,8 @@ def _is_responses(block: JsonMap, block_type: str, role: Role) -> bool:
 
 
 def load_blocks(wire: str, blocks: Sequence[Block], role: Role) -> tuple[Content, ...]:
-    """Returns the pieces that blocks of one wire, beside each other in a message, stand for.
+    """Returns the pieces that blocks of one wire, beside each other in a LangChain message, stand
+    for.
 
     Raises:
         HistoryError: they cannot be read.
@@ -153,7 +154,7 @@ def _split_item(item: JsonMap, role: Role) -> list[Any]:
 
 
 def load_exploded(blocks: Sequence[Block]) -> tuple[Content, ...]:
-    """Returns the piece that the standard blocks of one reasoning item were made of."""
+    """Returns the piece that the LangChain standard blocks of one reasoning item were made of."""
     first = read_extra_fields(blocks[0], "reasoning", "extras")
     summary = [
         {"type": "summary_text", "text": block["reasoning"]}
@@ -165,7 +166,7 @@ def load_exploded(blocks: Sequence[Block]) -> tuple[Content, ...]:
 
 
 def dump_exploded(piece: Content) -> list[Block]:
-    """Returns a reasoning item as standard blocks, one for each piece of its summary."""
+    """Returns a reasoning item as LangChain standard blocks, one for each piece of its summary."""
     item = if_object(next(iter(dump_blocks(RESPONSES, [piece], Role.MODEL, [])), None))
     common, more = (
         {key: item[key] for key in ("type", "id") if key in item},

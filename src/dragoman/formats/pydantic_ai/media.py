@@ -153,7 +153,7 @@ def dump_binary(piece: DataPart) -> Json:
 
 
 def holder(piece: FilePart) -> str | None:
-    """Returns the provider that holds a file; `None`: it is not one that the library knows."""
+    """Returns the provider that holds a file; `None`: it is not one that pydantic-ai knows."""
     named = OWN.fields(piece.native).get("provider_name")
     holders = (name for name, wire in _HOLDERS.items() if wire in (piece.native or {}))
     return next(holders, named if isinstance(named, str) else None)

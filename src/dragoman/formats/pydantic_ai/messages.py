@@ -120,7 +120,7 @@ def _fault(fields: Json) -> str | None:
 
 
 def _check(entry: object, index: int) -> None:
-    """Raises `HistoryError` where an element is no message."""
+    """Raises `HistoryError` where an element is no Pydantic AI message."""
     fault = _fault(if_object(entry))
     if fault is None:
         return

@@ -157,8 +157,8 @@ def usual_part(piece: Content, part: JsonMap) -> tuple[str, ...]:
 
 
 def usual_text(piece: Content) -> Json | None:
-    """Returns the part of a text of the model's that has nothing but fields of this format; `None`:
-    it is another piece."""
+    """Returns the part of a text of the model's that has nothing but fields of the Pydantic AI
+    format; `None`: it is another piece."""
     native = piece.native
     if not isinstance(piece, TextPart) or not (
         native is None or (len(native) == 1 and NAME in native)
@@ -168,7 +168,8 @@ def usual_text(piece: Content) -> Json | None:
 
 
 def usual_result(piece: ToolResultPart, part: JsonMap) -> Json | None:
-    """Returns a value that a tool of the agent returned, read as a part of the format."""
+    """Returns a value that a tool of the agent returned, read as a part of the Pydantic AI
+    format."""
     failed = piece.is_error or piece.denied
     if failed or piece.is_content or not piece.name or part["part_kind"] != "tool-return":
         return None

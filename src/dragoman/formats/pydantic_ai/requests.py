@@ -113,8 +113,8 @@ def _note_request(
 def _load_sides(
     parts: Sequence[JsonMap], created: datetime | None
 ) -> list[tuple[Role, list[Content]]]:
-    """Returns the pieces of parts, those beside each other of one role together. A mark stays with
-    what it follows."""
+    """Returns the pieces of Pydantic AI parts, those beside each other of one role together. A mark
+    stays with what it follows."""
     sides: list[tuple[Role, list[Content]]] = []
     for part in parts:
         if part["part_kind"] in _SYSTEM:
@@ -213,8 +213,8 @@ def _load(part: JsonMap, created: object) -> list[Content]:
 
 
 def _load_text(part: JsonMap, field: str, created: object) -> Content | None:
-    """Returns the text in a field of a part, or a mark if it is empty; `None`: the field holds
-    something else."""
+    """Returns the text in a field of a Pydantic AI part, or a mark if it is empty; `None`: the
+    field holds something else."""
     part_kind, value = part["part_kind"], part.get(field)
     if isinstance(value, list) and value:
         text = text_or_json(value)
@@ -267,7 +267,7 @@ def _time(created: object) -> Json:
 
 
 def _text_part(text: str, part_kind: str, created: object) -> Json:
-    """Returns a part with a text in the field that its kind has for it, and a time."""
+    """Returns a Pydantic AI part with a text in the field that its kind has for it, and a time."""
     if part_kind in ("instruction-delta", "compaction", "speech"):
         times = {}
     else:
@@ -310,7 +310,7 @@ def _is_prompt(piece: Content) -> bool:
 
 
 def _prompt(pieces: Sequence[tuple[int, Content]], outgoing: Sent) -> Json:
-    """Returns the part for pieces that follow each other."""
+    """Returns the Pydantic AI part for pieces that follow each other."""
     items: list[Any] = []
     for part_index, piece in pieces:
         kept_item = if_list(OWN.notes(piece.native).get("whole"))
@@ -325,7 +325,7 @@ def _prompt(pieces: Sequence[tuple[int, Content]], outgoing: Sent) -> Json:
 
 
 def _part(piece: Content, outgoing: Sent, part_index: int) -> Json | None:
-    """Returns the part for a single piece, or None if the format cannot hold it."""
+    """Returns the part for a single piece, or None if the Pydantic AI format cannot hold it."""
     if (all_of_it := whole(piece.native)) is not None:
         return all_of_it
     created = outgoing.message.created_at
@@ -353,7 +353,7 @@ def _part(piece: Content, outgoing: Sent, part_index: int) -> Json | None:
 
 
 def _dump_text(piece: TextPart, message: Message) -> Json:
-    """Returns the part of a text, of the kind that it was read from."""
+    """Returns the Pydantic AI part of a text, of the kind that it was read from."""
     part_kind = OWN.form(piece.native).get("kind")
     if part_kind not in (*_SYSTEM, *_TEXTS):
         if message.role is Role.SYSTEM:

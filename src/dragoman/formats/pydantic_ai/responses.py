@@ -145,7 +145,7 @@ def dump_response(outgoing: Sent) -> Json:
 
 
 def _response_fields(message: Message) -> Json:
-    """Returns what is written for a message beside its parts and what it used."""
+    """Returns what is written for a message beside its Pydantic AI parts and what it used."""
     fields: Json = {}
     for piece in message.content:
         if isinstance(piece, ToolCallPart) and piece.state == "cut":
@@ -159,7 +159,7 @@ def _response_fields(message: Message) -> Json:
 
 
 def _groups(parts: Sequence[_Part], wire: str | None) -> list[list[_Part]]:
-    """Returns the parts, those of one reasoning item together."""
+    """Returns the Pydantic AI parts, those of one reasoning item together."""
     groups: list[list[_Part]] = []
     for part in parts:
         if part.get("part_kind") == "thinking" and wire == "openai_responses":
@@ -174,7 +174,7 @@ def _groups(parts: Sequence[_Part], wire: str | None) -> list[list[_Part]]:
 
 
 def _joins(group: Sequence[_Part], part: _Part, id_: str) -> bool:
-    """True if a part is one more piece of the reasoning item that a group holds."""
+    """True if a Pydantic AI part is one more piece of the reasoning item that a group holds."""
     first = group[0]
     if first.get("part_kind") != "thinking" or first.get("id") != id_:
         return False
@@ -185,8 +185,8 @@ def _joins(group: Sequence[_Part], part: _Part, id_: str) -> bool:
 
 
 def _load(group: Sequence[_Part], read: _Read, item: str | None) -> list[Content]:
-    """Returns the piece that a group of parts is, or a piece for each part if this library would
-    not write them as one. `item`: id of the message item of the piece before.
+    """Returns the piece that a group of parts is, or a piece for each part if pydantic-ai would not
+    write them as one. `item`: id of the message item of the piece before.
 
     What the parts have beyond what would be written for the piece is noted on it, so that writing
     gives the same parts again.
@@ -208,7 +208,8 @@ def _load(group: Sequence[_Part], read: _Read, item: str | None) -> list[Content
 
 
 def _load_noted(piece: Any, group: Sequence[_Part], read: _Read) -> list[Content]:
-    """Returns a piece with a note of how its parts differ from what is written for it."""
+    """Returns a piece with a note of how its Pydantic AI parts differ from what is written for
+    it."""
     part = group[0]
     written = _parts(piece, read.origin)
     signed = if_object(written[0].get("provider_details"))
@@ -238,7 +239,7 @@ def _note(piece: Any, **notes: Any) -> Any:
 
 
 def _parts(piece: Any, origin: Origin | None) -> list[Json]:
-    """Returns the parts of a piece, without the fields that are only noted on it."""
+    """Returns the Pydantic AI parts of a piece, without the fields that are only noted on it."""
     if isinstance(piece, ThinkingPart):
         parts = _readable(dump_thinking(piece), piece, origin)
     elif isinstance(piece, TextPart):
@@ -333,7 +334,8 @@ _LOADERS: Mapping[str, Callable[[Sequence[_Part], _Read, str | None], Content | 
 
 
 def _dump(piece: Content, outgoing: Sent, part_index: int) -> list[Json]:
-    """Returns the parts of a piece; none if the format cannot hold it, which is noted as a loss."""
+    """Returns the parts of a piece; none if the Pydantic AI format cannot hold it, which is noted
+    as a loss."""
     if (text := usual_text(piece)) is not None:
         return [text]
     if (all_of_it := whole(piece.native)) is not None:
@@ -369,7 +371,7 @@ def _is_lost(piece: Content, outgoing: Sent, part_index: int) -> bool:
 
 
 def _note_losses(piece: Content, part: _Part, outgoing: Sent, part_index: int) -> None:
-    """Notes what the part of a piece cannot hold: a file's name, a signature."""
+    """Notes what the Pydantic AI part of a piece cannot hold: a file's name, a signature."""
     if isinstance(piece, DataPart) and piece.name:
         why = f"the format knows no name of a file, {piece.name}"
         outgoing.lose(part_index, Lost.file_name, why)
@@ -381,7 +383,7 @@ def _note_losses(piece: Content, part: _Part, outgoing: Sent, part_index: int) -
 
 
 def _add_noted(piece: Content, parts: list[Json], outgoing: Sent, part_index: int) -> list[Json]:
-    """Returns the parts of a piece with the fields that were noted when it was read."""
+    """Returns the Pydantic AI parts of a piece with the fields that were noted when it was read."""
     noted_parts = if_list(OWN.notes(piece.native).get("parts"))
     if len(noted_parts) == len(parts) > 1:
         pairs = zip(noted_parts, parts, strict=True)
@@ -407,8 +409,8 @@ def _is_signed(part: _Part) -> bool:
 
 
 def _loses_signature(piece: Content, part: _Part, origin: Origin | None) -> bool:
-    """True if somebody signed a piece and its part does not hold that, or would be read as if
-    another had signed it."""
+    """True if somebody signed a piece and its Pydantic AI part does not hold that, or would be read
+    as if another had signed it."""
     signed = [
         (wire, signature)
         for wire, signature in read_signatures(piece.native).items()

@@ -78,7 +78,8 @@ def _lengths_form(summaries: Sequence[str], raw: Sequence[str], text: str) -> Js
 
 
 def dump_thinking(piece: ThinkingPart) -> list[Json]:
-    """Returns the parts of a piece of thinking, without the fields that are only noted on it."""
+    """Returns the Pydantic AI parts of a piece of thinking, without the fields that are only noted
+    on it."""
     anthropic = _ANTHROPIC.fields(piece.native)
     if anthropic.get("type") == _REDACTED:
         signed = {
@@ -151,7 +152,7 @@ def dump_call(call: ToolCallPart) -> Json:
 
 
 def load_signed(part: JsonMap) -> Native:
-    """Returns Google's native fields of a part that it signed."""
+    """Returns Google's native fields of a Pydantic AI part that it signed."""
     signature = if_object(part.get("provider_details")).get("thought_signature")
     if isinstance(signature, str) and signature:
         return _GOOGLE.note({_SIGNATURE: signature})
@@ -159,7 +160,7 @@ def load_signed(part: JsonMap) -> Native:
 
 
 def dump_signed(native: Native) -> Json:
-    """Returns a signature as fields of a part."""
+    """Returns a signature as fields of a Pydantic AI part."""
     signature = _GOOGLE.fields(native).get(_SIGNATURE)
     if not isinstance(signature, str):
         return {}
@@ -167,7 +168,7 @@ def dump_signed(native: Native) -> Json:
 
 
 def _details(native: Native, fields: JsonMap) -> Json:
-    """Returns the field `provider_details` of a part, if there are any."""
+    """Returns the field `provider_details` of a Pydantic AI part, if there are any."""
     details = {**fields, **if_object(OWN.notes(native).get("details"))}
     if details:
         return {"provider_details": details}
@@ -175,7 +176,7 @@ def _details(native: Native, fields: JsonMap) -> Json:
 
 
 def _reasoning(piece: ThinkingPart, fields: JsonMap) -> list[Json]:
-    """Returns a part for each summary of a reasoning item."""
+    """Returns a Pydantic AI part for each summary of a reasoning item."""
     summaries, raw = _split_reasoning(piece)
     parts: list[Json] = [
         {"content": text, "id": fields["id"], "provider_name": "openai", "part_kind": "thinking"}

@@ -96,8 +96,8 @@ def dump_call(call: ToolCallPart) -> Json:
 
 
 def load_result(part: JsonMap) -> ToolResultPart | None:
-    """Returns a part that is what a tool returned; `None` where it is not of the documented
-    shape."""
+    """Returns a Pydantic AI part that is what a tool returned; `None` where it is not of the
+    documented shape."""
     id_, name, outcome = part.get("tool_call_id"), part.get("tool_name"), part.get("outcome")
     if not isinstance(id_, str) or not isinstance(name, str) or "content" not in part:
         return None
@@ -140,8 +140,8 @@ def dump_result(part: ToolResultPart, outgoing: Sent, part_index: int) -> Json:
 
 
 def apply_result_notes(part: ToolResultPart, written: JsonMap) -> Json:
-    """Returns the part of a result as it was read, without an outcome that is not its own any
-    more."""
+    """Returns the Pydantic AI part of a result as it was read, without an outcome that is not its
+    own any more."""
     fields = apply_notes(part.native, written)
     outcome = fields.get("outcome")
     is_retry = fields["part_kind"] == "retry-prompt"

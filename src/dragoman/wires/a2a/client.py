@@ -106,7 +106,7 @@ def _quirks_of(quirks: Any) -> Quirks:
 
 
 def _add_carried(run_request: RunRequest, request: ModelRequest) -> RunRequest:
-    """Returns the run request with the tools, context, state and settings that the extension
+    """Returns the run request with the tools, context, state and settings that the A2A extension
     carries."""
     tools = tuple([tool for tool in request.tools if isinstance(tool, ToolSpec)])
     run_request = run_request.replace(tools=tools)
@@ -130,7 +130,7 @@ def _find_losses(request: ModelRequest, sent_tools: Sequence[ToolSpec]) -> list[
 
 
 def _unheard_messages(turns: AgentTurns, losses: list[Loss]) -> list[Message]:
-    """Returns the messages that the agent does not know yet, as the user's.
+    """Returns the A2A messages that the agent does not know yet, as the user's.
 
     What the user says now is sent as it is. Messages from elsewhere since the agent's last answer
     are joined to one text that goes before it.
@@ -207,7 +207,7 @@ def _describe_piece(piece: Content) -> str:
 
 
 def _plain_parts(run_request: RunRequest, parts: list[Any]) -> list[Any]:
-    """Returns the parts for an agent that does not know the extension.
+    """Returns the parts for an agent that does not know the A2A extension.
 
     Answers to questions become words, and tool results the `tool_results` list of older agents.
     """
@@ -224,7 +224,7 @@ def _plain_parts(run_request: RunRequest, parts: list[Any]) -> list[Any]:
 
 
 def _plain_answer(resume: Resume) -> Json:
-    """Returns the part that answers a question in words: "yes", "no", "cancelled", or the value
+    """Returns the A2A part that answers a question in words: "yes", "no", "cancelled", or the value
     itself."""
     payload = if_object(resume.payload)
     if resume.status == "cancelled":
@@ -252,7 +252,8 @@ def dump_http(
     quirks: Any = None,
     losses: list[Loss] | None = None,
 ) -> HttpRequest:
-    """Returns the HTTP request that asks the agent, by the binding and version that it speaks."""
+    """Returns the HTTP request that asks the agent, by the A2A binding and version that it
+    speaks."""
     peer = _quirks_of(quirks)
     params = dump_request(request, target=target, quirks=peer, losses=losses)
     method = "SendMessage"
@@ -299,7 +300,7 @@ def decoder(
     new_id: Callable[[], str] | None = None,
     tools: Sequence[str] = (),
 ) -> AnswerDecoder:
-    """See `AgentClient.decoder`."""
+    """Implements `AgentClient.decoder` for A2A."""
     run = decode.decoder(origin=origin)
     answer = AgentAnswer(
         OWN,

@@ -251,7 +251,7 @@ def new_text(text: str, earlier: str) -> str:
 
 
 def compact_messages(messages: Sequence[Any]) -> list[tuple[int, Any]]:
-    """Returns the messages that stay after compaction, each with its index in the list.
+    """Returns the A2A messages that stay after compaction, each with its index in the list.
 
     A list without chunks and tool calls is returned unchanged.
     """
@@ -282,7 +282,7 @@ def _canonical_type_in(message: Any) -> str:
 
 
 def _find_calls(message: Any) -> Calls:
-    """Returns the id and the arguments of each call in a message."""
+    """Returns the id and the arguments of each call in an A2A message."""
     calls = [
         call for part in if_list(if_object(message).get("parts")) for call in _calls_of_part(part)
     ]
@@ -290,14 +290,14 @@ def _find_calls(message: Any) -> Calls:
 
 
 def _calls_of_part(part: Any) -> list[Any]:
-    """Returns the list of calls in a part of an older agent."""
+    """Returns the list of calls in an A2A part of an older agent."""
     fields = if_object(part)
     data = if_object(fields.get("data", if_object(fields.get("root")).get("data")))
     return if_list(data.get(TOOL_CALLS_KEY))
 
 
 def _reduce_message(message: Any, remaining: Remaining) -> Any:
-    """Returns a message as compaction left it: without its calls, or with merged arguments."""
+    """Returns an A2A message as compaction left it: without its calls, or with merged arguments."""
     if not remaining.arguments and not remaining.is_text:
         return message
     parts = if_list(if_object(message)["parts"])
@@ -310,7 +310,7 @@ def _reduce_message(message: Any, remaining: Remaining) -> Any:
 
 
 def _merge_part(part: Any, arguments: Mapping[str, Json]) -> Any:
-    """Returns a part whose calls have their merged arguments."""
+    """Returns an A2A part whose calls have their merged arguments."""
     if not _calls_of_part(part):
         return part
     inner = if_object(if_object(part).get("root")) or if_object(part)
@@ -329,7 +329,7 @@ def _merge_call(call: Any, arguments: Mapping[str, Json]) -> Any:
 
 
 def canonical_type(message: Message) -> str:
-    """Returns the canonical type under which a message is written."""
+    """Returns the canonical type under which an A2A message is written."""
     if message.role is Role.MODEL:
         return START if message.tool_calls else END
     return RESULT if message.tool_results else CONTENT
@@ -382,7 +382,7 @@ def role_name(message: Any) -> str:
 
 
 def parts_of(message: Any) -> list[Any]:
-    """Returns the parts of a message, without the wrapper `root` of older libraries."""
+    """Returns the A2A parts of a message, without the wrapper `root` of older libraries."""
     parts = read_field(message, "parts")
     if not isinstance(parts, list | tuple):
         return []
@@ -392,7 +392,7 @@ def parts_of(message: Any) -> list[Any]:
 
 
 def find_text(message: Any) -> str | None:
-    """Returns the text of all parts joined without a separator, or None if no part has text."""
+    """Returns the text of all A2A parts joined without a separator, or None if no part has text."""
     texts = [
         text for part in parts_of(message) if isinstance(text := read_field(part, "text"), str)
     ]
@@ -410,7 +410,8 @@ def tool_results_of(message: Any) -> list[Any] | None:
 
 
 def _find_tools(message: Any, key: str, data_type: str) -> list[Any] | None:
-    """Returns the calls or results in a message: lists of older agents, and data parts of today.
+    """Returns the calls or results in a message: lists of older A2A agents, and data parts of
+    today.
 
     Args:
         message: a dictionary or an object of any version.

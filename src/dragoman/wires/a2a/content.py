@@ -36,7 +36,7 @@ _READ = ("kind", "text", "raw", "url", "data", "file", "mediaType", "filename")
 
 
 def dump_content(piece: Content) -> list[Json]:
-    """Returns the parts that show a piece of content, or an empty list for hidden content.
+    """Returns the A2A parts that show a piece of content, or an empty list for hidden content.
 
     The extension carries what these parts cannot hold.
     """
@@ -77,7 +77,7 @@ def _dump_call(call: ToolCallPart) -> list[Json]:
 
 
 def _dump_result(result: ToolResultPart) -> list[Json]:
-    """Returns the data part of a tool result, and a part for each file in it with the id of its
+    """Returns the A2A data part of a tool result, and a part for each file in it with the id of its
     call."""
     pieces = result.result if result.is_content else ()
     files = [piece for piece in pieces if isinstance(piece, DataPart | LinkPart)]
@@ -102,7 +102,7 @@ def dump_data(value: Any) -> Json:
 
 
 def load_content(part: JsonMap) -> list[Content]:
-    """Returns the pieces of content in a part.
+    """Returns the pieces of content in an A2A part.
 
     Raises:
         HistoryError: the part has none of text, raw, url and data.
@@ -134,7 +134,7 @@ def _load_text(part: JsonMap) -> list[Content]:
 
 
 def load_data(part: JsonMap) -> list[Content]:
-    """Returns the calls and results in a data part, or its value as a JSON file."""
+    """Returns the calls and results in an A2A data part, or its value as a JSON file."""
     value = part["data"]
     tools = None
     if isinstance(value, dict):
@@ -180,7 +180,7 @@ def _load_bytes(raw: Any) -> bytes:
 
 
 def _load_native(part: JsonMap, *more: str) -> Native:
-    """Returns the fields of a part that a piece of content has no field for.
+    """Returns the fields of an A2A part that a piece of content has no field for.
 
     Args:
         part: the part.

@@ -44,7 +44,7 @@ class Decoder(PlainDecoder):
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> None:
-        """See `PlainDecoder`."""
+        """Creates the A2A decoder. The arguments are those of `PlainDecoder`."""
         super().__init__(origin, new_id)
         self._is_ours = False
         """True once an object carried something."""
@@ -98,7 +98,7 @@ class Decoder(PlainDecoder):
         return True
 
     def _add_event(self, event: Event) -> None:
-        """Adds a carried event, and keeps track of the parts that are open."""
+        """Adds a carried event, and keeps track of the A2A parts that are open."""
         if isinstance(event, PartStarted):
             part = DecodedPart(event.message_id, event.index, event.part)
             self.open[event.message_id, event.index] = part
@@ -116,7 +116,7 @@ class Decoder(PlainDecoder):
         self._events.append(event)
 
     def _add_text(self, artifact: Json) -> bool:
-        """Adds an artifact's text as a delta of the part that it shows. Returns False if the
+        """Adds an A2A artifact's text as a delta of the part that it shows. Returns False if the
         artifact is unknown."""
         key = self._texts.get(if_text(artifact.get("artifactId")))
         if key is None:
@@ -127,7 +127,7 @@ class Decoder(PlainDecoder):
         return True
 
     def _finish_part(self, finished: Sequence[Any]) -> None:
-        """Ends an open part of the task's message.
+        """Ends an open part of the A2A task's message.
 
         Args:
             finished: the part's message id and index, then the fields that its start and deltas do
@@ -153,7 +153,7 @@ class Decoder(PlainDecoder):
 
 
 def _load_key(value: Any) -> Key | None:
-    """Returns the message id and part index in a JSON list, or None if it is no such list."""
+    """Returns the A2A message id and part index in a JSON list, or None if it is no such list."""
     listed = if_list(value)
     if len(listed) != 2 or not isinstance(listed[0], str) or type(listed[1]) is not int:
         return None

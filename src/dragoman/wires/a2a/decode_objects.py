@@ -50,14 +50,14 @@ def split_member(event: JsonMap) -> tuple[str, Json]:
 
 
 def split_text(parts: Sequence[Json]) -> tuple[str, list[Json]]:
-    """Returns an artifact's text and its other parts, which stay the same however the text is
+    """Returns an A2A artifact's text and its other parts, which stay the same however the text is
     cut."""
     text = "".join([if_text(part.get("text")) for part in parts])
     return text, [part for part in parts if "text" not in part]
 
 
 def find_answers(history: Sequence[Any]) -> list[Json]:
-    """Returns the messages of a history behind the last question."""
+    """Returns the A2A messages of a history behind the last question."""
     messages = [if_object(message) for message in history]
     question_index = last_index(messages, lambda message: role_of(message.get("role")) is Role.USER)
     return messages[question_index + 1 :]
@@ -86,7 +86,7 @@ def assign_to_client(piece: Content) -> Content:
 
 
 def read_text(message: Json) -> str:
-    """Returns the text of all parts of a message."""
+    """Returns the text of all A2A parts of a message."""
     texts = [
         if_text(if_object(part.get("root")).get("text")) or if_text(part.get("text"))
         for part in list_parts(message)

@@ -92,7 +92,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         self._growing_ids: set[str] = set()
 
     def read_type(self, event: Json) -> tuple[str, Json]:
-        """See `RunDecoder.read_type`."""
+        """Implements `RunDecoder.read_type` for A2A."""
         # With JSON-RPC each object of the stream is the result of a response.
         if is_rpc(event):
             if event.get("error") is not None:
@@ -108,14 +108,14 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         )
 
     def admit(self, object_type: str, fields: Json) -> bool:
-        """See `RunDecoder.admit`."""
+        """Implements `RunDecoder.admit` for A2A."""
         name = "id" if object_type == "task" else "taskId"
         self.task_id = if_text(fields.get(name)) or self.task_id
         return True
 
     def read_object(self, object_type: str, fields: Json) -> None:
-        """See `RunDecoder.read_object`. A message, or a state in which nothing more comes, ends the
-        run."""
+        """Implements `RunDecoder.read_object` for A2A. A message, or a state in which nothing more
+        comes, ends the run."""
         super().read_object(object_type, fields)
         if object_type == "artifactUpdate":
             return
@@ -129,7 +129,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         return self._run_id or None
 
     def cut_run(self, error: DragomanError) -> None:
-        """See `RunDecoder.cut_run`."""
+        """Implements `RunDecoder.cut_run` for A2A."""
         for emitter in self._emitters.values():
             if not emitter.finished:
                 emitter.finish(FinishReason.error, cut=True)
@@ -139,13 +139,13 @@ class PlainDecoder(RunDecoder[DecodedPart]):
     # steps
 
     def _read_message(self, fields: Json) -> None:
-        """Reads a message that answers in place of a task: it is the whole run."""
+        """Reads a message that answers in place of an A2A task: it is the whole run."""
         self._start("message", fields)
         self._add_message(fields)
         self._events.append(RunFinished(self._run_id))
 
     def _read_task(self, fields: Json) -> None:
-        """Reads a task: its artifacts, then its status."""
+        """Reads a task: its A2A artifacts, then its status."""
         self._start(if_text(fields.get("id")) or "task", fields)
         status = if_object(fields.get("status"))
         is_last = is_over(state_of(status.get("state")))
@@ -183,14 +183,14 @@ class PlainDecoder(RunDecoder[DecodedPart]):
     # messages
 
     def _add_message(self, message: JsonMap) -> None:
-        """Adds the events of a complete message from the agent."""
+        """Adds the events of a complete A2A message from the agent."""
         loaded = [part for part in load_message(dict(message), self._model) if part.content]
         self._add_messages(
             [part for part in loaded if part.role is Role.MODEL or part.tool_results]
         )
 
     def _add_messages(self, messages: Sequence[Message]) -> None:
-        """Adds the events of complete messages, and remembers their ids."""
+        """Adds the events of complete A2A messages, and remembers their ids."""
         renamed = [
             message if message.id is None else message.replace(id=self._distinct_id(message.id))
             for message in messages
@@ -235,7 +235,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
             _finish_emitter(emitter, FinishReason.stop)
 
     def _replace_artifact(self, id_: str) -> None:
-        """Drops the message of an artifact that a new version replaces."""
+        """Drops the message of an A2A artifact that a new version replaces."""
         self._parts[id_] = []
         if self._emitters.pop(id_, None) is not None or id_ in self._message_ids:
             self._events.append(MessageDropped(id_, "the artifact was replaced"))
@@ -272,7 +272,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         self._read_artifact(update)
 
     def _emit(self, emitter: Emitter, part: Json) -> None:
-        """Adds the content of a part to the message of its artifact."""
+        """Adds the content of a part to the message of its A2A artifact."""
         for piece in load_content(part):
             if isinstance(piece, TextPart) and piece.native is None:
                 emitter.add_text("text", piece.text)
@@ -290,8 +290,8 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         *,
         is_change: bool,
     ) -> None:
-        """Reads the artifact that holds the state shared by agent and client. A JSON patch changes
-        it."""
+        """Reads the A2A artifact that holds the state shared by agent and client. A JSON patch
+        changes it."""
         for part in parts:
             if name != "state" or "data" not in part:
                 continue
@@ -307,7 +307,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         return Emitter(lambda: id_, origin=self._model, events=self._events)
 
     def _finish_emitters(self, reason: FinishReason) -> None:
-        """Ends all open messages for this reason."""
+        """Ends all open A2A messages for this reason."""
         for emitter in self._emitters.values():
             _finish_emitter(emitter, reason)
         self._emitters.clear()
@@ -315,7 +315,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
     # states
 
     def _read_status(self, fields: Json) -> None:
-        """Reads a status: the end of the run, or progress."""
+        """Reads an A2A status: the end of the run, or progress."""
         status = if_object(fields.get("status"))
         state, message = state_of(status.get("state")), if_object(status.get("message"))
         if is_over(state):
@@ -324,7 +324,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
             self._read_progress(message)
 
     def _end_run(self, state: str, message: Json, fields: Json) -> None:
-        """Ends the run in the state that the task reports.
+        """Ends the run in the state that the A2A task reports.
 
         Args:
             state: the state's name in version 1.0.
@@ -352,8 +352,8 @@ class PlainDecoder(RunDecoder[DecodedPart]):
             self._events.append(RunFinished(run_id, "pending", usage, pending))
 
     def _add_answer(self, message: Json, fields: Json) -> None:
-        """Adds the message of a completed task if it is new. Some agents put their answer into the
-        history alone."""
+        """Adds the A2A message of a completed task if it is new. Some agents put their answer into
+        the history alone."""
         if message:
             if if_text(message.get("messageId")) not in self._message_ids:
                 self._add_message(message)
@@ -368,7 +368,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         *,
         is_message_ids: bool,
     ) -> tuple[Interrupt, ...]:
-        """Returns the interrupts of a task that waits.
+        """Returns the interrupts of an A2A task that waits.
 
         Calls in the message of a foreign agent are tools that the client is to run.
         """
@@ -433,8 +433,8 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         self._growing = emitter, text
 
     def _add_end(self, message: Json) -> bool:
-        """Adds what a complete message says beyond the growing text. Returns False if it is another
-        text."""
+        """Adds what a complete A2A message says beyond the growing text. Returns False if it is
+        another text."""
         if self._growing is None:
             return False
         emitter, before = self._growing
@@ -455,7 +455,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         return True
 
     def _finish_growing(self) -> None:
-        """Ends the message of the growing text."""
+        """Ends the A2A message of the growing text."""
         if self._growing is not None:
             emitter, _ = self._growing
             self._emitters.pop(emitter.message_id, None)
@@ -463,7 +463,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
 
 
 def _finish_emitter(emitter: Emitter, reason: FinishReason) -> None:
-    """Ends the message of an emitter, if it has begun."""
+    """Ends the A2A message of an emitter, if it has begun."""
     if emitter.started and not emitter.finished:
         is_cut = reason is FinishReason.error
         emitter.finish(FinishReason.tool_calls if emitter.calls() else reason, cut=is_cut)

@@ -114,7 +114,7 @@ class Encoder(RunEncoder[ArtifactPart]):
         self._is_begun = self._is_run = self._has_state = False
 
     def frame(self, data: JsonMap) -> bytes:
-        """See `RunEncoder.frame`."""
+        """Implements `RunEncoder.frame` for A2A."""
         if "rpc_id" in self._envelope:
             data = rpc_result(data, self._envelope["rpc_id"])
         return frame_server_event(_encode(data))
@@ -138,7 +138,8 @@ class Encoder(RunEncoder[ArtifactPart]):
         return before + _encode(text) + behind
 
     def admit(self, event: Event) -> bool:
-        """See `RunEncoder.admit`. Begins the task, and carries the events of runs within tools."""
+        """Implements `RunEncoder.admit` for A2A. Begins the task, and carries the events of runs
+        within tools."""
         if self.over:
             return False
         if not self._is_begun:
@@ -155,14 +156,14 @@ class Encoder(RunEncoder[ArtifactPart]):
         return True
 
     def close_objects(self) -> Objects:
-        """See `RunEncoder.close_objects`. Without events there is no task."""
+        """Implements `RunEncoder.close_objects` for A2A. Without events there is no task."""
         if self._is_begun:
             return super().close_objects()
         return NO_OBJECTS
 
     def end_stream(self) -> None:
-        """See `RunEncoder.end_stream`. A run without an end was cut. Messages alone are a completed
-        task."""
+        """Implements `RunEncoder.end_stream` for A2A. A run without an end was cut. Messages alone
+        are a completed task."""
         # Messages without a run, as a gateway has them, are complete when they end.
         if self._is_run:
             error = StreamCutError("the run was cut before its end. Ask again.")
@@ -174,7 +175,7 @@ class Encoder(RunEncoder[ArtifactPart]):
     # objects
 
     def _begin(self, event: Event) -> None:
-        """Writes the task, which comes before all updates."""
+        """Writes the A2A task, which comes before all updates."""
         self._is_begun = True
         self._is_run = isinstance(event, RunStarted) and not self._inner.has(event)
         # A new task is reported as submitted first, and works from then on.
@@ -197,7 +198,7 @@ class Encoder(RunEncoder[ArtifactPart]):
 
     def _take_carried(self, **fields: str) -> Json:
         """Returns the `metadata` field with the waiting events and these fields, or nothing without
-        the extension."""
+        the A2A extension."""
         events, self.pending = self.pending, []
         if not self._extras:
             return {}
@@ -249,14 +250,14 @@ class Encoder(RunEncoder[ArtifactPart]):
         *,
         append: bool = False,
     ) -> None:
-        """Writes an artifact that belongs to the run instead of a message."""
+        """Writes an A2A artifact that belongs to the run instead of a message."""
         artifact = self._task.whole_artifact(name, part)
         self.write(
             self._task.artifact_update(artifact, self._take_carried(), append=append, last=True)
         )
 
     def _write_held(self, *, last: bool = False, **fields: str) -> None:
-        """Writes the text of an artifact that was held back, as an update of the task."""
+        """Writes the text of an A2A artifact that was held back, as an update of the task."""
         if self._held is None:
             return
         (_, part, text), self._held = self._held, None
@@ -278,7 +279,7 @@ class Encoder(RunEncoder[ArtifactPart]):
         self._messages[event.message_id] = event
 
     def _part_started(self, event: PartStarted) -> None:
-        """Opens a part, with an artifact of its own unless it is thinking."""
+        """Opens a part, with an A2A artifact of its own unless it is thinking."""
         self._carry(event)
         # A part that starts again begins another artifact; what was streamed into the first one
         # stays.
@@ -297,7 +298,8 @@ class Encoder(RunEncoder[ArtifactPart]):
         self.open[key] = part
 
     def _is_seen(self, event: PartStarted) -> bool:
-        """True if clients see the part: results, and what the first candidate of the model says."""
+        """True if clients see the A2A part: results, and what the first candidate of the model
+        says."""
         if isinstance(event.part, ToolResultPart):
             return True
         message = self._messages.get(event.message_id)
@@ -324,7 +326,7 @@ class Encoder(RunEncoder[ArtifactPart]):
         part.deltas.append(event.delta)
 
     def _part_finished(self, event: PartFinished) -> None:
-        """Ends a part by the last piece of its artifact."""
+        """Ends a part by the last piece of its A2A artifact."""
         part = self.take_part((event.message_id, event.index))
         if part is None:
             self._carry(event)
@@ -351,7 +353,7 @@ class Encoder(RunEncoder[ArtifactPart]):
             )
 
     def _message_dropped(self, event: MessageDropped) -> None:
-        """Replaces the artifacts of a retracted message by empty ones."""
+        """Replaces the A2A artifacts of a retracted message by empty ones."""
         self._carry(event)
         self.take_parts([event.message_id])
         artifact_ids = self._artifacts.pop(event.message_id, [])
@@ -370,7 +372,7 @@ class Encoder(RunEncoder[ArtifactPart]):
         self._write_artifact("state", dump_data(event.state))
 
     def _state_delta(self, event: StateDelta) -> None:
-        """Appends a change to the artifact of the shared state."""
+        """Appends a change to the A2A artifact of the shared state."""
         self._carry(event)
         operations = [dict(operation) for operation in event.operations]
         # Changes are appended to the artifact of the state, so that a reader that comes late can
@@ -385,7 +387,7 @@ class Encoder(RunEncoder[ArtifactPart]):
         self._write_working()
 
     def _run_finished(self, event: RunFinished) -> None:
-        """Ends the task: completed, cancelled, or waiting for its client."""
+        """Ends the A2A task: completed, cancelled, or waiting for its client."""
         self._write_held()
         # A text is in the artifact of the model's last message already.
         if event.result is not None and not isinstance(event.result, str):
@@ -401,7 +403,7 @@ class Encoder(RunEncoder[ArtifactPart]):
         self._write_end(state, [event], message, **dump_usage(event.usage))
 
     def _end_failed(self, event: RunError) -> None:
-        """Ends the task as failed or rejected."""
+        """Ends the A2A task as failed or rejected."""
         self._write_held()
         state = "TASK_STATE_FAILED"
         if isinstance(event.error, ContentRefusedError):
@@ -478,7 +480,7 @@ def dump_response(
     losses: list[Loss] | None = None,  # noqa: ARG001 nothing is lost
     **envelope: Any,
 ) -> Json:
-    """Returns the complete task that a run's events make. `envelope` is that of `encoder`."""
+    """Returns the complete A2A task that a run's events make. `envelope` is that of `encoder`."""
     events, run = list(events), Encoder(envelope)
     objects = [data for event in events for data in run.objects(event)]
     task = aggregate_task([*objects, *run.close_objects()])

@@ -42,7 +42,7 @@ class TaskObjects:
         self._messages = 0
 
     def status(self, state: str, message: Json | None = None) -> Json:
-        """Returns the status of a task, with its message and the time."""
+        """Returns the status of an A2A task, with its message and the time."""
         status: Json = {"state": state}
         if message is not None:
             status["message"] = message
@@ -76,7 +76,7 @@ class TaskObjects:
         message: Json | None = None,
         carried: JsonMap = {},
     ) -> Json:
-        """Returns an update of the status. `carried` is the field `metadata`, or empty."""
+        """Returns an update of the A2A status. `carried` is the field `metadata`, or empty."""
         return {
             "statusUpdate": {
                 **self.ids,
@@ -105,14 +105,14 @@ class TaskObjects:
         return {"artifactUpdate": {**update, **carried}}
 
     def extension(self, fields: Mapping[str, str]) -> Json:
-        """Returns the fields that mark an artifact under the extension, or nothing for peers
+        """Returns the fields that mark an A2A artifact under the extension, or nothing for peers
         without it."""
         if self._extras:
             return {"extensions": [EXTENSION], "metadata": {EXTENSION: fields}}
         return {}
 
     def whole_artifact(self, name: str, part: Json) -> Json:
-        """Returns an artifact that belongs to the run, such as the shared state."""
+        """Returns an A2A artifact that belongs to the run, such as the shared state."""
         return {
             "artifactId": name,
             "name": name,
@@ -132,7 +132,7 @@ class TaskObjects:
         }
 
     def message(self, parts: list[Json]) -> Json:
-        """Returns an agent message for a status."""
+        """Returns an agent message for an A2A status."""
         self._messages += 1
         message_id = f"{self.task_id}:status:{self._messages}"
         return {
@@ -191,8 +191,8 @@ class ArtifactPart(run_encoder.EncodedPart):
 
 
 def dump_part_end(event: PartFinished, part: ArtifactPart) -> str:
-    """Returns the extension's `finished` field: the part's key, and what its start and deltas do
-    not say.
+    """Returns the A2A extension's `finished` field: the part's key, and what its start and deltas
+    do not say.
 
     The second entry has only the fields that differ, or the whole part if its type changed.
     """

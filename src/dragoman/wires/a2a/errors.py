@@ -92,7 +92,7 @@ _READER = ErrorReader(rules=ErrorRules())
 
 
 def fault_of(error: DragomanError, reason: str = "") -> tuple[str, Fault]:
-    """Returns the protocol's reason for an exception, and how each binding writes it.
+    """Returns A2A's reason for an exception, and how each binding writes it.
 
     Args:
         error: the exception.
@@ -211,7 +211,7 @@ def _class_of(code: object, info: JsonMap) -> type[DragomanError] | None:
 
 
 def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
-    """See `Wire.load_error`. Reads an error response of either binding."""
+    """Implements `Wire.load_error` for A2A. Reads an error response of either binding."""
     fields = if_object(parse_body(body))
     error = if_object(fields.get("error"))
     has_details = if_list(error.get("data")) or if_list(error.get("details"))

@@ -47,15 +47,15 @@ _DEFAULT: Mapping[str, str] = {
 
 
 def waiting_state(pending: Sequence[Interrupt]) -> str:
-    """Returns the state of a task that waits for these interrupts."""
+    """Returns the state of an A2A task that waits for these interrupts."""
     if pending and all(interrupt.reason == "auth" for interrupt in pending):
         return "TASK_STATE_AUTH_REQUIRED"
     return "TASK_STATE_INPUT_REQUIRED"
 
 
 def dump_pending(pending: Sequence[Interrupt], message_id: str, *, extras: bool = True) -> Json:
-    """Returns the status message that asks for what a run waits for: each question in words, and as
-    a data part."""
+    """Returns the A2A status message that asks for what a run waits for: each question in words,
+    and as a data part."""
     parts: list[Json] = []
     for interrupt in pending:
         name = ""
@@ -77,7 +77,7 @@ def dump_pending(pending: Sequence[Interrupt], message_id: str, *, extras: bool 
 
 
 def _dump_question(interrupt: Interrupt) -> Json:
-    """Returns the value of the data part that asks one question."""
+    """Returns the value of the A2A data part that asks one question."""
     expires_at = interrupt.expires_at
     fields = {
         "type": QUESTION,
@@ -95,7 +95,7 @@ def _dump_question(interrupt: Interrupt) -> Json:
 
 
 def load_pending(message: Any, state: str) -> tuple[Interrupt, ...]:
-    """Returns the interrupts in the message of a waiting task.
+    """Returns the interrupts in the A2A message of a waiting task.
 
     The message of another agent is one question, in the words of its text.
 
@@ -119,14 +119,14 @@ def load_pending(message: Any, state: str) -> tuple[Interrupt, ...]:
 
 
 def _load_questions(parts: Sequence[Json]) -> tuple[Interrupt, ...]:
-    """Returns the interrupts in data parts that ask."""
+    """Returns the interrupts in A2A data parts that ask."""
     data = [if_object(part.get("data")) for part in parts]
     questions = [_load_question(value) for value in data if value.get("type") == QUESTION]
     return tuple([question for question in questions if question is not None])
 
 
 def _load_carried(message: Json) -> tuple[Interrupt, ...] | None:
-    """Returns the interrupts that a message carries under the extension, or None."""
+    """Returns the interrupts that a message carries under the A2A extension, or None."""
     carried = read_carried(message.get("metadata"))
     if "pending" not in carried:
         return None
@@ -137,7 +137,7 @@ def _load_carried(message: Json) -> tuple[Interrupt, ...] | None:
 
 
 def _load_question(data: JsonMap) -> Interrupt | None:
-    """Returns the interrupt in a data part, or None if its fields are invalid."""
+    """Returns the interrupt in an A2A data part, or None if its fields are invalid."""
     fields = {
         "id": data.get("interruptId"),
         "reason": data.get("reason", "input"),
@@ -159,7 +159,7 @@ def _load_question(data: JsonMap) -> Interrupt | None:
 
 
 def dump_resume(resume: Resume) -> Json:
-    """Returns the data part that answers an interrupt."""
+    """Returns the A2A data part that answers an interrupt."""
     fields = {
         "type": ANSWER,
         "interruptId": resume.interrupt_id,

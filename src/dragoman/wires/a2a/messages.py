@@ -139,7 +139,7 @@ def task_messages(task: JsonMap) -> list[Any]:
 
 
 def group_artifacts(task: JsonMap) -> list[Json]:
-    """Returns the artifacts of a task as agent messages.
+    """Returns the A2A artifacts of a task as agent messages.
 
     Artifacts that the extension assigns to one message become one again. Shared and retracted
     artifacts are left out.
@@ -308,8 +308,8 @@ def _has_numbers(value: Any) -> bool:
 
 
 def _pack(message: Message, indexes: Sequence[int]) -> str:
-    """Returns the stored form of a message as text. Texts and files in its parts are replaced by
-    the index of their part."""
+    """Returns the stored form of a message as text. Texts and files in its A2A parts are replaced
+    by the index of their part."""
     try:
         stored = json_bytes.decode(message.to_json())
     except HistoryError:  # half a character, which no JSON holds
@@ -326,8 +326,8 @@ def _pack(message: Message, indexes: Sequence[int]) -> str:
 
 
 def _unpack(text: str, parts: list[Any], role: Role) -> Message | None:
-    """Returns the message that `_pack` stored, or None if it is unreadable or contradicts the parts
-    beside it."""
+    """Returns the message that `_pack` stored, or None if it is unreadable or contradicts the A2A
+    parts beside it."""
     stored = if_object(json_of(text))
     content = stored.get("content", [])
     if not stored or not isinstance(content, list):
@@ -344,8 +344,8 @@ def _unpack(text: str, parts: list[Any], role: Role) -> Message | None:
 
 
 def _restore_piece(stored_piece: Any, parts: list[Any]) -> Any:
-    """Returns a stored piece with its text or bytes put back from the part beside it. `_pack` left
-    the index of that part under `at`.
+    """Returns a stored piece with its text or bytes put back from the A2A part beside it. `_pack`
+    left the index of that part under `at`.
 
     Raises:
         ValueError: that is no index, or the part holds another kind of piece.
@@ -367,7 +367,7 @@ def _restore_piece(stored_piece: Any, parts: list[Any]) -> Any:
 
 
 def votes(message: Any) -> int:
-    """See `Wire.votes`."""
+    """Implements `Wire.votes` for A2A."""
     fields = if_object(message)
     if role_of(fields.get("role")) is None or not isinstance(fields.get("parts"), list):
         return 0
@@ -393,7 +393,7 @@ def _faulty_field(entry: Any) -> str | None:
 
 
 def keep_protocol_fields(message: Json) -> Json:
-    """Returns a client's message with the protocol's fields only."""
+    """Returns a client's message with A2A's fields only."""
     metadata = read_extra_fields(if_object(message.get("metadata")), CANONICAL)
     fields = pick(message, _MESSAGE_FIELDS)
     if metadata:

@@ -114,7 +114,7 @@ def json_of(text: Any) -> Any:
 
 
 def read_carried(metadata: Any) -> dict[str, str]:
-    """Returns the fields under the extension's URI in metadata. Values that are no text are
+    """Returns the fields under the A2A extension's URI in metadata. Values that are no text are
     ignored."""
     fields = if_object(if_object(metadata).get(EXTENSION))
     return {name: value for name, value in fields.items() if isinstance(value, str)}
@@ -126,14 +126,14 @@ def app_metadata(metadata: Any) -> Json:
 
 
 def dump_events(events: Sequence[Event]) -> dict[str, str]:
-    """Returns the extension's `events` field, or an empty object without events."""
+    """Returns the A2A extension's `events` field, or an empty object without events."""
     if not events:
         return {}
     return {"events": "[" + ",".join([event_to_json(event).decode() for event in events]) + "]"}
 
 
 def load_events(text: str) -> list[Event] | None:
-    """Returns the events in the extension's `events` field, or None if they cannot be read."""
+    """Returns the events in the A2A extension's `events` field, or None if they cannot be read."""
     raw_events = _decode(text, list[msgspec.Raw])
     if raw_events is None:
         return None

@@ -236,7 +236,7 @@ def _without_ids(message: Message) -> Message:
 
 
 def _with_fields(native: Native, fields: Json) -> Native:
-    """Returns `native` with these fields of the protocol, and without the wire's notes."""
+    """Returns `native` with these fields of A2A, and without the wire's notes."""
     changed = read_extra_fields(native or {}, NAME)
     if fields:
         changed[NAME] = fields

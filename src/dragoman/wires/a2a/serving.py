@@ -88,7 +88,7 @@ def dump_card(
 
 
 def _default_inputs(abilities: Abilities) -> list[str]:
-    """Returns the media types that an agent reads."""
+    """Returns the media types that an A2A agent reads."""
     modes = {
         "image/*": abilities.images,
         "audio/*": abilities.audio,
@@ -98,14 +98,14 @@ def _default_inputs(abilities: Abilities) -> list[str]:
 
 
 def _default_outputs(abilities: Abilities) -> list[str]:
-    """Returns the media types that an agent writes."""
+    """Returns the media types that an A2A agent writes."""
     if abilities.makes_media:
         return [*_TEXT_MODES, "image/*"]
     return [*_TEXT_MODES]
 
 
 def _default_skills(card: AgentCard, abilities: Abilities) -> list[Skill]:
-    """Returns a skill for the chat itself, and one for each tool and each agent behind it."""
+    """Returns a skill for the chat itself, and one for each tool and each A2A agent behind it."""
     description = card.description or f"Talks with {card.name}"
     specs = {"tool": abilities.tools, "agent": (*abilities.agents, *abilities.successors)}
     return [
@@ -124,7 +124,7 @@ def _default_skills(card: AgentCard, abilities: Abilities) -> list[Skill]:
 
 
 def _dump_skill(skill: Skill) -> Json:
-    """Returns a skill of an agent card."""
+    """Returns a skill of an A2A agent card."""
     name = skill.name or skill.id
     dumped: Json = {
         "id": skill.id,

@@ -53,7 +53,7 @@ _FINISH: Mapping[str, FinishReason] = {
 
 
 def state_of(value: Any) -> str:
-    """Returns a task state by its name in 1.0, for any version's name of it, or an empty text.
+    """Returns an A2A task state by its name in 1.0, for any version's name of it, or an empty text.
 
     For example `input-required` is `TASK_STATE_INPUT_REQUIRED`.
     """
@@ -74,7 +74,7 @@ def load_finish(state: str) -> FinishReason | None:
 
 
 def dump_usage(usage: Usage | None) -> dict[str, str]:
-    """Returns the extension's `usage` field, or an empty object if nothing is known."""
+    """Returns the A2A extension's `usage` field, or an empty object if nothing is known."""
     entries = dump_usage_entries(usage)
     if entries:
         return {"usage": text_of(entries)}
@@ -124,7 +124,7 @@ def aggregate_task(objects: Iterable[JsonMap]) -> Json:
 
 
 def _add_artifact(artifacts: dict[str, Json], update: JsonMap) -> None:
-    """Adds an update to the artifact that it continues, or adds the artifact."""
+    """Adds an update to the A2A artifact that it continues, or adds the artifact."""
     piece = if_object(update.get("artifact"))
     new_parts = if_list(piece.get("parts"))
     artifact = artifacts.get(id_ := if_text(piece.get("artifactId")))
@@ -157,8 +157,8 @@ def dump_task(
     metadata: JsonMap = {},
     extras: bool = True,
 ) -> Json:
-    """Returns a conversation as a task: its last answer is the artifact, everything before it the
-    history.
+    """Returns a conversation as a task: its last answer is the A2A artifact, everything before it
+    the history.
 
     Args:
         messages: the conversation.
@@ -199,14 +199,15 @@ def load_task(task: JsonMap, *, origin: Origin | None = None) -> list[Message]:
 
 
 def cancel_task(task: JsonMap) -> Json:
-    """Returns a task as cancelled, without the question that it waited with."""
+    """Returns an A2A task as cancelled, without the question that it waited with."""
     # The message of a waiting task is its question, which is void now.
     status = read_extra_fields(if_object(task.get("status")), "message")
     return {**task, "status": {**status, "state": "TASK_STATE_CANCELED"}}
 
 
 def find_reply(events: Iterable[Event], context_id: str) -> Json | None:
-    """Returns the message that a run answers with in place of a task, or None if it made a task."""
+    """Returns the message that a run answers with in place of an A2A task, or None if it made a
+    task."""
     events = list(events)
     if not any(isinstance(event, Custom) and event.name == REPLY for event in events):
         return None

@@ -42,7 +42,7 @@ _TOOL_NAMES = ("toolCallName", "name")
 
 
 def dump_call(call: ToolCallPart) -> Json:
-    """Returns the value of a data part for a tool call."""
+    """Returns the value of an A2A data part for a tool call."""
     if call.state == "complete":
         arguments = arguments_text(call)
     else:
@@ -61,7 +61,7 @@ def dump_call(call: ToolCallPart) -> Json:
 
 
 def load_call(data: JsonMap) -> ToolCallPart:
-    """Returns the tool call in a data part.
+    """Returns the tool call in an A2A data part.
 
     Older agents name the fields `call_id` or `id`, and `name`. Arguments may be an object.
     """
@@ -91,7 +91,7 @@ def result_text(result: ToolResultPart) -> str:
 
 
 def dump_result(result: ToolResultPart) -> Json:
-    """Returns the value of a data part for a tool result."""
+    """Returns the value of an A2A data part for a tool result."""
     data: Json = {"type": RESULT, "toolCallId": result.id}
     if result.name:
         data["toolCallName"] = result.name
@@ -104,8 +104,8 @@ def dump_result(result: ToolResultPart) -> Json:
 
 
 def load_result(data: JsonMap) -> ToolResultPart:
-    """Returns the tool result in a data part. Older agents name the fields `call_id`, and `output`
-    or `result`."""
+    """Returns the tool result in an A2A data part. Older agents name the fields `call_id`, and
+    `output` or `result`."""
     return ToolResultPart(
         first_text(data, *_IDS),
         first_text(data, *_TOOL_NAMES),
@@ -116,7 +116,7 @@ def load_result(data: JsonMap) -> ToolResultPart:
 
 
 def load_tools(data: JsonMap) -> list[ToolCallPart | ToolResultPart] | None:
-    """Returns the calls and results in a data part, or None if it holds other data."""
+    """Returns the calls and results in an A2A data part, or None if it holds other data."""
     load = _LOADS.get(if_text(data.get("type")))
     if load is not None and isinstance(data.get("toolCallId"), str):
         return [load(data)]

@@ -46,7 +46,7 @@ class OldBinding:
         return self._wrap(name, dumps[name](if_object(item.get(name))))
 
     def dump_task(self, task: JsonMap) -> Json:
-        """Returns a task as 0.3 writes it."""
+        """Returns a task as A2A 0.3 writes it."""
         dumped = self._with_kind("task", {**task, "status": self._dump_status(task.get("status"))})
         if "history" in task:
             messages = map(if_object, if_list(task["history"]))
@@ -56,14 +56,14 @@ class OldBinding:
         return dumped
 
     def dump_message(self, message: JsonMap) -> Json:
-        """Returns a message as 0.3 writes it."""
+        """Returns a message as A2A 0.3 writes it."""
         role = "user"
         if message.get("role") == "ROLE_AGENT":
             role = "agent"
         return {**self._dump_artifact(message), "kind": "message", "role": role}
 
     def dump_push(self, config: JsonMap) -> Json:
-        """Returns the configuration of push notifications as 0.3 writes it."""
+        """Returns the configuration of push notifications as A2A 0.3 writes it."""
         address = read_extra_fields(config, "taskId")
         # 0.3 lists the schemes that may be used, 1.0 names one.
         if auth := if_object(address.get("authentication")):
@@ -72,7 +72,7 @@ class OldBinding:
         return {"taskId": config.get("taskId"), "pushNotificationConfig": address}
 
     def dump_params(self, params: JsonMap) -> Json:
-        """Returns the parameters of a message as 0.3 writes them."""
+        """Returns the parameters of a message as A2A 0.3 writes them."""
         if "message" not in params:
             return dict(params)
         return {**params, "message": self.dump_message(if_object(params["message"]))}
@@ -86,7 +86,7 @@ class OldBinding:
         return {**value, "kind": OLD_KINDS[name]}
 
     def _dump_status_update(self, update: Json) -> Json:
-        """Returns an update of the status, which says whether it is the last."""
+        """Returns an update of the A2A status, which says whether it is the last."""
         status = if_object(update.get("status"))
         dumped = {
             **update,
@@ -110,7 +110,7 @@ class OldBinding:
         return [self._dump_part(if_object(part)) for part in if_list(holder.get("parts"))]
 
     def _dump_status(self, status: Any) -> Json:
-        """Returns a status with the old name of its state."""
+        """Returns an A2A status with the old name of its state."""
         fields = if_object(status)
         dumped = dict(fields)
         if (state := self._dump_state(fields)) is not None:
@@ -124,7 +124,7 @@ class OldBinding:
         return _old_state(status)
 
     def _dump_part(self, part: JsonMap) -> Json:
-        """Returns a part in the old form: text, data or file."""
+        """Returns an A2A part in the old form: text, data or file."""
         if "metadata" in part:
             metadata = {"metadata": part["metadata"]}
         else:
@@ -145,7 +145,7 @@ class OldRestBinding(OldBinding):
     """The REST binding of version 0.3, which keeps the names of protobuf."""
 
     def dump_message(self, message: JsonMap) -> Json:
-        """See `OldBinding.dump_message`."""
+        """Implements `OldBinding.dump_message` for A2A."""
         return {
             **read_extra_fields(message, "parts", "referenceTaskIds"),
             "content": self._dump_parts(message),
@@ -165,14 +165,14 @@ class OldRestBinding(OldBinding):
         return value
 
     def _dump_state(self, status: JsonMap) -> Any:
-        """See `OldBinding._dump_state`. Only one state has another spelling."""
+        """Implements `OldBinding._dump_state` for A2A. Only one state has another spelling."""
         is_cancelled = status.get("state") == "TASK_STATE_CANCELED"
         if is_cancelled:
             return "TASK_STATE_CANCELLED"
         return status.get("state")
 
     def _dump_part(self, part: JsonMap) -> Json:
-        """See `OldBinding._dump_part`. Fields of files and data have other names."""
+        """Implements `OldBinding._dump_part` for A2A. Fields of files and data have other names."""
         dumped = super()._dump_part(part)
         del dumped["kind"]
         if "data" in dumped:
@@ -188,7 +188,7 @@ OLD_REST = OldRestBinding()
 
 
 def old_card(card: JsonMap) -> Json:
-    """Returns the fields that clients of 0.3 read in an agent card, or an empty object if no
+    """Returns the fields that clients of A2A 0.3 read in an agent card, or an empty object if no
     interface is for them.
 
     Security schemes are left to clients in either form.
@@ -218,7 +218,7 @@ def old_card(card: JsonMap) -> Json:
 
 
 def new_params(params: JsonMap) -> Json:
-    """Returns the parameters of a message in version 1.0, from the REST binding of 0.3."""
+    """Returns the parameters of a message in version 1.0, from the REST binding of A2A 0.3."""
     message = if_object(params.get("request")) or if_object(params.get("message"))
     parts = [
         _new_part(if_object(part)) for part in if_list(message.get("content", message.get("parts")))
@@ -227,7 +227,7 @@ def new_params(params: JsonMap) -> Json:
 
 
 def _new_part(part: JsonMap) -> Json:
-    """Returns a part in version 1.0, from the REST binding of 0.3."""
+    """Returns a part in version 1.0, from the REST binding of A2A 0.3."""
     fields = read_extra_fields(part, "file", "data")
     if "data" in part:
         data = if_object(part["data"])
@@ -249,7 +249,7 @@ def _old_state(status: JsonMap) -> str:
 
 
 def _old_scheme(scheme: JsonMap) -> Json:
-    """Returns a security scheme with the type and the field names of 0.3."""
+    """Returns a security scheme with the type and the field names of A2A 0.3."""
     old = dict(scheme)
     for name, scheme_type in _SCHEMES.items():
         if name in scheme:

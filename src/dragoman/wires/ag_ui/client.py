@@ -87,7 +87,7 @@ def decoder(
     new_id: Callable[[], str] | None = None,
     tools: Sequence[str] = (),
 ) -> AnswerDecoder:
-    """See `AgentClient.decoder`."""
+    """Implements `AgentClient.decoder` for AG-UI."""
     return AnswerDecoder(
         decode.decoder(origin=origin),
         AgentAnswer(

@@ -148,8 +148,8 @@ class _Compactor:
 
 
 def _join_states(events: Sequence[Json]) -> list[Json]:
-    """Returns one snapshot for the state events of a run. Deltas without a snapshot stay as they
-    are."""
+    """Returns one snapshot for the state events of an AG-UI run. Deltas without a snapshot stay as
+    they are."""
     snapshots = [index for index, event in enumerate(events) if event["type"] == "STATE_SNAPSHOT"]
     if not snapshots:
         return list(events)
@@ -166,7 +166,7 @@ def _join_states(events: Sequence[Json]) -> list[Json]:
 
 
 def _apply_patches(snapshot: Any, patches: Sequence[Any]) -> Any:
-    """Returns a state after JSON patches. A patch that does not fit is skipped.
+    """Returns an AG-UI state after JSON patches. A patch that does not fit is skipped.
 
     Raises:
         DecodeError: the state grows beyond its limit.
@@ -181,7 +181,7 @@ def _apply_patches(snapshot: Any, patches: Sequence[Any]) -> Any:
 
 
 def _patch_if_it_fits(state: PatchedValue, operations: Sequence[Any]) -> None:
-    """Applies a JSON patch, or leaves the state unchanged if it does not fit."""
+    """Applies a JSON patch, or leaves the AG-UI state unchanged if it does not fit."""
     try:
         state.patch(operations)
     except PatchTooLargeError:

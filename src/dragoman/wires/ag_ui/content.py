@@ -81,7 +81,7 @@ def dump_content(pieces: Sequence[Block], form: JsonMap = {}, *, extras: bool = 
 
 
 def load_block(block: JsonMap) -> Block | None:
-    """Returns the piece in a part, or None for an empty text.
+    """Returns the piece in an AG-UI part, or None for an empty text.
 
     Raises:
         HistoryError: the part has an unknown type or no source.
@@ -93,7 +93,7 @@ def load_block(block: JsonMap) -> Block | None:
 
 
 def dump_block(piece: Block, *, extras: bool = True) -> Json:
-    """Returns a part for a piece. `extras=False` leaves out what the protocol has no field for."""
+    """Returns a part for a piece. `extras=False` leaves out what AG-UI has no field for."""
     block = _write(piece)
     read = _read(block)
     if extras and read is not None:
@@ -121,7 +121,7 @@ def _read(block: JsonMap) -> Block | None:
 
 
 def _read_media(block_type: str, block: JsonMap) -> Media:
-    """Returns a media part: bytes, a URL or a file's id."""
+    """Returns an AG-UI media part: bytes, a URL or a file's id."""
     source = if_object(block.get("source"))
     name = if_text(app_metadata(block.get("metadata")).get(_NAME)) or None
     unread: JsonMap | None = read_extra_fields(source, "type", "value", "mimeType") or None
@@ -152,7 +152,7 @@ def _read_source(source: JsonMap, name: str | None) -> Media | None:
 
 
 def _media_native(block: JsonMap, name: str | None, source: JsonMap | None) -> Json:
-    """Returns the fields of a media part that are not neutral.
+    """Returns the fields of an AG-UI media part that are not neutral.
 
     Args:
         block: the part.
@@ -188,7 +188,7 @@ def _read_binary(block: JsonMap) -> Block:
 
 
 def _write(piece: Block) -> Json:
-    """Returns a part as the protocol defines it."""
+    """Returns a part as AG-UI defines it."""
     native_fields = OWN.fields(piece.native)
     if isinstance(piece, TextPart):
         return merge_wire_fields({"type": "text", "text": piece.text}, native_fields)
@@ -204,7 +204,7 @@ def _write(piece: Block) -> Json:
 
 
 def _write_source(piece: Media) -> Json:
-    """Returns the source of a media part."""
+    """Returns the source of an AG-UI media part."""
     if isinstance(piece, DataPart):
         return {"type": "data", "value": b64encode(piece.data).decode()}
     if isinstance(piece, LinkPart):
@@ -213,7 +213,7 @@ def _write_source(piece: Media) -> Json:
 
 
 def _media_type(part: Media) -> str:
-    """Returns the type of a media part: image, audio, video or document."""
+    """Returns the type of an AG-UI media part: image, audio, video or document."""
     block_type = (part.mime_type or "").partition("/")[0]
     if block_type in _MEDIA_TYPES:
         return block_type

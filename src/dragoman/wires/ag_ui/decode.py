@@ -61,7 +61,7 @@ class Decoder(PartsDecoder):
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> None:
-        """See `ResponseDecoder`."""
+        """Creates the AG-UI decoder. The arguments are those of `ResponseDecoder`."""
         super().__init__(origin, new_id)
         self._older = OldEvents()
         self._has_begun = False
@@ -70,8 +70,8 @@ class Decoder(PartsDecoder):
         """The run's id, from its start."""
 
     def read_fast(self, payload: bytes) -> bool:
-        """See `ResponseDecoder.read_fast`. Reads the content of an open part, the most frequent
-        object."""
+        """Implements `ResponseDecoder.read_fast` for AG-UI. Reads the content of an open part, the
+        most frequent object."""
         # most other payloads are told apart without parsing them
         if b'"delta"' not in payload or self._has_ended or self._older.is_within_chunks:
             return False
@@ -114,7 +114,7 @@ class Decoder(PartsDecoder):
         return not self._has_ended or object_type in _BEGINNINGS
 
     def end(self) -> None:
-        """See `ResponseDecoder.end`."""
+        """Implements `ResponseDecoder.end` for AG-UI."""
         if self._has_ended:
             self._over = True
             return
@@ -123,7 +123,8 @@ class Decoder(PartsDecoder):
         super().end()
 
     def read_body(self, body: bytes) -> None:
-        """See `ResponseDecoder.read_body`. Reads a list of events, or an error body."""
+        """Implements `ResponseDecoder.read_body` for AG-UI. Reads a list of events, or an error
+        body."""
         try:
             value = json_bytes.decode(body)
         except ValueError:
@@ -152,7 +153,7 @@ class Decoder(PartsDecoder):
             self._events.append(event)
 
     def _run_started(self, fields: Json) -> None:
-        """Begins a run. A stream may hold several, one after another."""
+        """Begins an AG-UI run. A stream may hold several, one after another."""
         self._has_begun, self._has_ended = True, False
         self.begin_run()
         self.is_own = load_extras(fields.get("metadata")).get("v") == 1
@@ -162,7 +163,7 @@ class Decoder(PartsDecoder):
             self._events.append(event)
 
     def _run_finished(self, fields: Json) -> None:
-        """Ends the run, and closes what is still open."""
+        """Ends the AG-UI run, and closes what is still open."""
         self.finish_all()
         self.add_unstreamed()
         self._has_ended = True
@@ -175,7 +176,7 @@ class Decoder(PartsDecoder):
             self._events.append(msgspec.structs.replace(event, run_id=run_id))
 
     def _run_error(self, fields: Json) -> None:
-        """Ends the run with an error, or as cancelled for peers that know no such outcome."""
+        """Ends the run with an error, or as cancelled for AG-UI peers that know no such outcome."""
         error = error_of(fields)
         self._has_ended = True
         if not self.is_own:
@@ -214,14 +215,14 @@ class Decoder(PartsDecoder):
         self._events.append(event)
 
     def _subagent_finished(self, fields: Json) -> None:
-        """Ends a run within a tool, and closes its messages."""
+        """Ends an AG-UI run within a tool, and closes its messages."""
         owner = if_text(fields.get("subagentRunId"))
         self.finish_message(owner)
         self.finish_aside(owner)
         self._event(fields)
 
     def _subagent_error(self, fields: Json) -> None:
-        """Ends a run within a tool with an error."""
+        """Ends an AG-UI run within a tool with an error."""
         if self.is_own:
             self._own_error(fields)
         else:
@@ -231,7 +232,7 @@ class Decoder(PartsDecoder):
     # messages that stand, and events that are carried
 
     def _messages_snapshot(self, fields: Json) -> None:
-        """Reads a list of all messages. In dragoman's own stream it only retracts one."""
+        """Reads a list of all AG-UI messages. In dragoman's own stream it only retracts one."""
         if not self.is_own:
             self.list_messages(fields.get("messages"))
             return

@@ -93,7 +93,7 @@ class ReadPart(DecodedPart):
         base: Content | None = None,
         message: ReadMessage | None = None,
     ) -> None:
-        """Opens a part.
+        """Opens a part of an AG-UI stream.
 
         Args:
             message_id: id of the message.
@@ -112,7 +112,8 @@ class ReadPart(DecodedPart):
         self.is_ended = False
 
     def build_part(self, *, cut: bool = False) -> Content | None:
-        """See `OpenPart.build_part`. Adds what its end carries, and its signature."""
+        """Implements `OpenPart.build_part` for AG-UI. Adds what its end carries, and its
+        signature."""
         if "part" in self.extras:
             whole = load_piece(close_part(self.base, self.deltas), self.extras["part"])
         else:
@@ -156,7 +157,7 @@ class MessagesDecoder(RunDecoder[ReadPart]):
         self._nameless = 0
 
     def begin_run(self) -> None:
-        """Forgets the messages of the run before."""
+        """Forgets the messages of the AG-UI run before."""
         self.current.clear()
         self.aside.clear()
         self.standing.clear()
@@ -200,7 +201,7 @@ class MessagesDecoder(RunDecoder[ReadPart]):
         return message
 
     def _free_id(self, id_: str) -> str:
-        """Returns an id that no message has yet."""
+        """Returns an id that no AG-UI message has yet."""
         if not id_:
             self._nameless += 1
             if self._new_id:
@@ -210,8 +211,8 @@ class MessagesDecoder(RunDecoder[ReadPart]):
         return self._ids.take(id_)
 
     def leave_message(self, owner: str) -> None:
-        """Closes the open message because another begins. It stays open beside it while its parts
-        are open."""
+        """Closes the open AG-UI message because another begins. It stays open beside it while its
+        parts are open."""
         message = self.current.get(owner)
         if message is not None and self._has_open_parts(message):
             self.aside.append(self.current.pop(owner))
@@ -219,46 +220,47 @@ class MessagesDecoder(RunDecoder[ReadPart]):
             self.finish_message(owner)
 
     def _has_open_parts(self, message: ReadMessage) -> bool:
-        """True if a part of the message has not ended."""
+        """True if a part of the AG-UI message has not ended."""
         parts = [self.open.get(key) for key in message.parts]
         return any(
             part is not None and part.message is message and not part.is_ended for part in parts
         )
 
     def finish_message(self, owner: str, *, cut: bool = False) -> None:
-        """Closes the current message of a run."""
+        """Closes the current message of an AG-UI run."""
         message = self.current.pop(owner, None)
         if message is not None:
             self._close_message(message, cut=cut)
 
     def finish_aside(self, owner: str | None = None, *, cut: bool = False) -> None:
-        """Closes the messages that stayed open beside the current one: those of one run, or all."""
+        """Closes the messages that stayed open beside the current one: those of one AG-UI run, or
+        all."""
         messages = [message for message in self.aside if owner in (None, message.owner)]
         for message in messages:
             self.aside.remove(message)
             self._close_message(message, cut=cut)
 
     def finish_ended(self, message: ReadMessage | None) -> None:
-        """Closes a message that stayed open beside the current one, once all its parts have
+        """Closes an AG-UI message that stayed open beside the current one, once all its parts have
         ended."""
         if message is not None and message in self.aside and not self._has_open_parts(message):
             self.aside.remove(message)
             self._close_message(message)
 
     def finish_all(self, *, cut: bool = False) -> None:
-        """Closes all messages. `cut` says that the run broke off."""
+        """Closes all messages. `cut` says that the AG-UI run broke off."""
         self.finish_aside(cut=cut)
         for owner in list(self.current):
             self.finish_message(owner, cut=cut)
 
     def cut_run(self, error: DragomanError) -> None:  # noqa: ARG002 the shell's
-        """See `RunDecoder.cut_run`. Parts of dragoman's own stream stay open, as in a run that was
-        cut."""
+        """Implements `RunDecoder.cut_run` for AG-UI. Parts of dragoman's own stream stay open, as
+        in a run that was cut."""
         self.finish_all(cut=True)
         self.open.clear()
 
     def _close_message(self, message: ReadMessage, *, cut: bool = False) -> None:
-        """Ends a message and the parts of it that are open."""
+        """Ends an AG-UI message and the parts of it that are open."""
         for key in message.parts:
             if (part := self.open.get(key)) is not None and part.message is message:
                 del self.open[key]
@@ -284,7 +286,7 @@ class MessagesDecoder(RunDecoder[ReadPart]):
     # all messages, as they are listed in the stream
 
     def list_messages(self, listed: object) -> None:
-        """Retracts the messages that a `MESSAGES_SNAPSHOT` does not list.
+        """Retracts the AG-UI messages that a `MESSAGES_SNAPSHOT` does not list.
 
         Raises:
             DecodeError: its messages are no list.
@@ -304,7 +306,7 @@ class MessagesDecoder(RunDecoder[ReadPart]):
             self._events.append(MessageDropped(message.id))
 
     def add_unstreamed(self) -> None:
-        """Adds the messages that the last `MESSAGES_SNAPSHOT` lists and that were never
+        """Adds the AG-UI messages that the last `MESSAGES_SNAPSHOT` lists and that were never
         streamed."""
         if self._snapshot is None:
             return
@@ -320,7 +322,7 @@ class MessagesDecoder(RunDecoder[ReadPart]):
 
 
 def _finish_reason(*, is_calling: bool, cut: bool = False) -> FinishReason:
-    """Returns the finish reason of a message that ends."""
+    """Returns the finish reason of an AG-UI message that ends."""
     if cut:
         return FinishReason.error
     if is_calling:

@@ -48,7 +48,7 @@ class PartsDecoder(MessagesDecoder):
         """Id of an AG-UI message → id of its message, in dragoman's own stream."""
 
     def begin_run(self) -> None:
-        """See `MessagesDecoder.begin_run`."""
+        """Implements `MessagesDecoder.begin_run` for AG-UI."""
         super().begin_run()
         self.runs.clear()
         self._message_ids.clear()
@@ -60,7 +60,7 @@ class PartsDecoder(MessagesDecoder):
         return {}
 
     def _start(self, fields: Json) -> None:
-        """Opens a text, a call or reasoning."""
+        """Opens an AG-UI text, a call or reasoning."""
         family = FAMILIES[fields["type"]]
         id_ = if_text(fields.get(family.key))
         # the extras of others could say anything, so they are not even looked at
@@ -159,7 +159,8 @@ class PartsDecoder(MessagesDecoder):
         owner: str,
         _: str,
     ) -> ReadMessage:
-        """Returns the message of reasoning: a new one if the open one has more than thinking."""
+        """Returns the message of AG-UI reasoning: a new one if the open one has more than
+        thinking."""
         message = self.take_message(id_, Role.MODEL, owner, {})
         if message.has_spoken:
             self.leave_message(owner)
@@ -172,7 +173,7 @@ class PartsDecoder(MessagesDecoder):
         owner: str,
         parent: str,
     ) -> ReadMessage:
-        """Returns the message of a call: its parent, else the open one."""
+        """Returns the AG-UI message of a call: its parent, else the open one."""
         message = self.current.get(owner)
         if parent or message is None or message.role is not Role.MODEL:
             message = self.take_message(parent or id_, Role.MODEL, owner, {})
@@ -195,13 +196,13 @@ class PartsDecoder(MessagesDecoder):
         return family, part
 
     def _content(self, fields: Json) -> None:
-        """Adds a delta to an open part."""
+        """Adds a delta to a open part of an AG-UI stream."""
         _, part = self._open_part(fields)
         if not self.extras(fields).get("made"):
             self.add_delta(part, if_text(fields.get("delta")))
 
     def _end(self, fields: Json) -> None:
-        """Ends a part. Reasoning stays open for its signature."""
+        """Ends a part of an AG-UI stream. Reasoning stays open for its signature."""
         family, part = self._open_part(fields)
         key = (family.name, if_text(fields.get(family.key)))
         part.extras = self.extras(fields)
@@ -249,8 +250,8 @@ class PartsDecoder(MessagesDecoder):
     def _place_result(
         self, id_: str, fields: Json, result: ToolResultPart
     ) -> tuple[str, int, ToolResultPart]:
-        """Returns the message and index of a foreign result, and the result. It keeps its id if it
-        begins no message."""
+        """Returns the AG-UI message and index of a foreign result, and the result. It keeps its id
+        if it begins no message."""
         owner = if_text(fields.get("subagentRunId"))
         message = self.current.get(owner)
         if message is None or message.role is not Role.USER or message.has_spoken:

@@ -109,7 +109,7 @@ class SeedEvents:
         return [start, *_text_content(start["messageId"], text), *self._end_text()]
 
     def _start_text(self, role: str) -> Json:
-        """Returns the start of a text, under a new id."""
+        """Returns the start of an AG-UI text, under a new id."""
         self._texts += 1
         self._text = f"text-{self._texts}", ""
         return {
@@ -119,7 +119,7 @@ class SeedEvents:
         }
 
     def _end_text(self) -> list[Json]:
-        """Returns the end of the open text, if there is one."""
+        """Returns the end of the open AG-UI text, if there is one."""
         if self._text is None:
             return []
         id_, _ = self._text
@@ -147,7 +147,7 @@ class SeedEvents:
         return out
 
     def _add_arguments(self, call: Json) -> None:
-        """Merges a piece of arguments into its call, or stores it until the call arrives."""
+        """Merges a piece of arguments into its AG-UI call, or stores it until the call arrives."""
         id_, arguments = _call_id(call), call.get("arguments")
         if not isinstance(arguments, dict):
             return
@@ -160,7 +160,7 @@ class SeedEvents:
         target.setdefault(id_, {}).update(if_object(arguments))
 
     def _add_call(self, call: Json, common: Json) -> None:
-        """Adds a call, with earlier pieces of its arguments."""
+        """Adds an AG-UI call, with earlier pieces of its arguments."""
         id_ = _call_id(call)
         function = if_object(call.get("function")) or call
         arguments: Any = function.get("arguments")
@@ -226,7 +226,7 @@ def _text_end(id_: str) -> Json:
 
 
 def _text_content(id_: str, delta: str) -> list[Json]:
-    """Returns the content of a text, or nothing if it is empty."""
+    """Returns the content of an AG-UI text, or nothing if it is empty."""
     if delta:
         return [{"type": "TEXT_MESSAGE_CONTENT", "messageId": id_, "delta": delta}]
     return []

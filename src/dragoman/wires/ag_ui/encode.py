@@ -78,7 +78,7 @@ class Encoder(MessagesEncoder):
         self._subagent_ids = DistinctIds()
 
     def admit(self, event: Event) -> bool:
-        """See `RunEncoder.admit`. Another run may follow the first."""
+        """Implements `RunEncoder.admit` for AG-UI. Another run may follow the first."""
         if self.over and not isinstance(event, RunStarted):
             return False
         if not isinstance(event, RunStarted):
@@ -88,8 +88,8 @@ class Encoder(MessagesEncoder):
         return True
 
     def end_stream(self) -> None:
-        """See `RunEncoder.end_stream`. A run without an end was cut. Messages alone are a run that
-        ended."""
+        """Implements `RunEncoder.end_stream` for AG-UI. A run without an end was cut. Messages
+        alone are a run that ended."""
         self._open_run()
         self.carry_pending()
         if self._started is None:
@@ -123,7 +123,7 @@ class Encoder(MessagesEncoder):
         self.write({**read_extra_fields(fields, "metadata"), **metadata})
 
     def _run_started(self, event: RunStarted) -> None:
-        """Opens a run, or a run within it."""
+        """Opens an AG-UI run, or a run within it."""
         if self._opened is not None and not self.over:
             self._inner_run_started(event)
             return
@@ -140,7 +140,7 @@ class Encoder(MessagesEncoder):
         self._write_event(event, dump_started(*self._opened, event.parent_run_id), {"v": 1})
 
     def _inner_run_started(self, event: RunStarted) -> None:
-        """Opens the run of a tool, if its parent is open. Other runs are carried."""
+        """Opens the AG-UI run of a tool, if its parent is open. Other runs are carried."""
         parent = event.parent_run_id
         is_known = self._started is not None and parent is not None
         parents = (self._started and self._started.run_id, *self.subagents)
@@ -161,7 +161,7 @@ class Encoder(MessagesEncoder):
         self._write_event(event, fields)
 
     def _run_finished(self, event: RunFinished) -> None:
-        """Ends the run, or a run within it."""
+        """Ends the AG-UI run, or a run within it."""
         if (id_ := self.subagents.get(event.run_id)) is not None:
             self._subagent_finished(event, id_)
         elif self._started is not None and event.run_id != self._started.run_id:
@@ -187,7 +187,7 @@ class Encoder(MessagesEncoder):
         self._write_event(event, fields)
 
     def _finish(self, event: RunFinished, extras: JsonMap) -> None:
-        """Ends the run. Peers before 1.0 get an error for a cancelled one."""
+        """Ends the AG-UI run. Peers before 1.0 get an error for a cancelled one."""
         assert self._opened is not None
         self._end_all()
         call_ids = {
@@ -209,7 +209,7 @@ class Encoder(MessagesEncoder):
             self._write_event(event, fields, extras)
 
     def _run_error(self, event: RunError) -> None:
-        """Ends the run, or a run within it, with an error."""
+        """Ends the AG-UI run, or a run within it, with an error."""
         failed, extras = dump_failed(event.error), {"error": _error_fields(event)}
         if (id_ := self.subagents.pop(event.run_id or "", None)) is None:
             self._fail(failed, extras)
@@ -224,7 +224,7 @@ class Encoder(MessagesEncoder):
         self.write({**failed, **self.meta(extras)})
 
     def _end_all(self) -> None:
-        """Closes everything that is open, since the run ends."""
+        """Closes everything that is open, since the AG-UI run ends."""
         self.over = True
         # the protocol allows no end of a run within which anything is open
         self.carry_pending()

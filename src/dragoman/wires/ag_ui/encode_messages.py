@@ -35,7 +35,8 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
     """Writes the events of messages."""
 
     def __init__(self, quirks: Quirks, request: RunRequest | None) -> None:
-        """Creates an encoder. `request` is what the run answers: the peer has its messages."""
+        """Creates an encoder. `request` is what the run answers: the AG-UI peer has its
+        messages."""
         super().__init__()
         self.quirks = quirks
         self.group = DumpedNames(extras=quirks.extras, parts=quirks.current)
@@ -58,13 +59,13 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
         return dump_metadata(metadata, extras if self.quirks.extras else {})
 
     def owner_of(self, run_id: str | None) -> str | None:
-        """Returns the protocol's id for a run within a tool, or None for the run itself."""
+        """Returns AG-UI's id for a run within a tool, or None for the run itself."""
         if run_id is None:
             return None
         return self.subagents.get(run_id)
 
     def carry(self, event: Event) -> None:
-        """Writes an event that the protocol has no form for as a custom one."""
+        """Writes an event that AG-UI has no form for as a custom one."""
         if not self.quirks.extras or getattr(event, "message_id", None) in self._skipped:
             return
         try:
@@ -74,7 +75,7 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
         self.write({"type": "CUSTOM", "name": CARRIED, "value": value})
 
     def end_parts(self, messages: list[WrittenMessage]) -> None:
-        """Closes the open parts of these messages, in the order of the messages."""
+        """Closes the open parts of these messages, in the order of the AG-UI messages."""
         order = {message.id: position for position, message in enumerate(messages)}
         for _, part in sorted(self.take_parts(order), key=lambda entry: order[entry[0][0]]):
             self.write(*part.dump_cut(self.meta))
@@ -105,8 +106,8 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
             self.carry(event)
 
     def _message_started(self, event: MessageStarted) -> None:
-        """Begins a message, whose start waits for its first part. Messages of the client itself are
-        skipped."""
+        """Begins an AG-UI message, whose start waits for its first part. Messages of the client
+        itself are skipped."""
         # the run's events begin with what the client said: it has that already
         if event.message_id in self._client_ids and event.role is not Role.MODEL:
             self._skipped.add(event.message_id)
@@ -123,7 +124,7 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
             self.pending = [event]
 
     def _part_started(self, event: PartStarted) -> None:
-        """Opens a part. The start of a result waits for its end."""
+        """Opens a part of an AG-UI stream. The start of a result waits for its end."""
         if event.message_id in self._skipped:
             return
         key = (event.message_id, event.index)
@@ -144,7 +145,7 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
         self.write(*part.dump_start(self.meta, start))
 
     def _delta(self, event: PartDelta) -> None:
-        """Writes a delta of an open part."""
+        """Writes a delta of a open part of an AG-UI stream."""
         part = self.open.get((event.message_id, event.index))
         if part is None or isinstance(event.delta, bytes):
             self.carry(event)
@@ -176,7 +177,7 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
         self.write(message.dump_result(event.index, piece, start, self.meta))
 
     def _message_dropped(self, event: MessageDropped) -> None:
-        """Retracts a message by a list of all messages that stand."""
+        """Retracts a message by a list of all AG-UI messages that stand."""
         message = self.messages.pop(event.message_id, None)
         if message is None:
             self.carry(event)

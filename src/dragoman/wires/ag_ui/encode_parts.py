@@ -174,7 +174,8 @@ class WrittenPart(EncodedPart):
         ]
 
     def dump_entry(self, meta: Meta) -> Json:
-        """Returns the part as a message in a list of messages, or as an element of `toolCalls`."""
+        """Returns the part as a message in a list of AG-UI messages, or as an element of
+        `toolCalls`."""
         metadata = meta(self.extras, self.metadata)
         if self.family is CALL:
             piece = self.piece or close_part(self.begun, self.deltas, cut=True)
@@ -233,7 +234,7 @@ class WrittenMessage:
         return self._event.candidate == 0 and isinstance(part, _TAKES[self._event.role])
 
     def open_part(self, event: PartStarted) -> WrittenPart:
-        """Opens a part that the protocol has a form for."""
+        """Opens a part that AG-UI has a form for."""
         piece = event.part
         if isinstance(piece, ToolCallPart):
             part = self._start_call(event.index, piece)
@@ -249,7 +250,7 @@ class WrittenMessage:
         return part
 
     def _start_call(self, index: int, call: ToolCallPart) -> WrittenPart:
-        """Opens a call, in the message of the text before it or in one of its own."""
+        """Opens a call, in the AG-UI message of the text before it or in one of its own."""
         extras: Json = {}
         if self._speaker is None:
             self._speaker, extras = self._next_place(index)
@@ -302,8 +303,8 @@ class WrittenMessage:
         return {"type": "TOOL_CALL_RESULT", "messageId": id_, **common}
 
     def dump_void(self, meta: Meta) -> list[Json]:
-        """Returns an empty reasoning message, which makes a client forget the reasoning that was
-        retracted.
+        """Returns an empty reasoning message, which makes a client forget the AG-UI reasoning that
+        was retracted.
 
         Clients keep their own reasoning unless they are sent some.
         """
@@ -347,8 +348,8 @@ class WrittenMessage:
 
 
 def _dump_start_extras(event: MessageStarted, role: Role, owner: Json) -> tuple[Json, Json]:
-    """Returns the application's metadata of a message's start, and what else of it a reader would
-    miss."""
+    """Returns the application's metadata of an AG-UI message's start, and what else of it a reader
+    would miss."""
     metadata = read_extra_fields(event.metadata, *RESERVED)
     run_id = event.run_id if owner else None
     read = MessageStarted(event.message_id, role, metadata=metadata, run_id=run_id)

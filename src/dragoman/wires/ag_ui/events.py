@@ -169,7 +169,7 @@ def dump_finished(
 
 
 def _dump_outcome(event: RunFinished, call_ids: Mapping[str, str], *, current: bool) -> Json:
-    """Returns the outcome of a run: an interrupt, cancelled or success."""
+    """Returns the outcome of an AG-UI run: an interrupt, cancelled or success."""
     interrupts: list[Json] = []
     client_calls: list[str] = []
     for interrupt in event.pending:
@@ -265,7 +265,8 @@ def _event_reader(
 
 
 def _read_finished(fields: JsonMap, calls: Calls) -> Event:
-    """Returns the end of a run, with its interrupts and the calls that the client must run."""
+    """Returns the end of an AG-UI run, with its interrupts and the calls that the client must
+    run."""
     outcome = if_object(fields.get("outcome"))
     interrupts = [
         load_interrupt(interrupt, calls.get(if_text(interrupt.get("toolCallId"))))
@@ -289,7 +290,7 @@ def _read_finished(fields: JsonMap, calls: Calls) -> Event:
 
 
 def _read_patch(fields: JsonMap, calls: Calls) -> Event | None:
-    """Returns a change of the state, or None if it is no list of operations."""
+    """Returns a change of the AG-UI state, or None if it is no list of operations."""
     operations = fields.get("delta")
     if operations != [] and not if_objects(operations):
         return None

@@ -43,14 +43,14 @@ _VALUE = "value"
 
 
 def load_interrupt(fields: JsonMap, call: ToolCallPart | None = None) -> Interrupt:
-    """Returns the interrupt in an element of `interrupts`. `call` is the call that it names, if
-    known."""
+    """Returns the AG-UI interrupt in an element of `interrupts`. `call` is the call that it names,
+    if known."""
     extras = load_extras(fields.get("metadata"))
     return apply_difference(_read(fields, call), extras.get("interrupt"), Interrupt)
 
 
 def dump_interrupt(interrupt: Interrupt, call_id: str | None = None) -> Json:
-    """Returns an element of `interrupts`. `call_id` is the protocol's id of its call."""
+    """Returns an element of `interrupts`. `call_id` is AG-UI's id of its call."""
     call, schema = interrupt.call, interrupt.schema
     if interrupt.reason == "approval":
         schema = _APPROVAL
@@ -86,7 +86,7 @@ def _interrupt_extras(interrupt: Interrupt, difference: Json) -> Json:
 
 
 def _read(fields: JsonMap, call: ToolCallPart | None) -> Interrupt:
-    """Returns an interrupt as the protocol defines it."""
+    """Returns an interrupt as AG-UI defines it."""
     reason: Reason = _READ.get(if_text(fields.get("reason")), "input")
     schema = if_object(fields.get("responseSchema")) or None
     is_approval = reason == "approval"

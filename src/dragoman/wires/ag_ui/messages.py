@@ -156,8 +156,8 @@ class _Groups:
         group.append((index, entry))
 
     def _find_noted(self, entry: Json) -> _Group | None:
-        """Returns the group that a message names, or None. Others may stand between, since clients
-        put results behind their calls."""
+        """Returns the group that an AG-UI message names, or None. Others may stand between, since
+        clients put results behind their calls."""
         key = group_key(entry)
         group = self._by_key.get(key) if key else None
         if group is None:

@@ -74,8 +74,7 @@ class DumpedNames:
         return bool(id_) and id_ not in self._ids
 
     def add_call(self, id_: str, otherwise: str) -> str:
-        """Returns the protocol's id of a call: its own, or `otherwise` if that is empty or
-        taken."""
+        """Returns AG-UI's id of a call: its own, or `otherwise` if that is empty or taken."""
         free = otherwise
         if id_ and id_ not in self._call_ids:
             free = id_
@@ -89,7 +88,7 @@ class DumpedNames:
         return waiting[0] if waiting else id_
 
     def add_known(self, message: Message) -> None:
-        """Adds a message that the peer has already: its ids are taken, and its calls wait for
+        """Adds a message that the AG-UI peer has already: its ids are taken, and its calls wait for
         results."""
         base = ""
         if message.id:
@@ -101,8 +100,8 @@ class DumpedNames:
                 self.take_call_id(piece.id)
 
     def take_call_id(self, id_: str) -> str:
-        """Returns the protocol's id of the call that a result answers, which is the earliest one
-        that waits."""
+        """Returns AG-UI's id of the call that a result answers, which is the earliest one that
+        waits."""
         waiting = self._waiting.get(id_)
         return waiting.pop(0) if waiting else id_
 
@@ -229,7 +228,8 @@ class _GroupWriter:
         return True
 
     def _write_call(self, index: int, piece: ToolCallPart) -> bool:
-        """Writes a call into the message of the text before it. Returns True: it is written."""
+        """Writes a call into the AG-UI message of the text before it. Returns True: it is
+        written."""
         if self._speaker is None:
             self._speaker = self._add({"id": self.ids.take(index), "role": self._role()}, {})
         call_id = self.group.add_call(piece.id, f"{self.ids.key}:{index}")
@@ -271,7 +271,7 @@ class _GroupWriter:
     # the group
 
     def _finish(self) -> list[Json]:
-        """Returns the group, with the fields of the whole message and what its reader would
+        """Returns the group, with the fields of the whole AG-UI message and what its reader would
         miss."""
         entry, extras = self.entries[0]
         speaker = next((entry for entry, _ in self.entries if entry["role"] in _SPEAKING), None)
@@ -321,7 +321,7 @@ def dump_group(message: Message, position: int, group: DumpedNames) -> list[Json
 
 
 def dump_thinking(piece: ThinkingPart, id_: str, position_extras: JsonMap) -> tuple[Json, Json]:
-    """Returns a reasoning message for thinking, and its extras."""
+    """Returns an AG-UI reasoning message for thinking, and its extras."""
     native_fields = read_extra_fields(OWN.fields(piece.native), "id")
     entry: Json = {"id": id_, "role": "reasoning", "content": piece.text}
     unsigned, signed, signature = (piece, None, None) if native_fields else split_signature(piece)
@@ -372,7 +372,7 @@ def split_signature(piece: ThinkingPart) -> tuple[ThinkingPart, Sequence[str] | 
 
 
 def _find_unread(message: Message, read: Message) -> Json:
-    """Returns the fields of a message that its reader would read otherwise."""
+    """Returns the fields of an AG-UI message that its reader would read otherwise."""
     more = read_extra_fields(find_difference(message, read), "metadata")
     if not is_equal(message.own_metadata, read.own_metadata):
         more["metadata"] = message.own_metadata

@@ -146,7 +146,7 @@ def group_key(entry: JsonMap) -> str:
 
 
 def _load_message(entry: JsonMap, content: tuple[Content, ...], form: Json) -> Message:
-    """Returns a message with the fields of the group's head."""
+    """Returns an AG-UI message with the fields of the group's head."""
     role = entry["role"]
     metadata: Json = {}
     native: Native = None
@@ -161,7 +161,7 @@ def _load_message(entry: JsonMap, content: tuple[Content, ...], form: Json) -> M
 
 
 def _apply_extras(message: Message, extras: JsonMap) -> Message:
-    """Returns a message with what its extras carry, or unchanged if they are unreadable."""
+    """Returns an AG-UI message with what its extras carry, or unchanged if they are unreadable."""
     fields = if_object(extras.get("message"))
     if not extras.get("message"):
         start = if_object(extras.get("start"))
@@ -238,7 +238,7 @@ def _load_activity(entry: JsonMap) -> MarkPart:
 
 
 def load_thinking(entry: JsonMap, extras: JsonMap) -> ThinkingPart:
-    """Returns the thinking in a reasoning message."""
+    """Returns the thinking in an AG-UI reasoning message."""
     signed = extras.get("signed")
     neutral = ["role", "content"]
     neutral += ["id"] if extras else []
@@ -267,7 +267,7 @@ def restore_signature(piece: ThinkingPart, signed: Any, signature: Any) -> Think
 
 
 def load_piece(read: Content | None, carried: Any) -> Content | None:
-    """Returns a part with what is carried of it, or None if there is neither.
+    """Returns an AG-UI part with what is carried of it, or None if there is neither.
 
     Args:
         read: the part as it was read, or None.
@@ -291,14 +291,14 @@ def _add_id(result: ToolResultPart, entry: JsonMap) -> ToolResultPart:
 
 
 def load_index(extras: JsonMap) -> int | None:
-    """Returns the index of a part from its extras, or None if they have none."""
+    """Returns the index of an AG-UI part from its extras, or None if they have none."""
     index = extras.get("at")
     is_index = isinstance(index, int) and not isinstance(index, bool) and index >= 0
     return index if is_index else None
 
 
 def _load_unwritten(more: Any) -> list[Placed]:
-    """Returns the pieces that the protocol has no form for, with their indexes."""
+    """Returns the pieces that AG-UI has no form for, with their indexes."""
     placed: list[Placed] = []
     for pair in map(if_list, if_list(more)):
         index = None

@@ -77,7 +77,7 @@ class Quirks(msgspec.Struct, frozen=True):
 
 
 def is_current(version: Any) -> bool:
-    """True if a peer that declares this version reads all of 1.0."""
+    """True if an AG-UI peer that declares this version reads all of 1.0."""
     # peers send what they like: no digit may be another script's, and no number endless
     head, dot, tail = version.partition(".") if isinstance(version, str) else ("", "", "")
     return (
@@ -150,7 +150,7 @@ def rename_fields(fields: JsonMap, names: Mapping[str, str] = _OF_REQUEST) -> Js
 
 
 def rename_message(fields: Json) -> Json:
-    """Returns a message under the protocol's names, or the same object if it has them."""
+    """Returns a message under AG-UI's names, or the same object if it has them."""
     if not fields.keys().isdisjoint(_OF_MESSAGE):
         fields = rename_fields(fields, _OF_MESSAGE)
     for name, change in (("toolCalls", _rename_call), ("content", _rename_part)):
@@ -164,14 +164,14 @@ def rename_message(fields: Json) -> Json:
 
 
 def _rename_call(fields: Json) -> Json:
-    """Returns a call under the protocol's names."""
+    """Returns a call under AG-UI's names."""
     if "encrypted_value" not in fields:
         return fields
     return rename_fields(fields, _OF_MESSAGE)
 
 
 def _rename_part(fields: Json) -> Json:
-    """Returns a content part under the protocol's names."""
+    """Returns a content part under AG-UI's names."""
     if "mime_type" in (source := if_object(fields.get("source"))):
         fields = {**fields, "source": rename_fields(source, _OF_PART)}
     if "mime_type" in fields:

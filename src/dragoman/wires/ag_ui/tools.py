@@ -143,14 +143,15 @@ def part_extras(difference: JsonMap) -> Json:
 
 
 def text_of(call: ToolCallPart) -> str:
-    """Returns a call's arguments as JSON text, or their raw text if they are cut or invalid."""
+    """Returns an AG-UI call's arguments as JSON text, or their raw text if they are cut or
+    invalid."""
     if call.state == "complete":
         return arguments_json(call)
     return call.raw or ""
 
 
 def load_output(content: Any, extras: JsonMap, form: Json) -> Any:
-    """Returns what a tool returned, from the content of its message.
+    """Returns what a tool returned, from the content of its AG-UI message.
 
     Args:
         content: of the message.

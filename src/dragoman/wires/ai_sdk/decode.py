@@ -43,7 +43,7 @@ class Decoder(TurnDecoder):
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> None:
-        """See `TurnDecoder`."""
+        """Creates the AI SDK decoder. The arguments are those of `TurnDecoder`."""
         super().__init__(origin, new_id)
         # The stream names its message, but no run.
         self._run_id = new_id() if new_id is not None else "run"
@@ -52,7 +52,7 @@ class Decoder(TurnDecoder):
         """Id of a call, or of an interrupt without one → the interrupt."""
 
     def read_type(self, event: Json) -> tuple[str, Json]:
-        """See `RunDecoder.read_type`."""
+        """Implements `RunDecoder.read_type` for the AI SDK."""
         kind = event.get("type")
         if isinstance(kind, str):
             return kind, event
@@ -62,7 +62,7 @@ class Decoder(TurnDecoder):
         raise DecodeError("a chunk of a UI message stream has a type, and this one has none")
 
     def admit(self, object_type: str, fields: Json) -> bool:
-        """See `RunDecoder.admit`."""
+        """Implements `RunDecoder.admit` for the AI SDK."""
         if not self._is_begun:
             self._is_begun = True
             self._events.append(RunStarted(self._run_id))
@@ -79,7 +79,7 @@ class Decoder(TurnDecoder):
         self.end_turn(None)
 
     def read_unknown(self, object_type: str, fields: Json) -> None:
-        """See `RunDecoder.read_unknown`."""
+        """Implements `RunDecoder.read_unknown` for the AI SDK."""
         for prefix, step in self.PREFIX_STEPS.items():
             if object_type.startswith(prefix):
                 step(self, fields)
@@ -131,7 +131,7 @@ class Decoder(TurnDecoder):
         self._events.append(RunFinished(self._run_id, "cancelled"))
 
     def _request_approval(self, chunk: Json) -> None:
-        """Adds the approval that a call waits for."""
+        """Adds the approval that an AI SDK call waits for."""
         call_id, id_ = if_text(chunk.get("toolCallId")), if_text(chunk.get("approvalId"))
         call = next((call for call in self.waiting_calls if call.id == call_id), None)
         if call is None:
@@ -156,7 +156,7 @@ class Decoder(TurnDecoder):
         self._events.append(StateSnapshot(chunk.get("data")))
 
     def _read_state_delta(self, chunk: Json) -> None:
-        """Adds a change of the shared state, or a data part if it is no JSON patch."""
+        """Adds a change of the shared state, or an AI SDK data part if it is no JSON patch."""
         if isinstance(chunk.get("data"), list):
             operations = tuple(map(if_object, if_list(chunk["data"])))
             self._events.append(StateDelta(operations))
@@ -164,7 +164,7 @@ class Decoder(TurnDecoder):
             self._read_data(chunk)
 
     def _read_data(self, chunk: Json) -> None:
-        """Adds a data part, or a custom event if it is transient."""
+        """Adds an AI SDK data part, or a custom event if it is transient."""
         if chunk.get("transient") is True:
             name = chunk["type"].removeprefix("data-").replace("-", "_")
             self._events.append(Custom(name, chunk.get("data")))

@@ -78,7 +78,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> None:
-        """Creates the decoder of a turn. `origin`: that of the model's messages."""
+        """Creates the decoder of an AI SDK turn. `origin`: that of the model's messages."""
         super().__init__(origin, new_id)
         self._model = origin
         self._turn = ""
@@ -103,7 +103,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
         self._turn = turn or self._turn
 
     def describe_turn(self, metadata: JsonMap) -> None:
-        """Merges metadata into that of the UI message, objects at every depth."""
+        """Merges metadata into that of the AI SDK UI message, objects at every depth."""
         merges = [(self._metadata, read_extra_fields(metadata, OURS))]
         while merges:
             target, fields = merges.pop()
@@ -133,7 +133,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
         return dropped
 
     def end_turn(self, reason: FinishReason | None) -> None:
-        """Ends the turn. Open parts are cut: texts first, then calls."""
+        """Ends the AI SDK turn. Open parts are cut: texts first, then calls."""
         parts = sorted(
             self.open.items(), key=lambda entry: isinstance(entry[1].begun, ToolCallPart)
         )
@@ -155,7 +155,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
     # steps: texts
 
     def _start_text(self, chunk: Json) -> None:
-        """Opens a text or reasoning of a UI message stream."""
+        """Opens a text or reasoning of an AI SDK UI message stream."""
         is_text = chunk["type"] == "text-start"
         part = self._open_part(_text_key(chunk), OpenText() if is_text else ThinkingPart(""))
         part.metadata = chunk.get("providerMetadata")
@@ -182,7 +182,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
         self.add_delta(self._read_text(chunk), if_text(chunk.get("delta")))
 
     def _end_text(self, chunk: Json) -> None:
-        """Ends a text or reasoning of a UI message stream."""
+        """Ends a text or reasoning of an AI SDK UI message stream."""
         part = self._read_text(chunk)
         del self.open[_text_key(chunk)]
         self._finish_text(part, chunk)
@@ -208,7 +208,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
         self._open_part((_INPUT, id_), ToolCallPart(id_, if_text(chunk.get("toolName")), {}))
 
     def _add_input(self, chunk: Json) -> None:
-        """Adds a piece of a call's arguments."""
+        """Adds a piece of an AI SDK call's arguments."""
         id_ = if_text(chunk.get("toolCallId"))
         part = self.open.get((_INPUT, id_))
         if part is None:
@@ -216,7 +216,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
         self.add_delta(part, if_text(chunk.get("inputTextDelta")))
 
     def _end_input(self, chunk: Json) -> None:
-        """Ends a call with its arguments, or with the text that is no valid JSON."""
+        """Ends an AI SDK call with its arguments, or with the text that is no valid JSON."""
         id_, name = if_text(chunk.get("toolCallId")), if_text(chunk.get("toolName"))
         call, key = ToolCallPart(id_, name, {}), (_INPUT, id_)
         part = self.open.get(key) or self._open_part(key, call)
@@ -233,7 +233,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
         self._calls[id_] = UnansweredCall(call, part_name, part.message_id)
 
     def _read_output(self, chunk: Json) -> None:
-        """Adds the result of a call in a UI message stream."""
+        """Adds the result of a call in an AI SDK UI message stream."""
         # It is shown while the tool works, and replaced by what the tool returns.
         if chunk.get("preliminary") is True:
             return
@@ -289,7 +289,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
         return self._message_id is not None and self._role is role
 
     def _open_part(self, key: tuple[str, str], begun: Content | OpenText) -> PendingPart:
-        """Opens a part in the model's message."""
+        """Opens an AI SDK part in the model's message."""
         part = self._next_part(begun)
         self.start_part(key, part)
         return part
@@ -308,7 +308,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
         return part
 
     def _add_whole(self, piece: Content) -> None:
-        """Adds a complete part. A result goes into the open message, whatever its role."""
+        """Adds a complete AI SDK part. A result goes into the open message, whatever its role."""
         is_result = isinstance(piece, ToolResultPart) and self._message_id is not None
         if is_result:
             part = self._part_of_message(piece)
@@ -340,7 +340,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
         self._events.append(MessageStarted(id_, role, origin=origin, turn=self._turn))
 
     def _close_message(self, reason: FinishReason | None) -> None:
-        """Ends the open message of a UI message stream."""
+        """Ends the open message of an AI SDK UI message stream."""
         assert self._message_id is not None
         message_id, self._message_id = self._message_id, None
         if self._role is not Role.MODEL:
@@ -351,7 +351,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
         self._events.append(MessageFinished(message_id, reason, metadata=metadata))
 
     def _load(self, part: Json) -> tuple[list[Content], list[Content]]:
-        """Returns the pieces and the results in a UI message part.
+        """Returns the pieces and the results in an AI SDK UI message part.
 
         Raises:
             DecodeError: it cannot be read.
@@ -370,7 +370,7 @@ def _text_key(chunk: Json) -> tuple[str, str]:
 
 
 def _tool_part(id_: str, name: str, chunk: Json) -> Json:
-    """Returns the UI message part of a call without its state and arguments."""
+    """Returns the AI SDK UI message part of a call without its state and arguments."""
     part: Json = {"type": f"tool-{name}"}
     if chunk.get("dynamic") is True:
         part = {"type": "dynamic-tool", "toolName": name}

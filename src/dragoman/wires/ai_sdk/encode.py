@@ -123,7 +123,7 @@ class Encoder(PartEncoder):
         return True
 
     def end_stream(self) -> None:
-        """See `RunEncoder.end_stream`."""
+        """Implements `RunEncoder.end_stream` for the AI SDK."""
         self.begin_stream()
         self.end_parts()
         self._write_finish("other" if self._reason is None else None)
@@ -154,7 +154,7 @@ class Encoder(PartEncoder):
     # steps: messages
 
     def _message_started(self, event: MessageStarted) -> None:
-        """Begins a step with each message of the model but the first."""
+        """Begins an AI SDK step with each message of the model but the first."""
         if event.candidate or not self._is_of_turn(event.role):
             return
         self._message_ids.add(event.message_id)
@@ -179,7 +179,7 @@ class Encoder(PartEncoder):
         return role is Role.MODEL
 
     def _message_finished(self, event: MessageFinished) -> None:
-        """Ends the step of a model message."""
+        """Ends the AI SDK step of a model message."""
         if event.message_id in self._results:
             return
         self._reason = event.finish_reason or self._reason
@@ -235,7 +235,7 @@ class Encoder(PartEncoder):
         )
 
     def _custom(self, event: Custom) -> None:
-        """Writes a custom event: a preliminary tool output, or a data part."""
+        """Writes a custom event: a preliminary tool output, or an AI SDK data part."""
         value = if_object(event.value)
         if event.name == _PRELIMINARY and if_text(value.get("call_id")) in self.calls:
             output = {"toolCallId": value["call_id"], "output": value.get("result")}
@@ -321,7 +321,7 @@ class Encoder(PartEncoder):
         }
 
     def _fail(self, message: str) -> None:
-        """Ends the UI message stream with an error chunk."""
+        """Ends the AI SDK UI message stream with an error chunk."""
         self.over = True
         self.begin_stream()
         self.end_parts()
@@ -395,7 +395,7 @@ def _chunks_before(before: Sequence[Message], quirks: Quirks) -> list[Json]:
 
 
 def _last_answer(messages: Sequence[Message]) -> list[Message]:
-    """Returns the messages of the last answer in a conversation."""
+    """Returns the messages of the last answer in an AI SDK conversation."""
     names = _names_of_answer(messages)
     if not names:
         return []
@@ -408,7 +408,7 @@ def _last_answer(messages: Sequence[Message]) -> list[Message]:
 
 
 def _names_of_answer(messages: Sequence[Message]) -> list[str]:
-    """Returns the turn and the id of the last model message, as far as it has them."""
+    """Returns the AI SDK turn and the id of the last model message, as far as it has them."""
     for message in reversed(messages):
         if message.role is Role.MODEL:
             return [name for name in (message.turn, message.id) if name is not None]

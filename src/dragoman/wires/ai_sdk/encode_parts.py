@@ -54,7 +54,7 @@ class StreamPart(run_encoder.EncodedPart):
     def __init__(
         self, part_type: str, id_: str, begun: TextPart | ThinkingPart | ToolCallPart
     ) -> None:
-        """Opens a part. `part_type` is `text`, `reasoning` or `tool-input`."""
+        """Opens an AI SDK part. `part_type` is `text`, `reasoning` or `tool-input`."""
         super().__init__(begun)
         self.part_type = part_type
         self.id = id_
@@ -71,7 +71,7 @@ class PartEncoder(RunEncoder[StreamPart]):
     """Writes the parts of messages."""
 
     def __init__(self, before: Sequence[Message]) -> None:
-        """Creates an encoder. `before` is the conversation that the run continues."""
+        """Creates an encoder. `before` is the AI SDK conversation that the run continues."""
         super().__init__()
         self.calls: dict[str, tuple[ToolCallPart, Json]] = {}
         """Call id → the latest call with this id, and its part."""
@@ -98,7 +98,7 @@ class PartEncoder(RunEncoder[StreamPart]):
     # steps
 
     def part_started(self, event: PartStarted) -> None:
-        """Opens a part. Its start is written with its first delta, or now for a call with a
+        """Opens an AI SDK part. Its start is written with its first delta, or now for a call with a
         name."""
         piece, key = event.part, (event.message_id, event.index)
         if isinstance(piece, TextPart | ThinkingPart):
@@ -112,7 +112,7 @@ class PartEncoder(RunEncoder[StreamPart]):
                 self._begin_part(event.message_id, part)
 
     def part_delta(self, event: PartDelta) -> None:
-        """Writes a delta of an open part."""
+        """Writes a delta of an open AI SDK part."""
         part = self.open.get((event.message_id, event.index))
         if part is None or not event.delta or not isinstance(event.delta, str):
             return
@@ -121,7 +121,7 @@ class PartEncoder(RunEncoder[StreamPart]):
         self.write(part.delta(event.delta))
 
     def part_finished(self, event: PartFinished) -> None:
-        """Ends a part, and writes what its deltas did not say."""
+        """Ends an AI SDK part, and writes what its deltas did not say."""
         part = self.take_part((event.message_id, event.index))
         if isinstance(event.part, TextPart | ThinkingPart):
             part_type = "reasoning"
@@ -151,7 +151,7 @@ class PartEncoder(RunEncoder[StreamPart]):
     }
 
     def _begin_part(self, message_id: str, part: StreamPart) -> None:
-        """Writes the start of a part once."""
+        """Writes the start of an AI SDK part once."""
         if part.is_begun:
             return
         part.is_begun = True
@@ -188,7 +188,8 @@ class PartEncoder(RunEncoder[StreamPart]):
         call: ToolCallPart,
         part: StreamPart,
     ) -> None:
-        """Ends a call with its complete arguments, or with the text that is no valid JSON."""
+        """Ends an AI SDK call with its complete arguments, or with the text that is no valid
+        JSON."""
         dumped = dump_call(call, UI_DIALECT)
         self.calls[call.id] = call, dumped
         # Some providers give a call its id, or its name, with its last delta.
@@ -206,7 +207,7 @@ class PartEncoder(RunEncoder[StreamPart]):
             self.write({"type": "tool-input-available", **end, "input": arguments})
 
     def _write_result(self, result: ToolResultPart) -> None:
-        """Writes a tool result, or that the call was denied. A result without its call is
+        """Writes a tool result, or that the AI SDK call was denied. A result without its call is
         skipped."""
         if result.id not in self.calls:
             return
@@ -243,7 +244,8 @@ class PartEncoder(RunEncoder[StreamPart]):
 
 
 def _dump_thinking(piece: ThinkingPart) -> Json:
-    """Returns the UI message part of thinking, or an empty object if nothing in it is readable."""
+    """Returns the AI SDK UI message part of thinking, or an empty object if nothing in it is
+    readable."""
     if not piece.text and not piece.native:
         return {}
     parts = dump_reasoning([piece], UI_DIALECT)
@@ -251,7 +253,7 @@ def _dump_thinking(piece: ThinkingPart) -> Json:
 
 
 def _name_call(part: Json, call: ToolCallPart) -> Json:
-    """Returns the fields of a call's chunk beside its id."""
+    """Returns the fields of an AI SDK call's chunk beside its id."""
     named: Json = {"toolName": call.name}
     if part.get("type") == _DYNAMIC:
         named["dynamic"] = True

@@ -32,8 +32,8 @@ same_as = "ai_sdk_ui"
 def load_messages(
     payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
-    """Returns the messages in a list of UI messages. With `problems`, unreadable ones are skipped
-    and noted there.
+    """Returns the messages in a list of AI SDK UI messages. With `problems`, unreadable ones are
+    skipped and noted there.
 
     Raises:
         HistoryError: it is no list, or a message cannot be read and `problems` is None.
@@ -77,5 +77,5 @@ def dump_messages(
     target: Origin | None = None,  # noqa: ARG001 it is written for every reader alike
     losses: list[Loss] | None = None,
 ) -> list[Json]:
-    """Returns a conversation as UI messages. `losses` grows with what they cannot hold."""
+    """Returns a conversation as AI SDK UI messages. `losses` grows with what they cannot hold."""
     return dump_ui(messages, losses, None)

@@ -162,7 +162,7 @@ def _dump_further_fields(request: RunRequest) -> Json:
 
 
 def _without_answer(messages: list[Message]) -> list[Message]:
-    """Returns the conversation up to the last question."""
+    """Returns the AI SDK conversation up to the last question."""
     questions = [
         index
         for index, message in enumerate(messages)

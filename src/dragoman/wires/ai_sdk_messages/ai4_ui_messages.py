@@ -55,7 +55,7 @@ _READ = ("id", "role", "parts", "createdAt", _ATTACHED, "annotations", *_MIRRORS
 
 
 def load_v4(entry: Part, where: str, loading: Loading) -> None:
-    """Reads a UI message of ai 4, and adds it to the conversation.
+    """Reads a UI message of AI SDK 4, and adds it to the conversation.
 
     Raises:
         HistoryError: it cannot be read.
@@ -85,7 +85,7 @@ def load_v4(entry: Part, where: str, loading: Loading) -> None:
 
 
 def _parts_of(entry: Part, where: str) -> Parts:
-    """Returns parts for a message that has none: its calls, thinking and text."""
+    """Returns parts for an AI SDK message that has none: its calls, thinking and text."""
     content = entry.get("content", "")
     if not isinstance(content, str):
         fault(f"{where}.content must be a string, or there are parts")
@@ -102,7 +102,7 @@ def _parts_of(entry: Part, where: str) -> Parts:
 
 
 def _read_annotations(entry: Part, head: Head) -> None:
-    """Reads what the annotations of a message carry. The others stay among its fields."""
+    """Reads what the annotations of an AI SDK message carry. The others stay among its fields."""
     if "annotations" not in entry:
         return
     annotations = if_list(entry["annotations"])
@@ -122,7 +122,7 @@ def _read_attachments(
     head: Head,
     where: str,
 ) -> None:
-    """Reads the attachments of a UI message of ai 4 as files."""
+    """Reads the attachments of a UI message of AI SDK 4 as files."""
     attached = entry.get(_ATTACHED)
     for number, attachment in enumerate(if_list(attached)):
         load_attachment(attachment, reading, f"{where}.{_ATTACHED}[{number}]")
@@ -131,7 +131,7 @@ def _read_attachments(
 
 
 def _read_time(entry: Part, head: Head) -> None:
-    """Reads the time of a message, and notes it if it would be written differently."""
+    """Reads the time of an AI SDK message, and notes it if it would be written differently."""
     if "createdAt" not in entry:
         return
     head.created_at = old_date_of(entry["createdAt"])
@@ -146,7 +146,7 @@ def _format_time(time: datetime | None) -> str | None:
 
 
 def _mirrors_of(parts: Parts, role: Role) -> Part:
-    """Returns the fields that repeat what the parts say."""
+    """Returns the fields that repeat what the AI SDK parts say."""
     texts = [if_text(part.get("text")) for part in parts if part["type"] == "text"]
     mirrors: Part = {"content": "".join(texts)}
     invocations = [part["toolInvocation"] for part in parts if part["type"] == INVOCATION]
@@ -159,7 +159,7 @@ def _mirrors_of(parts: Parts, role: Role) -> Part:
 
 
 def _note_mirrors(entry: Part, mirrors: Part, form: Part) -> None:
-    """Notes the mirrors that differ from the parts, with a digest of what the parts say."""
+    """Notes the mirrors that differ from the AI SDK parts, with a digest of what the parts say."""
     differ: dict[str, list[Any]] = {}
     for key in _MIRRORS:
         is_mirrored = key in mirrors and key in entry and mirrors[key] == entry[key]
@@ -171,8 +171,8 @@ def _note_mirrors(entry: Part, mirrors: Part, form: Part) -> None:
 
 
 def _restore_mirrors(mirrors: Part, form: Part) -> Part:
-    """Returns the mirrors as they were read, while the parts still say the same. The inverse of
-    `_note_mirrors`."""
+    """Returns the mirrors as they were read, while the AI SDK parts still say the same. The inverse
+    of `_note_mirrors`."""
     for key, (digest, *read) in if_object(form.get("mirrors")).items():
         # An edited part makes the old mirror wrong.
         if key in _MIRRORS and _digest(mirrors.get(key)) == digest:
@@ -188,7 +188,7 @@ def _digest(value: Any) -> str:
 
 
 def _envelope(envelope: Envelope) -> Part:
-    """Returns the UI message of ai 4 around its parts."""
+    """Returns the UI message of AI SDK 4 around its parts."""
     first = envelope.first
     is_own = dialect_of(first.native) == V4
     fields = OWN.fields(first.native) if is_own else {}
@@ -207,7 +207,7 @@ def _envelope(envelope: Envelope) -> Part:
 
 
 def _split_attachments(written: Parts) -> tuple[Parts, Parts]:
-    """Returns the parts of a message, and its attachments."""
+    """Returns the AI SDK parts of a message, and its attachments."""
     parts = [part for part in written if part["type"] != ATTACHMENT]
     return parts, [
         read_extra_fields(part, "type") for part in written if part["type"] == ATTACHMENT
@@ -215,7 +215,7 @@ def _split_attachments(written: Parts) -> tuple[Parts, Parts]:
 
 
 def _time_field(first: Message, form: Part) -> Part:
-    """Returns the time of a message as it was read, while it is that time. The inverse of
+    """Returns the time of an AI SDK message as it was read, while it is that time. The inverse of
     `_read_time`."""
     time = _format_time(first.created_at)
     noted = if_list(form.get("createdAt"))

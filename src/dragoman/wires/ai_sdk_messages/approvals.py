@@ -81,7 +81,8 @@ def mended(
 
 
 def _find_answered_round(messages: Sequence[Message]) -> int | None:
-    """Returns the index where the last round begins, or None if no approval in it was answered."""
+    """Returns the index where the last round begins, or None if no AI SDK approval in it was
+    answered."""
     if not approvals(messages):
         return None
     start = find_open_calls(messages)[0].position
@@ -101,14 +102,15 @@ def _source_of(position: int, message: Message) -> Source:
 
 
 def _approval_of(call: ToolCallPart) -> Fields:
-    """Returns the approval noted at a call, or an empty object."""
+    """Returns the AI SDK approval noted at a call, or an empty object."""
     if call.native:
         return if_object(OWN.fields(call.native).get("approval"))
     return {}
 
 
 def approval_parts(message: Message) -> tuple[_Approvals, Parts]:
-    """Returns the approvals noted at the calls of a model message as parts of model messages.
+    """Returns the approvals noted at the calls of an AI SDK model message as parts of model
+    messages.
 
     The first value maps a call id to its request, the second lists the responses.
     """
@@ -140,7 +142,7 @@ def approval_parts(message: Message) -> tuple[_Approvals, Parts]:
 
 
 def has_parts(messages: Iterable[Message]) -> bool:
-    """True if a conversation has approvals as parts of their own."""
+    """True if a conversation has approvals as AI SDK parts of their own."""
     return any(
         type(piece) is MarkPart and piece.kind in _KINDS
         for message in messages
@@ -149,7 +151,8 @@ def has_parts(messages: Iterable[Message]) -> bool:
 
 
 def _move_to_calls(messages: Sequence[Message]) -> tuple[list[Message], list[int]]:
-    """Returns a conversation with its approvals at their calls, and each message's former index.
+    """Returns a conversation with its AI SDK approvals at their calls, and each message's former
+    index.
 
     A message that held only responses is left out.
     """
@@ -175,7 +178,8 @@ def dump_moved(
     losses: list[Loss],
     dump: Callable[[Sequence[Message], list[Loss]], Parts],
 ) -> Parts:
-    """Returns what `dump` writes of a conversation whose approvals were moved to their calls.
+    """Returns what `dump` writes of an AI SDK conversation whose approvals were moved to their
+    calls.
 
     Args:
         messages: the conversation.
@@ -191,7 +195,7 @@ def dump_moved(
 
 
 def _approvals_in_parts(messages: Iterable[Message]) -> _Approvals:
-    """Returns the approvals that are parts of their own, by call id."""
+    """Returns the AI SDK approvals that are parts of their own, by call id."""
     calls: dict[str, str] = {}
     approvals_: _Approvals = {}
     for piece in chain.from_iterable(message.content for message in messages):
@@ -208,7 +212,7 @@ def _approvals_in_parts(messages: Iterable[Message]) -> _Approvals:
 
 
 def _with_approval(call: ToolCallPart, in_parts: _Approvals) -> ToolCallPart:
-    """Returns a call with the approval that a part of its own has for it."""
+    """Returns a call with the approval that an AI SDK part of its own has for it."""
     if call.id not in in_parts or _approval_of(call):
         return call
     # As before, what was noted of the call's form stays.

@@ -110,7 +110,7 @@ def load_conversation(
 
 
 def _dialect_of(entry: Any, *, rows: bool, is_model: bool) -> str:
-    """Returns the dialect in which to read a message."""
+    """Returns the dialect in which to read an AI SDK message."""
     if is_row(entry):
         return ROW
     fields = if_object(entry)
@@ -135,7 +135,7 @@ def _load_entry(
 
 
 def _tell_apart(starts: list[tuple[int, str]], messages: list[Message]) -> None:
-    """Notes the dialect of newer messages in a list that also has older ones.
+    """Notes the AI SDK dialect of newer messages in a list that also has older ones.
 
     Args:
         starts: index and dialect of each message that was read.
@@ -182,7 +182,7 @@ def dump_ui(messages: Iterable[Message], losses: list[Loss] | None, version: str
 
 
 def _dump_ui(conversation: tuple[Message, ...], losses: list[Loss], version: str | None) -> Parts:
-    """Returns a conversation without memos as `dump_ui` does."""
+    """Returns an AI SDK conversation without memos as `dump_ui` does."""
     if has_parts(conversation):
         return dump_moved(
             conversation, losses, lambda moved, lost: _dump_ui(tuple(moved), lost, version)
@@ -207,8 +207,8 @@ def _dump_ui(conversation: tuple[Message, ...], losses: list[Loss], version: str
 
 
 def _usual_dialect(messages: tuple[Message, ...], newest: str) -> str:
-    """Returns the dialect for messages that note none: the older one if another message was read in
-    it."""
+    """Returns the dialect for AI SDK messages that note none: the older one if another message was
+    read in it."""
     older = _OLDER[newest]
     if any(dialect_of(message.native) == older for message in messages):
         return older
@@ -218,7 +218,7 @@ def _usual_dialect(messages: tuple[Message, ...], newest: str) -> str:
 def _select_groups(
     messages: tuple[Message, ...], losses: list[Loss], steering: bool
 ) -> list[MessageGroup]:
-    """Returns the groups of messages to write. Results without their call are losses."""
+    """Returns the groups of AI SDK messages to write. Results without their call are losses."""
     groups: list[MessageGroup] = []
     for group in group_messages(messages, steering=steering):
         if group.is_orphaned:
@@ -249,7 +249,7 @@ def _assign_ids(groups: list[MessageGroup]) -> list[str | None]:
 
 
 def _dump_plain(group: MessageGroup, id_: str | None, version: str | None) -> Part | None:
-    """Returns a message of texts alone, or None if it has anything else."""
+    """Returns an AI SDK message of texts alone, or None if it has anything else."""
     dump = _PLAIN.get(version)
     if dump is None or id_ is None or len(group.messages) != 1 or group.behind or group.joined:
         return None
@@ -257,7 +257,7 @@ def _dump_plain(group: MessageGroup, id_: str | None, version: str | None) -> Pa
 
 
 def _mint_id(number: int, taken: set[str]) -> str:
-    """Returns a new id for a message."""
+    """Returns a new id for an AI SDK message."""
     id_ = f"msg-{number}"
     while id_ in taken:
         id_ += "'"
@@ -268,7 +268,8 @@ def _mint_id(number: int, taken: set[str]) -> str:
 def dump_model(
     messages: Iterable[Message], losses: list[Loss] | None, version: str | None
 ) -> Parts:
-    """Returns a conversation as model messages. See `dump_ui` for `losses` and `version`."""
+    """Returns an AI SDK conversation as model messages. See `dump_ui` for `losses` and
+    `version`."""
     return dump_for_client(
         tuple(messages),
         [] if losses is None else losses,
@@ -279,7 +280,7 @@ def dump_model(
 def _dump_model(
     conversation: tuple[Message, ...], losses: list[Loss], version: str | None
 ) -> Parts:
-    """Returns a conversation without memos as `dump_model` does."""
+    """Returns an AI SDK conversation without memos as `dump_model` does."""
     usual = _usual_dialect(conversation, MODEL)
     waiting: Parts = []
     written: Parts = []
@@ -298,7 +299,8 @@ def _dump_model(
 
 
 def _model_dialect(message: Message, version: str | None, usual: str) -> str:
-    """Returns the dialect of a model message: the release's, else the one in which it was read."""
+    """Returns the dialect of an AI SDK model message: the release's, else the one in which it was
+    read."""
     if version is not None:
         return CORE if version == V4 else MODEL
     dialect = dialect_of(message.native)
@@ -325,7 +327,7 @@ def _with_requests(parts: Parts, requests: dict[str, Part]) -> Iterator[Part]:
 
 
 def _answer(entries: Parts, responses: Parts) -> None:
-    """Puts responses before the tool results, or into a message of their own."""
+    """Puts responses before the tool results, or into an AI SDK message of their own."""
     if entries and entries[0]["role"] == "tool":
         entries[0]["content"] = [*responses, *entries[0]["content"]]
     else:

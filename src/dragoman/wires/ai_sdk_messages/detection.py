@@ -30,7 +30,7 @@ _PLAIN_FIELDS = {"id", "role", "content"}
 
 
 def dialect_in(fields: Fields, *, is_model: bool = False) -> str:
-    """Returns the dialect of a message. `is_model` decides where it may be a UI or a model
+    """Returns the dialect of a message. `is_model` decides where it may be a UI or an AI SDK model
     message."""
     content = fields.get("content")
     if isinstance(fields.get("parts"), list):
@@ -56,7 +56,7 @@ def _is_core(parts: Sequence[Any], fields: Fields) -> bool:
 
 
 def _is_core_part(part: Fields) -> bool:
-    """True if a part of a model message can only be of ai 4."""
+    """True if a part of a model message can only be of AI SDK 4."""
     type_ = part.get("type")
     if type_ == "redacted-reasoning" or "mimeType" in part or _CORE_METADATA in part:
         return True
@@ -68,7 +68,7 @@ def _is_core_part(part: Fields) -> bool:
 
 
 def is_v4(fields: Fields) -> bool:
-    """True if a UI message is of ai 4: it has a `content`, or fields and parts that no other
+    """True if a UI message is of AI SDK 4: it has a `content`, or fields and parts that no other
     release has."""
     if isinstance(fields.get("content"), str) or not _V4_FIELDS.isdisjoint(fields):
         return True
@@ -77,7 +77,7 @@ def is_v4(fields: Fields) -> bool:
 
 
 def ui_votes(message: Any) -> int:
-    """Returns how likely a message is a UI message: 0 = no, 1 = possible, 2 = likely, 3 =
+    """Returns how likely a message is an AI SDK UI message: 0 = no, 1 = possible, 2 = likely, 3 =
     certain."""
     fields = if_object(message)
     parts, content = fields.get("parts"), fields.get("content")
@@ -98,7 +98,7 @@ def _is_ui_type(type_: str) -> bool:
 
 
 def _old_ui_votes(fields: Fields) -> int:
-    """Returns the votes for a message of ai 4 without parts."""
+    """Returns the votes for a message of AI SDK 4 without parts."""
     if not _V4_FIELDS.isdisjoint(fields) and "id" in fields:
         return 3
     # No API of a model takes an id here: it is a front end's, whose edits name messages by it.
@@ -109,7 +109,7 @@ def _old_ui_votes(fields: Fields) -> int:
 
 
 def _types_in(parts: Any) -> list[str] | None:
-    """Returns the types of parts, or None if they are no list of parts."""
+    """Returns the types of AI SDK parts, or None if they are no list of parts."""
     if not isinstance(parts, list):
         return None
     types = [if_text(if_object(part).get("type")) for part in if_list(parts)]
@@ -117,7 +117,7 @@ def _types_in(parts: Any) -> list[str] | None:
 
 
 def model_votes(message: Any) -> int:
-    """Returns how likely a message is a model message, from 0 to 3 as in `ui_votes`."""
+    """Returns how likely a message is an AI SDK model message, from 0 to 3 as in `ui_votes`."""
     fields = if_object(message)
     content, role = fields.get("content"), fields.get("role")
     if role not in (*_ROLES, "tool") or not fields.keys() <= _MODEL_FIELDS:
@@ -136,7 +136,7 @@ def _is_model_type(type_: str) -> bool:
 
 
 def _part_votes(parts: Sequence[Fields]) -> int:
-    """Returns the votes for a model message whose parts all have known types."""
+    """Returns the votes for an AI SDK model message whose parts all have known types."""
     # A type with a hyphen, such as `tool-call`, is the family's own.
     if any("-" in part["type"] for part in parts):
         return 3 if all(map(_has_content, parts)) else 0

@@ -63,7 +63,7 @@ def extras_of(
     metadata: bool = False,
     time: bool = True,
 ) -> Part:
-    """Returns what to carry for the messages of a turn: everything that a reader would miss.
+    """Returns what to carry for the AI SDK messages of a turn: everything that a reader would miss.
 
     Args:
         messages: the messages of the turn.
@@ -98,7 +98,7 @@ def extras_of(
 
 
 def _extra_of(message: Message, usual: Expected, *, has_turn: bool) -> Part:
-    """Returns what to carry for one message. `has_turn` includes its turn."""
+    """Returns what to carry for one AI SDK message. `has_turn` includes its turn."""
     extra: Part = {}
     if message.id != usual.id:
         extra["id"] = message.id
@@ -145,7 +145,7 @@ def with_extras(messages: Sequence[Message], extras: Any) -> list[Message] | Non
 
 
 def _apply(message: Message, extra: _Extra) -> Message:
-    """Returns a message with what is carried for it."""
+    """Returns an AI SDK message with what is carried for it."""
     changes = {
         name: value
         for name, value in msgspec.structs.asdict(extra).items()
@@ -157,7 +157,7 @@ def _apply(message: Message, extra: _Extra) -> Message:
 
 
 def _has_given_origin(message: Message) -> bool:
-    """True if a message's origin is the one that the caller gave for all messages."""
+    """True if an AI SDK message's origin is the one that the caller gave for all messages."""
     if not message.native or message.origin is None:
         return False
     noted_origin = OWN.notes(message.native).get("origin")

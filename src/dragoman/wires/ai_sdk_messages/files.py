@@ -72,7 +72,7 @@ _FORMS = {"numbers": "array", "bytes": "python"}
 
 
 def load_file(part: Part, reading: Reading, where: str) -> None:
-    """Reads a file of a UI message."""
+    """Reads a file of an AI SDK UI message."""
     reading.opens()
     dialect = reading.dialect
     reference = if_object(part.get("providerReference"))
@@ -86,7 +86,7 @@ def load_file(part: Part, reading: Reading, where: str) -> None:
 
 
 def dump_file(piece: Media, dialect: MessageDialect) -> Part:
-    """Returns the UI message part of a file. The inverse of `load_file`."""
+    """Returns the AI SDK UI message part of a file. The inverse of `load_file`."""
     unread, piece_kind = _unread(piece), "file"
     part: Part = {
         "type": "file",
@@ -105,7 +105,7 @@ def dump_file(piece: Media, dialect: MessageDialect) -> Part:
 
 
 def load_old_file(part: Part, reading: Reading, where: str) -> None:
-    """Reads a file of a UI message of ai 4: base64 or a URL."""
+    """Reads a file of a UI message of AI SDK 4: base64 or a URL."""
     reading.opens()
     dialect, text = reading.dialect, text_field(part, "data", where)
     piece = _load_carried_file(part, dialect)
@@ -117,7 +117,7 @@ def load_old_file(part: Part, reading: Reading, where: str) -> None:
 
 
 def dump_old_file(piece: Media, dialect: MessageDialect, is_model: bool) -> Part:
-    """Returns a file in ai 4: an attachment for the user's, unless it was read from a part.
+    """Returns a file in AI SDK 4: an attachment for the user's, unless it was read from a part.
 
     The inverse of `load_old_file`.
     """
@@ -129,7 +129,7 @@ def dump_old_file(piece: Media, dialect: MessageDialect, is_model: bool) -> Part
 
 
 def _old_part(piece: Media, dialect: MessageDialect) -> Part:
-    """Returns the part of a file in ai 4."""
+    """Returns the part of a file in AI SDK 4."""
     # A relative address that is base64 by chance would be read as data.
     unread = _unread(piece)
     if isinstance(piece, LinkPart) and decode_base64(piece.url) is not None:
@@ -138,7 +138,7 @@ def _old_part(piece: Media, dialect: MessageDialect) -> Part:
 
 
 def load_attachment(attachment: Any, reading: Reading, where: str) -> None:
-    """Reads an attachment of a message of ai 4."""
+    """Reads an attachment of a message of AI SDK 4."""
     part, dialect = if_object(attachment), reading.dialect
     piece = _load_carried_file(part, dialect) or file_at(text_field(part, "url", where))
     piece = _with(piece, part.get("name"), part.get("contentType"))
@@ -219,7 +219,7 @@ def _attachment(piece: Media) -> Part:
 
 
 def load_model_file(part: Part, reading: Reading, where: str) -> None:
-    """Reads a file or image of a model message."""
+    """Reads a file or image of an AI SDK model message."""
     is_image = part["type"] == "image"
     dialect, field = reading.dialect, "image" if is_image else "data"
     mime_type, data = part.get(dialect.mime), part.get(field)
@@ -243,7 +243,7 @@ def load_model_file(part: Part, reading: Reading, where: str) -> None:
 
 
 def dump_model_file(piece: Media, dialect: MessageDialect, version: str | None = None) -> Part:
-    """Returns the part of a file in a model message. The inverse of `load_model_file`.
+    """Returns the part of a file in an AI SDK model message. The inverse of `load_model_file`.
 
     Args:
         piece: the file.
@@ -367,7 +367,7 @@ def file_at(url: str) -> Media:
 
 
 def _load_carried_file(part: Fields, dialect: MessageDialect) -> Media | None:
-    """Returns the file whose id or URL is carried, because its part alone would be read
+    """Returns the file whose id or URL is carried, because its AI SDK part alone would be read
     otherwise."""
     fields = find_carried_fields(part, dialect.metadata)
     id_, url = text_in(fields, "id"), text_in(fields, "url")

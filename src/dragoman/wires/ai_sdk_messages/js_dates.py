@@ -44,7 +44,7 @@ def js_date(date: datetime) -> str:
 
 
 def old_date_of(value: Any) -> datetime | None:
-    """Returns the date of a UI message of ai 4, or None if it is no date with a zone."""
+    """Returns the date of a UI message of AI SDK 4, or None if it is no date with a zone."""
     if isinstance(value, datetime):
         return value
     try:

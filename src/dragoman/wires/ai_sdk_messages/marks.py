@@ -23,7 +23,7 @@ _ABOUT = ("title", "providerMetadata")
 
 
 def load_source(part: Part, reading: Reading, where: str) -> None:
-    """Reads a source of ai 4 as the mark that ai 5 has for it."""
+    """Reads a source of AI SDK 4 as the mark that AI SDK 5 has for it."""
     source = if_object(part.get("source"))
     is_url = source.get("sourceType") == "url" and {"id", "url"} <= source.keys()
     fields = read_extra_fields(source, "sourceType")
@@ -35,7 +35,7 @@ def load_source(part: Part, reading: Reading, where: str) -> None:
 
 
 def dump_mark(mark: MarkPart | ProviderPart, dialect: MessageDialect) -> Part:
-    """Returns the part of a mark, or an empty object if the dialect has none."""
+    """Returns the AI SDK part of a mark, or an empty object if the dialect has none."""
     name = dialect.name
     fields, form = OWN.fields(mark.native), OWN.form(mark.native)
     read_in = name
@@ -57,7 +57,7 @@ def dump_mark(mark: MarkPart | ProviderPart, dialect: MessageDialect) -> Part:
 
 
 def dump_old_mark(mark: MarkPart | ProviderPart, dialect: MessageDialect) -> Part:
-    """Returns the part of a mark in a UI message of ai 4. A step that nobody wrote has none."""
+    """Returns the part of a mark in a UI message of AI SDK 4. A step that nobody wrote has none."""
     fields, form = OWN.fields(mark.native), OWN.form(mark.native)
     if form.get(IMPLIED):
         return {}
@@ -68,7 +68,7 @@ def dump_old_mark(mark: MarkPart | ProviderPart, dialect: MessageDialect) -> Par
 
 
 def _to_source(fields: Fields) -> Part:
-    """Returns a source of ai 5 as ai 4 writes it."""
+    """Returns a source of AI SDK 5 as AI SDK 4 writes it."""
     if not isinstance(fields.get("url"), str):
         return {}
     about = pick(fields, _ABOUT)
@@ -82,7 +82,7 @@ def _to_source(fields: Fields) -> Part:
 
 
 def _from_source(fields: Fields) -> Part:
-    """Returns a source of ai 4 as ai 5 writes it."""
+    """Returns a source of AI SDK 4 as AI SDK 5 writes it."""
     source = if_object(fields.get("source"))
     if not isinstance(source.get("url"), str):
         return {}

@@ -143,7 +143,7 @@ def ways_of(content: Fields, alone: set[str], contents: Contents) -> dict[str, s
 
 
 def are_usual(ways: Mapping[str, str], contents: Contents) -> bool:
-    """True if these ways are the usual ones for the parts."""
+    """True if these ways are the usual ones for the AI SDK parts."""
     says = {
         "content": any(contents.texts),
         "toolInvocations": any(call.get("state") in _KNOWN for call in contents.calls),
@@ -153,8 +153,8 @@ def are_usual(ways: Mapping[str, str], contents: Contents) -> bool:
 
 
 def mirror_parts(parts: Parts, ways: Any) -> Part:
-    """Returns the fields that repeat the parts. `ways` maps each to its way; anything else means
-    the usual ones."""
+    """Returns the fields that repeat the AI SDK parts. `ways` maps each to its way; anything else
+    means the usual ones."""
     contents = contents_of(parts)
     if not isinstance(ways, dict):
         return drop_empty({key: _WAYS[key][way](contents) for key, way in _USUAL.items()})
@@ -177,8 +177,8 @@ def load_before(
     reading: Reading,
     where: str,
 ) -> set[str]:
-    """Reads what fields say that no part repeats, before the parts. Returns the names of these
-    fields."""
+    """Reads what fields say that no part repeats, before the AI SDK parts. Returns the names of
+    these fields."""
     read: set[str] = set()
     text = content.get("reasoning")
     if text and not contents.thoughts and isinstance(text, str):
@@ -201,8 +201,8 @@ def load_behind(
     parts: Parts,
     reading: Reading,
 ) -> set[str]:
-    """Reads what fields say that no part repeats, behind the parts. Returns the names of these
-    fields."""
+    """Reads what fields say that no part repeats, behind the AI SDK parts. Returns the names of
+    these fields."""
     read: set[str] = set()
     text = content.get("content")
     if text and not contents.texts and isinstance(text, str):
@@ -223,7 +223,7 @@ def load_behind(
 
 
 def alone_in(native: Native) -> str | None:
-    """Returns the field beside the parts in which a piece stands, or None."""
+    """Returns the field beside the AI SDK parts in which a piece stands, or None."""
     field = None
     if native:
         field = OWN.form(native).get("as")
@@ -235,8 +235,8 @@ def alone_in(native: Native) -> str | None:
 def put_beside(
     piece: TextPart | ThinkingPart | Media | ToolCallPart, part: Part, value: Any
 ) -> Part:
-    """Returns the part of a piece, or, where the piece stands in a field beside the parts, one that
-    holds its value there."""
+    """Returns the part of a piece, or, where the piece stands in a field beside the AI SDK parts,
+    one that holds its value there."""
     field = alone_in(piece.native)
     if field is None:
         return part
@@ -247,8 +247,8 @@ def put_beside(
 
 
 def split_alone(written: Parts) -> tuple[Parts, Part]:
-    """Returns the parts, and the fields beside them of what stands alone. A step that begins with
-    nothing but that is none."""
+    """Returns the AI SDK parts, and the fields beside them of what stands alone. A step that begins
+    with nothing but that is none."""
     parts: Parts = []
     values: dict[str, list[Any]] = {}
     for part in written:

@@ -167,7 +167,7 @@ def dump_split_rows(messages: Sequence[Message], losses: list[Loss]) -> Parts:
 
 
 def _dump_rows(messages: Sequence[Message], losses: list[Loss]) -> Parts:
-    """Returns a conversation without memos as `dump_split_rows` does."""
+    """Returns an AI SDK conversation without memos as `dump_split_rows` does."""
     if has_parts(messages):
         # These rows have no approvals, and a message of one alone would be none.
         return dump_moved(messages, losses, _dump_rows)
@@ -266,7 +266,7 @@ def _with_ours(row: Part, row_extras: Part) -> Part:
 
 
 def _split(entry: Part) -> Iterator[Part]:
-    """Yields the pieces of a model message, split where texts and calls meet.
+    """Yields the pieces of an AI SDK model message, split where texts and calls meet.
 
     Fields beside the content go with the first.
     """

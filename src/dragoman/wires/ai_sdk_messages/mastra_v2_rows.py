@@ -127,7 +127,7 @@ def load_row(row: Part, where: str, loading: Loading) -> None:
 
 
 def _load_content(content: Part, reading: Reading, where: str) -> tuple[dict[str, str], bool]:
-    """Reads the parts, and what fields beside them say alone.
+    """Reads the AI SDK parts, and what fields beside them say alone.
 
     Returns the ways of the fields that can be written again, and True if these are the usual ones.
     """
@@ -200,7 +200,7 @@ def _dump_text(piece: TextPart, dialect: MessageDialect, is_model: bool) -> Part
 
 
 def _dump_thinking(pieces: Sequence[ThinkingPart], dialect: MessageDialect) -> Parts:
-    """Returns the parts of thinking, or of some that goes into a field beside the parts."""
+    """Returns the AI SDK parts of thinking, or of some that goes into a field beside the parts."""
     groups = group_details(pieces, dialect)
     parts = dump_details(pieces, dialect)
     return [
@@ -221,7 +221,7 @@ def _dump_call(
     answered: bool,
     step: int,  # noqa: ARG001 the marks tell the step
 ) -> Part:
-    """Returns the part of a call, or of one that goes into a field beside the parts."""
+    """Returns the part of a call, or of one that goes into a field beside the AI SDK parts."""
     part = dump_row_call(call, dialect, answered)
     return put_beside(call, part, part["toolInvocation"])
 
@@ -229,7 +229,7 @@ def _dump_call(
 def _add_result(
     part: Part, result: ToolResultPart, call: ToolCallPart, dialect: MessageDialect
 ) -> Part:
-    """Returns the part of a call with its result."""
+    """Returns the AI SDK part of a call with its result."""
     if part["type"] == INVOCATION:
         return add_row_result(part, result, call, dialect)
     alone = {"type": INVOCATION, "toolInvocation": part["value"]}

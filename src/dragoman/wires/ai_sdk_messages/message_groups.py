@@ -44,7 +44,8 @@ class MessageGroup(NamedTuple):
         return first.role is Role.USER and holds_only_answers(first)
 
     def locate(self, index: int, piece_index: int) -> tuple[int, int]:
-        """Returns the index of a piece's message in the conversation, and its index there."""
+        """Returns the index of a piece's message in the AI SDK conversation, and its index
+        there."""
         is_within = index < len(self.positions)
         if is_within:
             position = self.positions[index]
@@ -54,7 +55,7 @@ class MessageGroup(NamedTuple):
 
 
 def group_messages(messages: Sequence[Message], *, steering: bool = False) -> list[MessageGroup]:
-    """Returns a conversation, cut into groups that are written as one message each.
+    """Returns an AI SDK conversation, cut into groups that are written as one message each.
 
     Args:
         messages: the conversation.
@@ -95,7 +96,7 @@ def _join_results(messages: Sequence[Message], start: int) -> MessageGroup:
 
 
 def _are_results(before: Message, message: Message) -> bool:
-    """True for two user messages within a turn that are both results."""
+    """True for two user messages within an AI SDK turn that are both results."""
     if before.role is not Role.USER or message.role is not Role.USER:
         return False
     return not is_steering(before) and not is_steering(message)
@@ -133,7 +134,7 @@ def _move_results(before: MessageGroup, group: MessageGroup) -> tuple[MessageGro
 
 
 def _end_of(messages: Sequence[Message], start: int, *, steering: bool) -> int:
-    """Returns the index behind the group that begins with a model message."""
+    """Returns the index behind the group that begins with an AI SDK model message."""
     for index in range(start + 1, len(messages)):
         message, before = messages[index], messages[index - 1]
         is_model = message.role is Role.MODEL
@@ -145,7 +146,8 @@ def _end_of(messages: Sequence[Message], start: int, *, steering: bool) -> int:
 
 
 def _is_next_step(messages: Sequence[Message], index: int) -> bool:
-    """True if the results before a model message answer calls of the model message before them."""
+    """True if the results before an AI SDK model message answer calls of the model message before
+    them."""
     if messages[index - 1].role is Role.MODEL or not messages[index].content:
         return False
     answered: set[str] = set()

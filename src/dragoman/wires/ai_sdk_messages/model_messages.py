@@ -105,7 +105,7 @@ MODEL_DIALECTS = {MODEL: _MODEL, CORE: _CORE}
 def load_message(
     entry: Any, where: str, dialect: str, origin: Origin | None, out: list[Message]
 ) -> None:
-    """Reads a model message, and adds it to `out`.
+    """Reads an AI SDK model message, and adds it to `out`.
 
     Args:
         entry: the model message.
@@ -133,8 +133,8 @@ def load_message(
 def _describe(
     reading: Reading, fields: Part, form: Part, origin: Origin | None
 ) -> tuple[Message, Any]:
-    """Returns a message with its fields beside the content, and what it carries. None if dragoman
-    did not write that."""
+    """Returns an AI SDK message with its fields beside the content, and what it carries. None if
+    dragoman did not write that."""
     further_fields = read_extra_fields(fields, "role", "content", OPTIONS)
     options = fields.get(OPTIONS)
     extras = if_object(options).get(OURS)
@@ -153,7 +153,7 @@ def _describe(
 
 
 def _is_plain_entry(entry: Part, dialect: str) -> bool:
-    """True if a model message is nothing but a text."""
+    """True if an AI SDK model message is nothing but a text."""
     content = entry.get("content")
     is_text = type(content) is str and bool(content)
     return is_text and len(entry) == 2 and entry["role"] != "tool" and dialect == MODEL
@@ -165,7 +165,7 @@ def _load_content(
     dialect: str,
     where: str,
 ) -> tuple[Reading, Part]:
-    """Returns the reading of a message's content, and the note of its form."""
+    """Returns the reading of an AI SDK message's content, and the note of its form."""
     content, is_tool = entry.get("content"), entry["role"] == "tool"
     reading = Reading(MODEL_DIALECTS[dialect], role)
     form: Part = {}
@@ -199,7 +199,7 @@ def _message_of(
     form: Part,
     origin: Origin | None,
 ) -> Message:
-    """Returns the message that the reading of a model message collected."""
+    """Returns the message that the reading of an AI SDK model message collected."""
     is_model, provider = reading.is_model, reading.provider
     notes: Part = {}
     if origin is not None and is_model and provider is None:
@@ -217,7 +217,7 @@ def _message_of(
 
 
 def _with_extras(message: Message, extras: Any, reading: Reading) -> Message | None:
-    """Returns a message with what it carries, or None if dragoman did not write that."""
+    """Returns an AI SDK message with what it carries, or None if dragoman did not write that."""
     described = with_extras([message], extras)
     if described is None:
         return None
@@ -232,8 +232,8 @@ def _with_extras(message: Message, extras: Any, reading: Reading) -> Message | N
 def dump_message(
     message: Message, position: int, dialect: str, losses: list[Loss], version: str | None
 ) -> Parts:
-    """Returns the model message of a message, or two: a `tool` message for its results, and one for
-    the rest.
+    """Returns the AI SDK model message of a message, or two: a `tool` message for its results, and
+    one for the rest.
 
     Args:
         message: the message.
@@ -284,7 +284,8 @@ class _Writing:
         self._answers: Parts = []
 
     def write(self) -> tuple[Parts, Parts]:
-        """Returns the parts, and the parts of results that go into a message of their own."""
+        """Returns the AI SDK parts, and the parts of results that go into a message of their
+        own."""
         thinking: list[ThinkingPart] = []
         for piece_index, piece in enumerate(self.message.content):
             if isinstance(piece, ThinkingPart) and self.is_model:
@@ -313,7 +314,7 @@ class _Writing:
         why: str,
         detail: str = "",
     ) -> None:
-        """Notes the loss of a piece that a model message cannot hold."""
+        """Notes the loss of a piece that an AI SDK model message cannot hold."""
         self.losses.append(Loss(None, piece_index, what, why, detail))
 
     def _is_apart(self, result: ToolResultPart) -> bool:
@@ -322,7 +323,7 @@ class _Writing:
         return not is_with_call and not self.is_tool
 
     def _write_answer(self, result: ToolResultPart, piece_index: int) -> None:
-        """Writes a result into the message of results."""
+        """Writes a result into the AI SDK message of results."""
         if result.run_by == "provider":
             why = "what a provider ran stands in its model's message"
             self._lose(piece_index, Lost.tool_result, why)
@@ -332,7 +333,7 @@ class _Writing:
         self._answers.append(dump_model_result(result, self.dialect, self.version))
 
     def _part_of(self, piece: Content, piece_index: int) -> Part | None:
-        """Returns the part of a piece, or None. A piece without a part is a loss if it says
+        """Returns the AI SDK part of a piece, or None. A piece without a part is a loss if it says
         something."""
         if isinstance(piece, TextPart):
             return dump_text(piece, self.dialect, self.is_model)
@@ -353,8 +354,8 @@ class _Writing:
         return part
 
     def _part_in_role(self, piece: Content) -> Part | None:
-        """Returns the part of a file, call or result, or None if messages of this role cannot have
-        it."""
+        """Returns the AI SDK part of a file, call or result, or None if messages of this role
+        cannot have it."""
         has_media = self.message.role is not Role.SYSTEM and not self.is_tool
         if isinstance(piece, _MEDIA) and has_media:
             return dump_model_file(piece, self.dialect, self.version)
@@ -386,7 +387,7 @@ class _Writing:
 def _dump_content(
     parts: Parts, message: Message, form: Part, position: int, losses: list[Loss]
 ) -> Any:
-    """Returns the content of a message: its parts, or a string for a single text."""
+    """Returns the content of a message: its AI SDK parts, or a string for a single text."""
     if message.role is Role.SYSTEM:
         texts = [if_text(part.get("text")) for part in parts]
         if len(texts) > 1:
@@ -406,7 +407,7 @@ def _dump_content(
 def _with_options(
     entry: Part, message: Message, parts: Parts, dialect: str, *, joined: bool
 ) -> Part:
-    """Returns a model message with the fields beside its content."""
+    """Returns an AI SDK model message with the fields beside its content."""
     provider: str | None = None
     if message.origin:
         provider = first_provider(parts)

@@ -36,7 +36,7 @@ __all__ = ["dump_model_call", "dump_model_result", "load_model_call", "load_mode
 
 
 def load_model_call(part: Part, reading: Reading, where: str) -> None:
-    """Reads a call of a model message."""
+    """Reads a call of an AI SDK model message."""
     id_, name = text_field(part, "toolCallId", where), text_field(part, "toolName", where)
     dialect = reading.dialect
     arguments = part.get(dialect.arguments)
@@ -49,7 +49,7 @@ def load_model_call(part: Part, reading: Reading, where: str) -> None:
 
 
 def dump_model_call(call: ToolCallPart, dialect: MessageDialect) -> Part:
-    """Returns the part of a call in a model message."""
+    """Returns the part of a call in an AI SDK model message."""
     part: Part = {"type": "tool-call", "toolCallId": call.id, "toolName": call.name}
     part[dialect.arguments] = call.arguments if call.state == "complete" else call.raw or ""
     unread = unread_fields(call, lambda bare: load_input(bare, part, None, dialect.arguments))
@@ -61,7 +61,7 @@ def dump_model_call(call: ToolCallPart, dialect: MessageDialect) -> Part:
 
 
 def load_model_result(part: Part, reading: Reading, where: str) -> None:
-    """Reads a result of a model message."""
+    """Reads a result of an AI SDK model message."""
     id_, name = text_field(part, "toolCallId", where), text_field(part, "toolName", where)
     dialect, run_by = reading.dialect, "provider" if reading.is_model else "agent"
     output = part.get(dialect.output)
@@ -84,7 +84,7 @@ def dump_model_result(
     *,
     usual: str = "agent",
 ) -> Part:
-    """Returns the part of a result in a model message.
+    """Returns the part of a result in an AI SDK model message.
 
     Args:
         result: the result.
@@ -146,7 +146,7 @@ def _is_usual(output: Any) -> TypeGuard[Part]:
 
 
 def _dump_output(result: ToolResultPart, version: str | None) -> Part:
-    """Returns the output of a result in a model message."""
+    """Returns the output of a result in an AI SDK model message."""
     if result.denied:
         reason = denial_reason(result) or None
         if version != "v5":

@@ -181,7 +181,7 @@ def join_native(native: Native, more: Native) -> Native:
 
 
 def dialect_of(native: Native) -> str | None:
-    """Returns the dialect in which a message was read, or None if none is noted."""
+    """Returns the dialect in which an AI SDK message was read, or None if none is noted."""
     name = None
     if native:
         name = OWN.form(native).get("in")

@@ -110,7 +110,7 @@ class Lifted(NamedTuple):
 
 
 def lift(piece_kind: str, metadata: Fields) -> Lifted:
-    """Returns what the metadata of a part says.
+    """Returns what the metadata of an AI SDK part says.
 
     Args:
         piece_kind: `text`, `reasoning`, `tool`, `file` or `result`. Empty if no provider signs the
@@ -202,7 +202,7 @@ _LIFTS = {
 
 
 def metadata_of(piece_kind: str, native: Native, fields: Fields = {}) -> Part:
-    """Returns the provider metadata for a part, from its native fields.
+    """Returns the provider metadata for an AI SDK part, from its native fields.
 
     Args:
         piece_kind: as in `lift`.
@@ -316,16 +316,16 @@ def provider_of(key: str, fields: Fields) -> str | None:
 
 
 def origin_of(provider: str | None, usual: Origin | None) -> Origin | None:
-    """Returns the origin of a model message. `usual` is that of messages whose parts name no
-    provider."""
+    """Returns the origin of an AI SDK model message. `usual` is that of messages whose parts name
+    no provider."""
     if provider is None or (usual is not None and usual.provider == provider):
         return usual
     return Origin(provider)
 
 
 def provider_in(part: Fields) -> str | None:
-    """Returns the provider that a written part names to its reader, or None. In ai 4 only Anthropic
-    signs."""
+    """Returns the provider that a written part names to its reader, or None. In AI SDK 4 only
+    Anthropic signs."""
     for key in _METADATA:
         for name, value in if_object(part.get(key)).items() if key in part else ():
             if name != OURS and (provider := provider_of(name, if_object(value))):
@@ -350,8 +350,8 @@ def find_carried_fields(part: Fields, key: str) -> Part:
 
 
 def with_carried(piece: P, extras: Any) -> P:
-    """Returns a piece with what its part carries, or unchanged if dragoman cannot have written
-    that."""
+    """Returns a piece with what its AI SDK part carries, or unchanged if dragoman cannot have
+    written that."""
     carried = if_object(extras)
     native, fields = carried.get("native", {}), carried.get("fields", {})
     if not carried or not carried.keys() <= {"native", "fields"} or not is_native(native):

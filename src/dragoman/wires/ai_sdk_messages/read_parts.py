@@ -174,14 +174,14 @@ class Reading:
         self._mark: MarkPart | None = None
 
     def add(self, piece: Content) -> None:
-        """Adds a piece to the open message."""
+        """Adds a piece to the open AI SDK message."""
         if self.implies_steps or self._mark is not None:
             self.opens(says=is_said(piece))
         self.pieces.append(piece)
 
     def step(self, mark: MarkPart) -> None:
-        """Begins a step, which the part `step-start` marks. After answered calls the step is a model
-        message of its own, otherwise the mark goes into the open message."""
+        """Begins a step, which the part `step-start` marks. After answered calls the step is an AI
+        SDK model message of its own, otherwise the mark goes into the open message."""
         self.number += bool(self.pieces or self.steps or self.answers)
         # Two marks behind each other: the first closes the message, the second begins the next one.
         if self._mark is not None:
@@ -213,7 +213,7 @@ class Reading:
             self._split()
 
     def _split(self) -> None:
-        """Closes the open message, and begins the next one with the waiting mark."""
+        """Closes the open AI SDK message, and begins the next one with the waiting mark."""
         mark, self._mark = self._mark, None
         self.steps.append((self.pieces, self.answers, self.provider))
         self.pieces = [mark] if mark and mark.native else []
@@ -229,7 +229,7 @@ class Reading:
         form: Fields = {},
         extra: Fields = {},
     ) -> Any:
-        """Returns a piece with everything that its part says.
+        """Returns a piece with everything that its AI SDK part says.
 
         Args:
             piece: what the part says in neutral fields.
@@ -299,7 +299,8 @@ def finish(
     shared: Sequence[str] = (),
     key: str | None = None,
 ) -> Part:
-    """Returns the part of a piece with its metadata, as it was read. The inverse of `Reading.read`.
+    """Returns the AI SDK part of a piece with its metadata, as it was read. The inverse of
+    `Reading.read`.
 
     Args:
         part: what is written for the neutral fields of the piece.
@@ -316,15 +317,16 @@ def finish(
 
 
 def says_behind_answers(messages: Sequence[Message]) -> bool:
-    """True if a message says something behind one of its answered calls, with no mark of a step
-    between."""
+    """True if a message says something behind one of its answered calls, with no mark of an AI SDK
+    step between."""
     answered = {result.id for message in messages for result in message.tool_results}
     models = [message for message in messages if message.role is Role.MODEL]
     return any(_has_words_behind(message, answered) for message in models)
 
 
 def _has_words_behind(message: Message, answered: set[str]) -> bool:
-    """True if a message says something behind a call with one of these ids, in the same step."""
+    """True if an AI SDK message says something behind a call with one of these ids, in the same
+    step."""
     is_behind = False
     for piece in message.content:
         if isinstance(piece, MarkPart) and piece.kind == STEP:
@@ -342,7 +344,7 @@ def is_said(piece: Content) -> bool:
 
 
 def load_mark(part: Part, reading: Reading, where: str) -> None:  # noqa: ARG001 a mark is what it is
-    """Reads a part for people, or an unknown one, as a mark."""
+    """Reads an AI SDK part for people, or an unknown one, as a mark."""
     fields = read_extra_fields(part, "type")
     if fields and reading.dialect.name != UI:
         form = {"in": reading.dialect.name}
@@ -366,7 +368,7 @@ def load_parts(
     where: str,
     start: int = 0,
 ) -> Reading:
-    """Reads the parts of a message, each by the loader for its type.
+    """Reads the AI SDK parts of a message, each by the loader for its type.
 
     Args:
         parts: the parts.
@@ -404,7 +406,7 @@ def _find_loader(type_: str, dialect: MessageDialect) -> Loader:
 
 
 def role_in(entry: Part, roles: Mapping[str, Role], where: str) -> Role:
-    """Returns the role of a message, by the names of its dialect.
+    """Returns the role of an AI SDK message, by the names of its dialect.
 
     Raises:
         HistoryError: the role is unknown.
@@ -440,7 +442,7 @@ def text_field(part: Fields, key: str, where: str) -> str:
 
 
 def fault(text: str) -> NoReturn:
-    """Raises the error for a message that cannot be read.
+    """Raises the error for an AI SDK message that cannot be read.
 
     Raises:
         HistoryError: always.

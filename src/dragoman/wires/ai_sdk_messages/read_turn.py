@@ -74,7 +74,7 @@ class Loading:
     result."""
 
     def add_plain(self, load: Callable[[Any, Message | None], Message | None], entry: Any) -> bool:
-        """Adds a message of texts alone. Returns False, and adds nothing, for any other.
+        """Adds an AI SDK message of texts alone. Returns False, and adds nothing, for any other.
 
         Args:
             load: a function of `text_only_messages`: (message, the one before it) → a message, or None.
@@ -114,7 +114,7 @@ _NOTHING = Head(UI_DIALECT, {}, {})
 
 
 def load_ui(entry: Any, where: str, loading: Loading) -> None:
-    """Reads a UI message, and adds it to the conversation.
+    """Reads an AI SDK UI message, and adds it to the conversation.
 
     Raises:
         HistoryError: it cannot be read.
@@ -147,7 +147,7 @@ def load_ui(entry: Any, where: str, loading: Loading) -> None:
 
 
 def _load_steered_parts(parts: list[Any], role: Role, where: str) -> Reading:
-    """Returns the reading of a message's parts, among them what the user said meanwhile."""
+    """Returns the reading of an AI SDK message's parts, among them what the user said meanwhile."""
     reading = Reading(UI_DIALECT, role)
     if not reading.is_model or not any(map(is_steering_part, parts)):
         return load_parts(parts, reading, where)
@@ -165,7 +165,7 @@ def _load_steered_parts(parts: list[Any], role: Role, where: str) -> Reading:
 
 
 def id_in(entry: Part, head: Head) -> None:
-    """Reads the id of a message, and notes it if it is absent or no text."""
+    """Reads the id of an AI SDK message, and notes it if it is absent or no text."""
     id_ = entry.get("id")
     if type(id_) is str:
         head.id = id_
@@ -176,7 +176,7 @@ def id_in(entry: Part, head: Head) -> None:
 
 
 def metadata_in(value: Any, head: Head) -> None:
-    """Reads the metadata of a message: the application's, and what dragoman carries.
+    """Reads the metadata of an AI SDK message: the application's, and what dragoman carries.
 
     What a message cannot hold stays among its fields.
     """
@@ -193,8 +193,8 @@ def metadata_in(value: Any, head: Head) -> None:
 
 
 def id_of_turn(first: Message) -> str | None:
-    """Returns the id of the UI message of a turn. `first`: the turn's first message. For a model's
-    turn that is the id of the turn, otherwise the message's own."""
+    """Returns the id of the AI SDK UI message of a turn. `first`: the turn's first message. For a
+    model's turn that is the id of the turn, otherwise the message's own."""
     own_turn = None
     if first.role is Role.MODEL:
         own_turn = first.turn
@@ -212,7 +212,7 @@ def _is_shown_as(first: Message, id_: str | None) -> bool:
 
 
 def turn_of(reading: Reading, head: Head, loading: Loading) -> list[Message]:
-    """Returns the messages of the turn that a UI message holds.
+    """Returns the messages of the turn that an AI SDK UI message holds.
 
     Args:
         reading: the parts of a UI message.
@@ -241,7 +241,7 @@ def turn_of(reading: Reading, head: Head, loading: Loading) -> list[Message]:
 def _one_message(
     reading: Reading, step: Step, head: Head, origin: Origin | None
 ) -> tuple[list[Message], list[Expected]]:
-    """Returns the message of a UI message that is only one, and what its reader expects."""
+    """Returns the message of an AI SDK UI message that is only one, and what its reader expects."""
     pieces, answers, provider = step
     if reading.is_model:
         notes = _origin_note(origin, provider)
@@ -268,7 +268,7 @@ def _one_message(
 def _messages_of(
     steps: list[Step | Message], head: Head, loading: Loading
 ) -> tuple[list[Message], list[Expected]]:
-    """Returns the messages of a turn, and what their reader expects.
+    """Returns the AI SDK messages of a turn, and what their reader expects.
 
     Each step is a model message and one with its results, with what the user said between them.
     """
@@ -307,7 +307,7 @@ def _messages_of(
 def _extras_again(
     messages: list[Message], expected: list[Expected], reading: Reading, head: Head
 ) -> Part:
-    """Returns what would be carried for the messages that were read."""
+    """Returns what would be carried for the AI SDK messages that were read."""
     extras, dialect = if_object(head.extras), head.dialect
     first = if_object(next(iter(if_list(extras.get("messages"))), None))
     has_order = dialect.name in OLD and head.form.get("parts") != "absent"
@@ -323,14 +323,14 @@ def _extras_again(
 
 
 def _origin_note(origin: Origin | None, provider: str | None) -> Part:
-    """Returns the note that a message has the origin that the caller gave."""
+    """Returns the note that an AI SDK message has the origin that the caller gave."""
     if origin is None or provider is not None:
         return {}
     return {"origin": msgspec.to_builtins(origin)}
 
 
 def add_turn(messages: list[Message], head: Head, loading: Loading) -> None:
-    """Adds the messages of a turn to the conversation."""
+    """Adds the AI SDK messages of a turn to the conversation."""
     out = loading.messages
     if not out or out[-1].role is not Role.USER or not holds_only_answers(out[-1]):
         out += messages

@@ -55,7 +55,7 @@ class Segment(NamedTuple):
 
 
 def segments(parts: list[Any]) -> Iterator[Segment]:
-    """Yields the parts of a message, cut at what the user said among them.
+    """Yields the AI SDK parts of a message, cut at what the user said among them.
 
     A step right before or behind a cut is no mark of the model's messages. The note lets writing
     put it there again.
@@ -84,7 +84,7 @@ def load_steering(segment: Segment, content: Sequence[Content]) -> Message:
 
 
 def is_steering(message: Message) -> bool:
-    """True if a message was read from such a part, and such a part can hold it."""
+    """True if a message was read from such an AI SDK part, and such a part can hold it."""
     if message.role is not Role.USER or not message.native:
         return False
     is_noted = OWN.form(message.native).get("as") == _STEERING
@@ -92,7 +92,8 @@ def is_steering(message: Message) -> bool:
 
 
 def dump_steering(message: Message, write: Callable[[], Parts]) -> Parts:
-    """Returns the part of what the user said, and the step before it. `write` writes its pieces."""
+    """Returns the AI SDK part of what the user said, and the step before it. `write` writes its
+    pieces."""
     id_, fields = message.id or "", OWN.fields(message.native)
     part: Part = {
         "type": _STEERING,
@@ -110,7 +111,8 @@ def has_step_behind(message: Message) -> bool:
 
 
 def is_steering_part(part: Any) -> bool:
-    """True for a part that a user said within the turn: it has an id, and only texts and files."""
+    """True for an AI SDK part that a user said within the turn: it has an id, and only texts and
+    files."""
     if type(part) is not dict or cast("Part", part).get("type") != _STEERING:
         return False
     fields = cast("Part", part)

@@ -27,8 +27,8 @@ _THREAD_KEYS = frozenset(_THREAD)
 
 
 def load_plain(entry: Any, before: Message | None) -> Message | None:
-    """Returns the message of a UI message of ai 5 or later, or None. `before` is the message before
-    it."""
+    """Returns the message of a UI message of AI SDK 5 or later, or None. `before` is the message
+    before it."""
     if type(entry) is not dict or len(fields := cast("Part", entry)) != 3:
         return None
     id_, role, parts = fields.get("id"), _role_of(fields, before), fields.get("parts")
@@ -42,7 +42,7 @@ def load_plain(entry: Any, before: Message | None) -> Message | None:
 
 
 def load_plain_old(entry: Part, before: Message | None) -> Message | None:
-    """Returns the message of a UI message of ai 4 with an id, a time and texts, or None."""
+    """Returns the message of a UI message of AI SDK 4 with an id, a time and texts, or None."""
     id_, role = entry.get("id"), _role_of(entry, before)
     dated = "createdAt" in entry
     if type(id_) is not str or role is None or len(entry) != 4 + dated:
@@ -79,8 +79,8 @@ def load_plain_row(row: Part, before: Message | None) -> Message | None:
 
 
 def _role_of(entry: Part, before: Message | None) -> Role | None:
-    """Returns the role of a message, or None if it has another role or may continue the results
-    before it."""
+    """Returns the role of an AI SDK message, or None if it has another role or may continue the
+    results before it."""
     name = entry.get("role")
     # Behind results a message of the model's may need a turn of its own.
     if before is not None and before.content and type(before.content[-1]) is ToolResultPart:
@@ -131,7 +131,7 @@ def _join(content: list[Content]) -> str:
 
 
 def dump_plain(message: Message, id_: str) -> Part | None:
-    """Returns a UI message of ai 5 and later, or None. `id_` is that of its turn."""
+    """Returns a UI message of AI SDK 5 and later, or None. `id_` is that of its turn."""
     if message.native is not None or message.created_at is not None or not _is_bare(message):
         return None
     parts = _dump_texts(message, has_state=message.role is Role.MODEL)
@@ -170,14 +170,14 @@ def dump_plain_row(message: Message, id_: str) -> Part | None:
 
 
 def _is_bare(message: Message) -> bool:
-    """True if a message has nothing beside its content, native fields and time."""
+    """True if an AI SDK message has nothing beside its content, native fields and time."""
     has_more = message.metadata or message.finish_reason is not None or message.usage is not None
     is_alone = message.origin is None and message.turn is None and message.role in _NAMES
     return is_alone and not has_more and bool(message.content)
 
 
 def _dump_texts(message: Message, *, has_state: bool) -> Parts | None:
-    """Returns the parts of texts and steps, or None if there are others. The inverse of
+    """Returns the AI SDK parts of texts and steps, or None if there are others. The inverse of
     `_load_texts`."""
     parts: Parts = []
     for piece in message.content:

@@ -97,7 +97,7 @@ def _has_signature(part: Part, dialect: MessageDialect) -> bool:
 
 
 def dump_text(piece: TextPart, dialect: MessageDialect, is_model: bool) -> Part:
-    """Returns the part of a text. The inverse of `load_text`."""
+    """Returns the AI SDK part of a text. The inverse of `load_text`."""
     part: Part = {"type": "text", "text": piece.text}
     if is_model:
         part |= dialect.done
@@ -154,7 +154,7 @@ def load_reasoning(part: Part, reading: Reading, where: str) -> None:
 
 
 def _load_signature(part: Part, reading: Reading) -> Fields:
-    """Returns the native field of a part's own signature. In ai 4 only Anthropic signs."""
+    """Returns the native field of a part's own signature. In AI SDK 4 only Anthropic signs."""
     signature = text_in(part, "signature")
     if signature is None:
         return {}
@@ -163,7 +163,7 @@ def _load_signature(part: Part, reading: Reading) -> Fields:
 
 
 def load_redacted(part: Part, reading: Reading, where: str) -> None:
-    """Reads thinking that Anthropic hid, from a model message of ai 4."""
+    """Reads thinking that Anthropic hid, from a model message of AI SDK 4."""
     extra = {ANTHROPIC: {"type": REDACTED, "data": text_field(part, "data", where)}}
     reading.provider = reading.provider or ANTHROPIC
     reading.take(ThinkingPart(""), part, _first_part, "reasoning", extra=extra)
@@ -175,7 +175,7 @@ def dump_reasoning(pieces: Sequence[ThinkingPart], dialect: MessageDialect) -> P
 
 
 def _reasoning_parts(piece: ThinkingPart, dialect: MessageDialect) -> Parts:
-    """Returns the part of one thinking, or one for each summary of an OpenAI item."""
+    """Returns the AI SDK part of one thinking, or one for each summary of an OpenAI item."""
     if _is_signed_text(piece):
         return [_dump_signed_text(piece, dialect)]
     if dialect.name == CORE and (signed := _signature_fields(piece)):
@@ -188,7 +188,7 @@ def _reasoning_parts(piece: ThinkingPart, dialect: MessageDialect) -> Parts:
 
 
 def _summary_parts(piece: ThinkingPart, dialect: MessageDialect) -> Parts:
-    """Returns a part for each summary of one thinking, with its metadata."""
+    """Returns an AI SDK part for each summary of one thinking, with its metadata."""
     metadata = metadata_of("reasoning", piece.native)
     texts, encrypted = _split_summaries(piece)
     item = "azure" if "azure" in metadata else "openai"
@@ -274,7 +274,7 @@ def _is_item(native: Native) -> bool:
 
 
 def load_details(part: Part, reading: Reading, where: str) -> None:
-    """Reads thinking of a UI message of ai 4: a piece for each detail."""
+    """Reads thinking of a UI message of AI SDK 4: a piece for each detail."""
     text = text_field(part, "reasoning", where)
     reading.opens()
     pieces = _details_of(part) or [ThinkingPart(text)]
@@ -307,7 +307,8 @@ def load_row_details(part: Part, reading: Reading, where: str) -> None:
 
 
 def _row_details_of(part: Part, dialect: MessageDialect) -> list[ThinkingPart] | None:
-    """Returns a piece for each detail, or None if the part says nothing or has an unknown shape."""
+    """Returns a piece for each detail, or None if the AI SDK part says nothing or has an unknown
+    shape."""
     text = part.get("reasoning", "")
     pieces = _details_of(part)
     if pieces is None or not isinstance(text, str):
@@ -325,7 +326,7 @@ def _row_details_of(part: Part, dialect: MessageDialect) -> list[ThinkingPart] |
 def _add_details(
     part: Part, reading: Reading, pieces: Sequence[ThinkingPart], form: Fields
 ) -> None:
-    """Adds the pieces of a part. The first has the notes of the part."""
+    """Adds the pieces of an AI SDK part. The first has the notes of the part."""
     first, *other_pieces = pieces
     write = partial(_details_part, other_pieces=other_pieces)
     piece, extra = ThinkingPart(first.text), first.native or {}
@@ -371,7 +372,7 @@ def dump_details(pieces: Sequence[ThinkingPart], dialect: MessageDialect) -> Par
 def group_details(
     pieces: Sequence[ThinkingPart], dialect: MessageDialect
 ) -> list[list[ThinkingPart]]:
-    """Returns adjacent thinking, grouped by the part that it becomes."""
+    """Returns adjacent thinking, grouped by the AI SDK part that it becomes."""
     groups: list[list[ThinkingPart]] = []
     for piece in pieces:
         if groups and _is_from_same_part(piece, groups[-1], dialect):
@@ -398,7 +399,7 @@ def _is_from_same_part(
 def _details_part(
     first: ThinkingPart, dialect: MessageDialect, other_pieces: Sequence[ThinkingPart] = ()
 ) -> Part:
-    """Returns the part of thinking with a detail for each piece."""
+    """Returns the AI SDK part of thinking with a detail for each piece."""
     details = [_dump_detail(piece, dialect) for piece in (first, *other_pieces)]
     text = "".join([first.text, *[piece.text for piece in other_pieces]])
     part: Part = {"type": "reasoning", "reasoning": text, "details": details}
@@ -419,7 +420,7 @@ def _dump_detail(piece: ThinkingPart, dialect: MessageDialect) -> Part:
 
 
 def _signature_fields(piece: ThinkingPart) -> Part:
-    """Returns what Anthropic signed or hid, as ai 4 writes it outside of the metadata."""
+    """Returns what Anthropic signed or hid, as AI SDK 4 writes it outside of the metadata."""
     fields = if_object((piece.native or {}).get(ANTHROPIC))
     if fields.get("type") == REDACTED and isinstance(fields.get("data"), str):
         return {"data": fields["data"]}
@@ -427,7 +428,8 @@ def _signature_fields(piece: ThinkingPart) -> Part:
 
 
 def _finish_unsigned(part: Part, piece: ThinkingPart, dialect: MessageDialect) -> Part:
-    """Returns a part as `finish` does, but without Anthropic's signature in the metadata."""
+    """Returns an AI SDK part as `finish` does, but without Anthropic's signature in the
+    metadata."""
     metadata = metadata_of("reasoning", piece.native)
     if ANTHROPIC in metadata:
         other_fields = read_extra_fields(

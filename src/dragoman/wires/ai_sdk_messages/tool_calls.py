@@ -70,7 +70,7 @@ _CALL_KEY, _RESULT_KEY = "callProviderMetadata", "resultProviderMetadata"
 
 
 def load_tool(part: Part, reading: Reading, where: str) -> None:
-    """Reads a call of a UI message, and its result."""
+    """Reads a call of an AI SDK UI message, and its result."""
     type_, state = part["type"], part.get("state")
     id_ = text_field(part, "toolCallId", where)
     is_dynamic = type_ == _DYNAMIC
@@ -108,7 +108,7 @@ def _load_answer(
     reading: Reading,
     where: str,
 ) -> None:
-    """Reads the result of a call from its part."""
+    """Reads the result of a call from its AI SDK part."""
     result = load_failure(part, call, part["state"], where) or ToolResultPart(
         call.id, call.name, as_result(part.get("output")), run_by=call.run_by
     )
@@ -120,7 +120,7 @@ def _load_answer(
 
 
 def dump_call(call: ToolCallPart, dialect: MessageDialect, answered: bool = False) -> Part:
-    """Returns the part of a call. `add_result` adds the result of an `answered` one."""
+    """Returns the AI SDK part of a call. `add_result` adds the result of an `answered` one."""
     part: Part = {"type": f"tool-{call.name}", "toolCallId": call.id}
     if has_no_form(call):  # most calls, at once
         if not answered:
@@ -155,7 +155,7 @@ def dump_result(result: ToolResultPart, dialect: MessageDialect, call: ToolCallP
 def add_result(
     part: Part, result: ToolResultPart, call: ToolCallPart, dialect: MessageDialect
 ) -> Part:
-    """Returns the part of a call with its result."""
+    """Returns the AI SDK part of a call with its result."""
     both = {**part, **dump_result(result, dialect, call)}
     if result.denied and "approval" not in both:
         both["approval"] = refusal(call.id, denial_reason(result))
@@ -166,7 +166,7 @@ def add_result(
 
 
 def runner_of(part: Fields) -> Literal["agent", "provider"]:
-    """Returns who ran the call of a part."""
+    """Returns who ran the call of an AI SDK part."""
     if part.get("providerExecuted") is True:
         return "provider"
     return "agent"
@@ -178,7 +178,8 @@ def has_no_form(call: ToolCallPart) -> bool:
 
 
 def without_refusal(fields: Part, id_: str, state: str) -> Part:
-    """Returns a call's fields without an approval that only repeats that the call was denied."""
+    """Returns a call's fields without an AI SDK approval that only repeats that the call was
+    denied."""
     approval = fields.get("approval")
     # It is written again from the result, which says that it was denied.
     if state == "output-denied" and approval == refusal(id_, if_object(approval).get("reason")):
@@ -237,8 +238,8 @@ def _load_cut_input(call: ToolCallPart, part: Fields, key: str) -> tuple[ToolCal
 def unread_fields(
     call: ToolCallPart, load: Callable[[ToolCallPart], tuple[ToolCallPart, Any]]
 ) -> Part:
-    """Returns the fields of a call that a reader would miss. `load` reads the part's arguments into
-    a call."""
+    """Returns the fields of a call that a reader would miss. `load` reads the AI SDK part's
+    arguments into a call."""
     fields: Part = {}
     if call.run_by == "client":
         fields["run_by"] = "client"
@@ -273,7 +274,8 @@ def input_of(call: ToolCallPart, *, answered: bool = False, key: str = "input") 
 def open_state(
     call: ToolCallPart, cut: str = "input-streaming", waiting: str = "input-available"
 ) -> str:
-    """Returns the state of a call without a result. `cut` and `waiting` are the dialect's words."""
+    """Returns the state of a call without a result. `cut` and `waiting` are the AI SDK dialect's
+    words."""
     if call.state == "cut":
         return cut
     approval = OWN.fields(call.native).get("approval")

@@ -106,7 +106,7 @@ class _Carried(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def load_old_invocation(part: Part, reading: Reading, where: str) -> None:
-    """Reads a call of a UI message of ai 4, and its result."""
+    """Reads a call of a UI message of AI SDK 4, and its result."""
     inner = if_object(part.get(_HOLDER))
     id_, name, state = _identity(inner, f"{where}.{_HOLDER}", _OLD_STATES)
     reading.opens(says=False)
@@ -156,7 +156,7 @@ def dump_old_call(
     answered: bool,
     step: int,
 ) -> Part:
-    """Returns the part of a call in ai 4. `add_old_result` adds its result.
+    """Returns the part of a call in AI SDK 4. `add_old_result` adds its result.
 
     Args:
         call: the call.
@@ -191,7 +191,7 @@ def _old_fields(
 def add_old_result(
     part: Part, result: ToolResultPart, call: ToolCallPart, dialect: MessageDialect
 ) -> Part:
-    """Returns the part of a call in ai 4 with its result."""
+    """Returns the part of a call in AI SDK 4 with its result."""
     fields = restore(result.native, _old_result(result, dialect), dialect.name)
     both = {**part, _HOLDER: {**part[_HOLDER], **fields}}
     carried = {
@@ -263,7 +263,7 @@ def load_inner(
     where: str,
     form: Fields = {},
 ) -> None:
-    """Reads a call from its inner object and the part around it.
+    """Reads a call from its inner object and the AI SDK part around it.
 
     Args:
         inner: the inner object.
@@ -333,7 +333,7 @@ def _load_arguments(
 def _read_arguments(
     call: ToolCallPart, inner: Fields, state: str | None
 ) -> tuple[ToolCallPart, Part]:
-    """Returns a call with the arguments in its part, and the note of their form."""
+    """Returns a call with the arguments in its AI SDK part, and the note of their form."""
     raw = inner.get("rawInput")
     if isinstance(raw, str) and not inner.get("args") and state != "partial-call":
         return load_input(call, {"rawInput": raw}, None)
@@ -417,7 +417,7 @@ def _identity(
 
 
 def _pop_result(fields: Part) -> tuple[Part, Any]:
-    """Returns a part's fields without what they carry of its result, and that or None."""
+    """Returns an AI SDK part's fields without what they carry of its result, and that or None."""
     metadata = if_object(fields.get(_KEY))
     extras = if_object(metadata.get(OURS))
     if extras.get("result") is None:

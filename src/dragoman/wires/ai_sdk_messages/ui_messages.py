@@ -34,15 +34,15 @@ _DENIED = "Tool call execution denied."
 
 
 def filler(role: Role) -> Part:
-    """Returns a part that says nothing, for an empty message, which the library's check would
-    refuse."""
+    """Returns an AI SDK part that says nothing, for an empty message, which the library's check
+    would refuse."""
     if role is Role.MODEL:
         return {"type": STEP}
     return {"type": "text", "text": ""}
 
 
 def _envelope(envelope: Envelope) -> Part:
-    """Returns the UI message around its parts."""
+    """Returns the AI SDK UI message around its parts."""
     first = envelope.first
     message: Part = {"role": envelope.role, "parts": envelope.parts}
     if envelope.id is not None:
@@ -55,7 +55,7 @@ def _envelope(envelope: Envelope) -> Part:
 
 
 def _own_fields(first: Message) -> Part:
-    """Returns the further fields of a message that was read in this dialect."""
+    """Returns the further fields of an AI SDK message that was read in this dialect."""
     if OWN.form(first.native).get("in", UI) != UI:
         return {}
     fields = OWN.fields(first.native)
@@ -66,8 +66,8 @@ def _own_fields(first: Message) -> Part:
 
 
 def with_metadata(envelope: Envelope, fields: Part) -> Part:
-    """Returns the field `metadata` of a message, or nothing. `fields` are those that it was read
-    with."""
+    """Returns the field `metadata` of an AI SDK message, or nothing. `fields` are those that it was
+    read with."""
     first = envelope.first
     if first.metadata and OURS not in first.metadata:
         metadata = dict(first.own_metadata)
@@ -111,7 +111,8 @@ UI_DIALECT = UIDialect(
 
 
 def restrict(parts: Parts, version: str, lose: Callable[[Lost, str], None]) -> Parts:
-    """Returns the parts that a release of the library accepts. `lose` takes those that it lacks."""
+    """Returns the AI SDK parts that a release of the library accepts. `lose` takes those that it
+    lacks."""
     restricted: Parts = []
     for part in parts:
         if part["type"] in _NEWER.get(version, ()):
@@ -124,8 +125,8 @@ def restrict(parts: Parts, version: str, lose: Callable[[Lost, str], None]) -> P
 
 
 def _without_approval(part: Part) -> Part:
-    """Returns a call for ai 5, which knows no approvals: a waiting one is a call, a denied one has
-    failed."""
+    """Returns a call for AI SDK 5, which knows no approvals: a waiting one is a call, a denied one
+    has failed."""
     plain, state = read_extra_fields(part, "approval"), part["state"]
     if state == "output-denied":
         reason = if_text(if_object(part["approval"]).get("reason"))

@@ -90,7 +90,7 @@ class Writing:
                     self._results.setdefault(piece.id, deque()).append((index, piece_index, piece))
 
     def write(self) -> Parts:
-        """Returns the parts of the UI message for a turn."""
+        """Returns the parts of the AI SDK UI message for a turn."""
         messages = self.group.messages
         for index, message in enumerate(messages):
             if message.role is not Role.USER or not index:
@@ -129,7 +129,7 @@ class Writing:
         why: str,
         which: str = "",
     ) -> None:
-        """Notes the loss of a piece of one of the messages."""
+        """Notes the loss of a piece of one of the AI SDK messages."""
         position, piece_index = self.group.locate(index, piece_index)
         self.losses.append(Loss(position, piece_index, what, why, which))
 
@@ -139,7 +139,7 @@ class Writing:
         message: Message,
         before: Message | None,
     ) -> None:
-        """Writes the pieces of a message, with a step before it if one begins there."""
+        """Writes the pieces of a message, with an AI SDK step before it if one begins there."""
         if before is not None and _begins_behind(before, message):
             self.parts.append({"type": STEP})
             self._step += 1
@@ -166,7 +166,7 @@ class Writing:
             thinking.clear()
 
     def _steering(self, index: int, message: Message) -> Parts:
-        """Returns the parts of what a user said within the turn."""
+        """Returns the AI SDK parts of what a user said within the turn."""
         # The pieces are written like any others, and then taken out of the turn's parts.
         begun = len(self.parts)
         for piece_index, piece in enumerate(message.content):
@@ -182,7 +182,7 @@ class Writing:
         piece_index: int,
         is_model: bool,
     ) -> None:
-        """Writes a piece other than thinking as a part of the UI message."""
+        """Writes a piece other than thinking as a part of the AI SDK UI message."""
         if type(piece) is TextPart:
             self.parts.append(self.dialect.dump_text(piece, self.dialect, is_model))
         elif isinstance(piece, ToolCallPart):
@@ -219,7 +219,8 @@ class Writing:
         index: int,
         piece_index: int,
     ) -> None:
-        """Writes a provider's block that was read from a UI message. Any other is a loss."""
+        """Writes a provider's block that was read from an AI SDK UI message. Any other is a
+        loss."""
         is_of_model = OWN.form(block.native).get("in") in (MODEL, CORE)
         part: Part = {}
         if OWN.is_ours(block.native) and not is_of_model:
@@ -236,7 +237,8 @@ class Writing:
         index: int,
         piece_index: int,
     ) -> None:
-        """Writes a call with the next result of its id that does not stand before its message."""
+        """Writes a call with the next result of its id that does not stand before its AI SDK
+        message."""
         # Ids may repeat: a result before the call's own message is of a call that came before.
         queue = self._results.get(call.id)
         while queue and queue[0][0] < index:
@@ -267,7 +269,7 @@ class Writing:
         )
 
     def _note_lost_interrupts(self, index: int, message: Message) -> None:
-        """Notes a loss for each interrupt in a message of results. UI messages hold none."""
+        """Notes a loss for each interrupt in a message of results. AI SDK UI messages hold none."""
         for piece_index, piece in enumerate(message.content):
             if isinstance(piece, MarkPart) and piece.kind == INTERRUPT:
                 self.lose(index, piece_index, Lost.field, _WAITS, INTERRUPT)
@@ -292,7 +294,7 @@ def dump_group(
     losses: list[Loss],
     version: str | None = None,
 ) -> Part:
-    """Returns the UI message of a turn.
+    """Returns the AI SDK UI message of a turn.
 
     Args:
         group: the turn.
@@ -341,7 +343,7 @@ def _expect(
     taken: Collection[str],
     providers: Sequence[str | None],
 ) -> list[Expected]:
-    """Returns what a reader gives the messages of a turn.
+    """Returns what a reader gives the AI SDK messages of a turn.
 
     Args:
         group: the turn.
@@ -372,7 +374,7 @@ def _expect(
 
 
 def _begins_behind(before: Message, message: Message) -> bool:
-    """True if a step must be written before a model message."""
+    """True if a step must be written before an AI SDK model message."""
     if is_steering(before):
         return has_step_behind(before)
     first = None
@@ -382,7 +384,7 @@ def _begins_behind(before: Message, message: Message) -> bool:
 
 
 def _place_behind_words(message: Message) -> int | None:
-    """Returns the index of the first result behind something else in a message, or None."""
+    """Returns the index of the first result behind something else in an AI SDK message, or None."""
     is_behind = False
     for piece_index, piece in enumerate(message.content):
         if is_behind and isinstance(piece, ToolResultPart):

@@ -81,9 +81,9 @@ class OutgoingBlocks(outgoing_conversation.Outgoing[Quirks], frozen=True, kw_onl
 def load_content(
     entry: JsonMap, role: Role, names: dict[str, str], form: Json, where: str
 ) -> tuple[Content, ...]:
-    """Converts the `content` of a message to its pieces. `names`: id of each call so far → its
-    tool, to which its own calls are added; `form`: to which is added what is not of the usual form;
-    `where`: the message, for an error.
+    """Converts the `content` of an Anthropic message to its pieces. `names`: id of each call so far
+    → its tool, to which its own calls are added; `form`: to which is added what is not of the usual
+    form; `where`: the message, for an error.
 
     Raises:
         HistoryError: it is neither a text nor a list of blocks.
@@ -121,8 +121,8 @@ def _check_blocks(blocks: list[Any], where: str) -> None:
 
 
 def dump_content(blocks: list[Block], message: Message) -> list[Block] | str:
-    """Returns the field `content`: a single text is a string, unless its message came in another
-    form."""
+    """Returns the field `content`: a single text is a string, unless its Anthropic message came in
+    another form."""
     if is_plain_text(blocks) and OWN.form(message.native).get("content") != "list":
         return blocks[0]["text"]
     return blocks
@@ -202,7 +202,8 @@ def _load_source(block: JsonMap) -> Media | None:
 
 
 def _decode_data(text: str, encoding: str) -> bytes | None:
-    """Returns the bytes in a source of type `base64` or `text`; None if they cannot be read."""
+    """Returns the bytes in an Anthropic source of type `base64` or `text`; None if they cannot be
+    read."""
     try:
         if encoding == "base64":
             return b64decode(text)
@@ -213,7 +214,8 @@ def _decode_data(text: str, encoding: str) -> bytes | None:
 
 
 def _load_link(url: str, block_type: Any, name: str | None, native: Native) -> LinkPart:
-    """Returns the part of a source that the provider fetches by its URL, which tells no type."""
+    """Returns the part of an Anthropic source that the provider fetches by its URL, which tells no
+    type."""
     if block_type == "document":
         part = LinkPart(url, _PDF, name, native)
     else:
@@ -259,7 +261,7 @@ def _inner_parts(block: JsonMap) -> tuple[Content, ...]:
 
 
 def _load_text(block: JsonMap) -> TextPart | None:
-    """Returns a text block as a part, or None if it is blank."""
+    """Returns an Anthropic text block as a part, or None if it is blank."""
     # The API refuses blank text, and no part may be empty.
     text = if_text(block.get("text"))
     if text.strip():
@@ -268,7 +270,7 @@ def _load_text(block: JsonMap) -> TextPart | None:
 
 
 def _load_thinking(block: JsonMap) -> ThinkingPart | None:
-    """Returns a thinking block as a part, or None if it has no text."""
+    """Returns an Anthropic thinking block as a part, or None if it has no text."""
     text = block.get("thinking")
     if not isinstance(text, str):
         return None

@@ -79,7 +79,7 @@ class Decoder(MessageDecoder):
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> None:
-        """See `MessageDecoder`."""
+        """Creates the Anthropic decoder. The arguments are those of `MessageDecoder`."""
         super().__init__(origin, new_id)
         self._stop_reason: str | None = None
         self._usage: Json = {}
@@ -149,7 +149,7 @@ class Decoder(MessageDecoder):
             self._finish()
 
     def fail(self, error: DragomanError) -> None:
-        """See `MessageDecoder`."""
+        """Implements `MessageDecoder.fail` for Anthropic."""
         for index in list(self._further):
             self._settle(index)
         super().fail(error)
@@ -285,7 +285,7 @@ class Decoder(MessageDecoder):
             part.native[NAME] = grown(OWN.fields(part.part.native), deltas)
 
     def _update(self, event: Json) -> None:
-        """Reads an update of the message: stop reason, usage and further fields."""
+        """Reads an update of the Anthropic message: stop reason, usage and further fields."""
         delta = need_object(event.get("delta") or {}, "delta")
         reason = delta.get("stop_reason")
         # Others than the last update of a response may have none.
@@ -303,7 +303,7 @@ class Decoder(MessageDecoder):
         self._usage |= {key: value for key, value in if_object(usage).items() if value is not None}
 
     def _finish(self) -> None:
-        """Ends the message with its stop reason, and closes what is still open."""
+        """Ends the Anthropic message with its stop reason, and closes what is still open."""
         self._over = True
         reason = load_finish(self._stop_reason)
         cut = reason is FinishReason.length

@@ -265,7 +265,7 @@ class Encoder(ResponseEncoder):
         return {"type": "content_block_delta", "index": self._block, "delta": delta}
 
     def _close(self) -> Objects:
-        """Returns the event that closes the open block, if there is one."""
+        """Returns the event that closes the open Anthropic block, if there is one."""
         self._turn = None
         was_open, self._open = self._open, False
         if was_open:
@@ -278,7 +278,7 @@ encoder, dump_response = _RESPONSES.encoder, _RESPONSES.dump_response
 
 
 def _head(envelope: JsonMap, origin: Origin | None, message_id: str | None) -> Json:
-    """Returns the fields with which a message begins."""
+    """Returns the fields with which an Anthropic message begins."""
     return {
         "id": envelope.get("id") or (origin and origin.response_id) or message_id or "message-0",
         "type": "message",

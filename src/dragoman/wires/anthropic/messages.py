@@ -119,8 +119,8 @@ class _Sent(NamedTuple):
 def load_conversation(
     payload: Any, origin: Origin | None, problems: list[Problem] | None
 ) -> list[Message]:
-    """Returns the messages of `{"system": …, "messages": […]}`. For problems the index of `system`
-    is -1."""
+    """Returns the Anthropic messages of `{"system": …, "messages": […]}`. For problems the index of
+    `system` is -1."""
     if not isinstance(payload, Mapping):
         raise HistoryError(
             'the payload must be {"system": …, "messages": […]}, the part of a Messages API request'
@@ -155,8 +155,8 @@ def load_conversation(
 
 
 def votes(message: Any) -> int:
-    """Returns how surely a message has this format: 0 = cannot be, 1 = could be, 2 = likely, 3 =
-    hardly anything else."""
+    """Returns how surely a message has the Anthropic format: 0 = cannot be, 1 = could be, 2 =
+    likely, 3 = hardly anything else."""
     fields = if_object(message)
     role, content = _role_of(fields), fields.get("content")
     if (
@@ -177,7 +177,7 @@ def votes(message: Any) -> int:
 
 
 def _count_votes(blocks: list[Any]) -> int:
-    """Returns how surely a message with these blocks has this format."""
+    """Returns how surely a message with these blocks has the Anthropic format."""
     all_votes = [1, *map(_block_votes, blocks)]
     surest = max(all_votes)
     # Unknown blocks speak against the format, unless another block could be of no other.
@@ -341,8 +341,8 @@ def _block_votes(block: Any) -> int:
 def _load(
     entry: Any, position: int, names: dict[str, str], before: Role | None, origin: Origin | None
 ) -> Message:
-    """Converts a message. `names`: id of each call so far to its tool, to which its own calls are
-    added; `before`: the role of the one before it."""
+    """Converts an Anthropic message. `names`: id of each call so far to its tool, to which its own
+    calls are added; `before`: the role of the one before it."""
     role = _role_of(entry)
     if role is None:
         fault = f'"messages[{position}]" must be an object whose role is user, assistant or system'
@@ -367,7 +367,7 @@ def _role_of(entry: Any) -> Role | None:
 
 
 def _fault(entry: Any) -> str | None:
-    """Returns the field for which a message cannot be read, where one is known."""
+    """Returns the field for which an Anthropic message cannot be read, where one is known."""
     if not isinstance(entry, dict):
         return None
     if _role_of(entry) is None:
@@ -392,7 +392,7 @@ def _is_recorded(named: ToolSpec | ToolCallPart | ToolResultPart) -> bool:
 
 
 def _dump(out: OutgoingBlocks, position: int) -> Json | None:
-    """Returns one message of the wire, or None if nothing of it can be sent."""
+    """Returns one message of the Anthropic wire, or None if nothing of it can be sent."""
     message = out.messages[position]
     blocks = dump_blocks(out, position)
     entry = {**OWN.fields(message.native), "role": _SENT_ROLES[message.role]}
@@ -418,7 +418,8 @@ def _dump(out: OutgoingBlocks, position: int) -> Json | None:
 
 
 def _dump_empty(entry: Json, content_form: Any) -> Json | None:
-    """Returns a message that was recorded without content as it came; None if it was not."""
+    """Returns an Anthropic message that was recorded without content as it came; None if it was
+    not."""
     if content_form == "absent":
         return entry
     if content_form == [] or (isinstance(content_form, str) and not content_form.strip()):
@@ -427,8 +428,8 @@ def _dump_empty(entry: Json, content_form: Any) -> Json | None:
 
 
 def _whole(turn: Sequence[_Sent], out: OutgoingBlocks) -> list[Json]:
-    """Returns the messages of a turn that nothing more joins: one of the user's has those behind it
-    that hold results of tools."""
+    """Returns the Anthropic messages of a turn that nothing more joins: one of the user's has those
+    behind it that hold results of tools."""
     if len(turn) == 1 and not turn[0].joins:
         return [turn[0].entry]
     if turn:

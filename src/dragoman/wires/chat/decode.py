@@ -107,7 +107,8 @@ class Decoder(ResponseDecoder):
         super().read_body(body)
 
     def end(self) -> None:
-        """See `ResponseDecoder`. Some vendors send no mark of the end."""
+        """Implements `ResponseDecoder.end` for Chat Completions. Some vendors send no mark of the
+        end."""
         # Without a mark of the end, a finish reason for each candidate is enough.
         if self._candidates and all(
             candidate.vendor_reason for candidate in self._candidates.values()

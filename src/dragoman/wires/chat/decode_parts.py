@@ -99,7 +99,7 @@ class StreamedCalls:
         self._emitter.add(part, text if call_type == "function" else _escape(text))
 
     def add_arguments(self, index: int, text: str) -> bool:
-        """Adds arguments to the call that began with this index. False if there is none."""
+        """Adds arguments to the Chat call that began with this index. False if there is none."""
         part = self._by_index.get(index)
         if part is None:
             return False
@@ -110,7 +110,7 @@ class StreamedCalls:
         return True
 
     def close_answered_call(self, call_id: str) -> ToolCallPart | None:
-        """Closes a call that the provider ran itself, and returns it. None if there is no such
+        """Closes a Chat call that the provider ran itself, and returns it. None if there is no such
         call."""
         part = self._by_id.pop(call_id, None)
         if part is None:
@@ -137,7 +137,8 @@ class StreamedCalls:
             self._emitter.close(part, cut=cut)
 
     def _find(self, index: Any, call_id: str, name: str, text: str) -> OpenPart | None:
-        """Returns the call that a piece continues. None if it begins one, or continues none."""
+        """Returns the Chat call that a piece continues. None if it begins one, or continues
+        none."""
         same_id = self._by_id.get(call_id)
         part = self._by_index.get(index) if index is not None else None
         if part is None:
@@ -158,7 +159,7 @@ class StreamedCalls:
         return part
 
     def _has_all_arguments(self, part: OpenPart) -> bool:
-        """True if all arguments of a call have come."""
+        """True if all arguments of a Chat call have come."""
         if part.deltas == ["null"]:
             return True
         return self._ends.setdefault(part.index, JsonEnd()).is_among(part.deltas)
@@ -197,7 +198,7 @@ def _escape(text: str) -> str:
 def _fields(
     read: frozenset[str], thinking: Sequence[str], details: str, calls: str
 ) -> tuple[frozenset[str], frozenset[str]]:
-    """Returns the fields of a message that hold thinking, and all fields that are read."""
+    """Returns the fields of a Chat message that hold thinking, and all fields that are read."""
     thoughts = frozenset({*thinking, details})
     return thoughts, read | thoughts | {calls}
 
@@ -320,7 +321,7 @@ class ChatCandidate:
         origin: Origin | None,
         response: Json,
     ) -> None:
-        """Ends the message with an error, which carries what came before it."""
+        """Ends the Chat message with an error, which carries what came before it."""
         self.emitter.fail(error, usage, origin=origin, native=self._native(response))
 
     def note(self, choice: Json) -> None:

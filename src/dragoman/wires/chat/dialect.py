@@ -110,7 +110,7 @@ class ChatDialect(DialectRecord, frozen=True, kw_only=True, eq=False):
         quirks: Any = None,
         losses: list[Loss] | None = None,
     ) -> list[Json]:
-        """Writes the list of messages. Adds to `losses` what the format or its target cannot
+        """Writes the list of messages. Adds to `losses` what the Chat format or its target cannot
         hold."""
         return dump_conversation(prepare_conversation(self, messages, target, quirks, losses, ()))
 

@@ -225,7 +225,7 @@ def _join_delta(
     indexed: frozenset[str],
     last_entries: _LastEntries,
 ) -> None:
-    """Adds a delta to the message, as a client does."""
+    """Adds a delta to the Chat message, as a client does."""
     for field, value in delta.items():
         if field in indexed and isinstance(value, list):
             before = message[field] = if_list(message.get(field))

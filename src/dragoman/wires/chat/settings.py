@@ -69,8 +69,8 @@ def _effort(reasoning: Effort | int) -> str:
 
 
 def tool_choice(choices: Mapping[str, str], form: str = "") -> SettingWriter:
-    """Returns the writer of the field `tool_choice`. `choices` maps the format's choices to neutral
-    ones. `choices`: those of the format → the neutral ones."""
+    """Returns the writer of the field `tool_choice`. `choices` maps the Chat format's choices to
+    neutral ones. `choices`: those of the format → the neutral ones."""
     return SettingWriter(
         "tool_choice",
         lambda value: load_tool_choice(choices, value),

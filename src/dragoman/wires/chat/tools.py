@@ -115,8 +115,8 @@ def _is_tool(tool: JsonMap) -> bool:
 
 
 def load_tool_choice(choices: Mapping[str, str], value: Any) -> str | None:
-    """Reads the choice of a tool, or returns None if it is no plain one. `choices`: the format's
-    words → the neutral ones."""
+    """Reads the choice of a tool, or returns None if it is no plain one. `choices`: the Chat
+    format's words → the neutral ones."""
     if isinstance(value, str):
         return choices.get(value)
     name = if_text(if_object(if_object(value).get("function")).get("name"))
@@ -129,7 +129,7 @@ def load_tool_choice(choices: Mapping[str, str], value: Any) -> str | None:
 
 
 def dump_tool_choice(choices: Mapping[str, str], choice: str, name: Callable[[str], str]) -> Any:
-    """Writes the choice of a tool: a word of the format, or the function that is chosen."""
+    """Writes the choice of a tool: a word of the Chat format, or the function that is chosen."""
     for format_choice, neutral_choice in choices.items():
         if neutral_choice == choice:
             return format_choice
@@ -210,8 +210,8 @@ def load_plain_call(chat: DialectRecord, call: JsonMap) -> ToolCallPart | None:
 
 
 def _restore_arguments(function: Json, field: str, call: ToolCallPart, form: JsonMap) -> None:
-    """Puts the arguments of a call back in the spelling in which they were loaded, or takes them
-    out if they came without the field."""
+    """Puts the arguments of a Chat call back in the spelling in which they were loaded, or takes
+    them out if they came without the field."""
     if "arguments" in form:
         # The loaded spelling counts only while it says the same.
         loaded = set_arguments(call, form["arguments"])

@@ -92,7 +92,7 @@ def dump_block(part: Content, *, images: bool = True) -> tuple[Block | None, Uns
 
 
 def _load_text(block: JsonMap) -> TextPart | None:
-    """Returns a text block as a part, or None if it is empty."""
+    """Returns a Cohere text block as a part, or None if it is empty."""
     text = if_text(block.get("text"))
     if not text:
         return None
@@ -100,7 +100,7 @@ def _load_text(block: JsonMap) -> TextPart | None:
 
 
 def _load_thinking(block: JsonMap) -> ThinkingPart | None:
-    """Returns a thinking block as a part, or None if it is empty."""
+    """Returns a Cohere thinking block as a part, or None if it is empty."""
     text = if_text(block.get("thinking"))
     if not text:
         return None
@@ -108,7 +108,7 @@ def _load_thinking(block: JsonMap) -> ThinkingPart | None:
 
 
 def _load_image(block: JsonMap) -> DataPart | LinkPart | None:
-    """Returns an image block as a part, or None if it has no URL."""
+    """Returns a Cohere image block as a part, or None if it has no URL."""
     image = if_object(block.get("image_url"))
     url = if_text(image.get("url"))
     if not url:

@@ -72,7 +72,7 @@ class Decoder(MessageDecoder):
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> None:
-        """See `MessageDecoder`."""
+        """Creates the Cohere decoder. The arguments are those of `MessageDecoder`."""
         super().__init__(origin, new_id)
         # The block that the next deltas are for: its index, its part, and whether it is thinking.
         self._index: Any = None
@@ -123,7 +123,7 @@ class Decoder(MessageDecoder):
                 self._response.setdefault("logprobs", []).append(logprobs)
 
     def _part(self, event_type: str, index: int | str | None, message: Json) -> None:
-        """Reads an event of one piece of the message. Unknown events add nothing."""
+        """Reads an event of one piece of the Cohere message. Unknown events add nothing."""
         if event_type in ("content-start", "content-delta"):
             block = need_object(message.get("content"), "content")
             self._content(index, block, opens=event_type == "content-start")
@@ -198,7 +198,7 @@ class Decoder(MessageDecoder):
         self._out.add(open_part, text)
 
     def _call(self, index: int | str | None, call: Json, *, opens: bool) -> None:
-        """Adds to a call. `opens`: the call begins."""
+        """Adds to a Cohere call. `opens`: the call begins."""
         if opens:
             self._close(PLAN)
             self._begin_call(index, call)
@@ -212,7 +212,7 @@ class Decoder(MessageDecoder):
         self._out.add(open_part, text or "")
 
     def _begin_call(self, index: int | str | None, call: Json) -> None:
-        """Begins a call. It gets a fresh id if the provider gave none."""
+        """Begins a Cohere call. It gets a fresh id if the provider gave none."""
         function = if_object(call.get("function"))
         if not if_text(function.get("name")):
             raise DecodeError("a call names no tool")
@@ -239,8 +239,8 @@ class Decoder(MessageDecoder):
         self._out.close(part)
 
     def _close_call(self, index: int | str | None) -> None:
-        """Ends a call. If its arguments do not parse, it stays open until the finish reason says whether
-        a limit cut it."""
+        """Ends a Cohere call. If its arguments do not parse, it stays open until the finish reason
+        says whether a limit cut it."""
         part = self._out.find(("call", index))
         if part is None or part in self._ended:
             return

@@ -176,7 +176,8 @@ class Encoder(ResponseEncoder):
         return NO_OBJECTS
 
     def message_dropped(self, event: MessageDropped) -> Objects:
-        """See `ResponseEncoder`. Closes what is open, since the format cannot take anything back."""
+        """Implements `ResponseEncoder.message_dropped` for Cohere. Closes what is open, since the
+        format cannot take anything back."""
         dropped = event.message_id
         self._citations.pop(dropped, None)
         self._whole = {key for key in self._whole if key[0] != dropped}

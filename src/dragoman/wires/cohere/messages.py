@@ -100,8 +100,8 @@ def load_conversation(
 
 
 def votes(message: Any) -> int:
-    """Returns how surely a message is of this format: 0 impossible, 1 possible, 2 likely, 3 almost
-    certain."""
+    """Returns how surely a message is of the Cohere format: 0 impossible, 1 possible, 2 likely, 3
+    almost certain."""
     fields = if_object(message)
     if not _is_possible(fields):
         return 0
@@ -204,7 +204,7 @@ def _block_votes(block: Any) -> int:
 
 
 def _is_usual_call(call: Any) -> bool:
-    """True if a call has an id, a name, and arguments as a text or not at all."""
+    """True if a Cohere call has an id, a name, and arguments as a text or not at all."""
     fields = if_object(call)
     function = if_object(fields.get("function"))
     if fields.get("type", "function") != "function" or not if_text(fields.get("id")):
@@ -342,7 +342,7 @@ def _dump_answer(position: int, message: Message, out: Outgoing[Quirks]) -> list
 
 
 def _find_own_fields(position: int, message: Message, out: Outgoing[Quirks]) -> Json:
-    """Returns a message's own fields, or notes that the target cannot read them."""
+    """Returns a Cohere message's own fields, or notes that the target cannot read them."""
     fields, why = OWN.fields(message.native), out.unreadable[position]
     if fields and why is not None:
         out.lose(position, None, Lost.field, why, ", ".join(fields))

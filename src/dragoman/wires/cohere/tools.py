@@ -92,7 +92,8 @@ def dump_tool_choice(settings: Settings, losses: list[Loss]) -> Json:
 
 
 def load_calls(entries: Any) -> list[ToolCallPart]:
-    """Reads a message's `tool_calls`. Returns an empty list if one of them cannot be read."""
+    """Reads a Cohere message's `tool_calls`. Returns an empty list if one of them cannot be
+    read."""
     calls = if_list(entries)
     if not all(map(_is_call, calls)):
         return []
@@ -100,7 +101,7 @@ def load_calls(entries: Any) -> list[ToolCallPart]:
 
 
 def load_call(call: JsonMap) -> ToolCallPart:
-    """Reads one of a message's `tool_calls`. An empty text and `null` are no arguments."""
+    """Reads one of a Cohere message's `tool_calls`. An empty text and `null` are no arguments."""
     function = if_object(call.get("function"))
     part = ToolCallPart(if_text(call.get("id")), if_text(function.get("name")))
     text = function.get("arguments")
@@ -123,8 +124,8 @@ def load_call(call: JsonMap) -> ToolCallPart:
 
 
 def dump_call(call: ToolCallPart, call_id: str, name: str, *, exact: bool = True) -> Json:
-    """Writes one of a message's `tool_calls`, under that id and name. `exact`: in the form in which
-    it was loaded."""
+    """Writes one of a Cohere message's `tool_calls`, under that id and name. `exact`: in the form
+    in which it was loaded."""
     form: JsonMap = OWN.form(call.native) if exact else {}
     absent = if_list(form.get("without"))
     function: Json = {"name": name, "arguments": arguments_json(call)}
@@ -141,8 +142,8 @@ def dump_call(call: ToolCallPart, call_id: str, name: str, *, exact: bool = True
 
 
 def load_result(entry: JsonMap, names: Mapping[str, str]) -> ToolResultPart:
-    """Reads a tool message. `names`: id of each call so far → its tool. A result that is one document
-    becomes the data in it."""
+    """Reads a Cohere tool message. `names`: id of each call so far → its tool. A result that is one
+    document becomes the data in it."""
     call_id = if_text(entry.get("tool_call_id"))
     read = ["role", "content"]
     if call_id:
@@ -154,7 +155,7 @@ def load_result(entry: JsonMap, names: Mapping[str, str]) -> ToolResultPart:
 
 
 def _load_content(entry: JsonMap, form: Json) -> Any:
-    """Reads the content of a tool message. Notes in `form` how it was written."""
+    """Reads the content of a Cohere tool message. Notes in `form` how it was written."""
     content = entry.get("content")
     blocks = if_list(content)
     loaded = [load_block(if_object(block)) for block in blocks]

@@ -80,8 +80,8 @@ def load_block(part: _Fields, pairing: Pairing) -> Content:
 
 
 def dump_content(content: Sequence[Content], out: OutgoingContents, position: int) -> list[_Block]:
-    """Returns the parts of a message, in its order; media that a function's response cannot hold
-    come last."""
+    """Returns the Gemini parts of a message, in its order; media that a function's response cannot
+    hold come last."""
     parts: list[_Block] = []
     later: list[_Block] = []
     has_reader = out.target is not None or out.unreadable[position] is not None
@@ -105,8 +105,8 @@ def dump_content(content: Sequence[Content], out: OutgoingContents, position: in
 def dump_block(
     piece: Content, out: OutgoingContents, position: int, index: int
 ) -> tuple[_Block | None, Sequence[_Block]]:
-    """Converts a piece to its part (`None`: it cannot be sent), and parts that follow all others of
-    its message."""
+    """Converts a piece to its Gemini part (`None`: it cannot be sent), and parts that follow all
+    others of its message."""
     if isinstance(piece, ToolResultPart) and piece.run_by != "provider":
         if _has_side(piece, out, position, index):
             return dump_result(piece, out, position, index)
@@ -135,7 +135,7 @@ def _load_text(text: Any, block_fields: _Block, snake: set[str]) -> TextPart | T
 
 
 def _thinking(text: str, block: _Fields, snake: set[str], *absent: str) -> ThinkingPart:
-    """Returns thinking with the fields of its part; `absent` names fields that it lacked."""
+    """Returns thinking with the fields of its Gemini part; `absent` names fields that it lacked."""
     block_fields = {
         key: value for key, value in block.items() if key != "thought" or value is not True
     }
@@ -151,7 +151,7 @@ def _dump_text(part: TextPart, out: OutgoingContents, position: int, index: int)
 def _dump_thinking(
     part: ThinkingPart, out: OutgoingContents, position: int, index: int
 ) -> _Block | None:
-    """Returns the part of thinking, or None with a loss if another provider signed it."""
+    """Returns the Gemini part of thinking, or None with a loss if another provider signed it."""
     why = out.unreadable[position]
     if why is None and not OWN.is_ours(part.native) and read_signatures(part.native):
         why = "another provider signed it"
@@ -179,7 +179,7 @@ def _dump_provider(
 def _dump_call(
     call: ToolCallPart, out: OutgoingContents, position: int, index: int
 ) -> _Block | None:
-    """Returns the part of a call, or None if its message's side cannot have calls."""
+    """Returns the Gemini part of a call, or None if its message's side cannot have calls."""
     if call.run_by == "provider":
         return dump_run(call, out, position, index)
     if _has_side(call, out, position, index):

@@ -30,8 +30,8 @@ _TAKEN = re.compile(r"(image|audio|video|text)/|application/(pdf|json|xml|rtf)\b
 
 
 def load_inline(inner: JsonMap, block_fields: JsonMap, form: Json) -> DataPart | None:
-    """Converts an `inlineData` to its part; `None` where the data are no base64. The SDKs write
-    base64 in either alphabet."""
+    """Converts an `inlineData` to its Gemini part; `None` where the data are no base64. The SDKs
+    write base64 in either alphabet."""
     text, mime_type = inner.get("data"), inner.get("mimeType")
     if not isinstance(text, str) or not isinstance(mime_type, str):
         return None
@@ -84,8 +84,8 @@ def dump_media(part: Media, out: OutgoingContents, position: int, index: int) ->
 
 
 def _inline(part: DataPart, out: OutgoingContents) -> Json | None:
-    """Returns the part with its bytes, or None if the target is known not to take files of this
-    type."""
+    """Returns the Gemini part with its bytes, or None if the target is known not to take files of
+    this type."""
     if out.target is not None and not _TAKEN.match(part.mime_type):
         return None
     if OWN.form(part.native).get("data") == "urlsafe":
@@ -102,15 +102,15 @@ def _inline(part: DataPart, out: OutgoingContents) -> Json | None:
 
 
 def _complete_type(mime_type: str | None, uri: str, noted_type: object) -> str:
-    """Returns the MIME type to send: the one of the part, or a guess by the URI if that is missing
-    or names a whole family and did not come so."""
+    """Returns the MIME type to send: the one of the Gemini part, or a guess by the URI if that is
+    missing or names a whole family and did not come so."""
     if mime_type is None or ("*" in mime_type and noted_type != mime_type):
         return guess_media_type(uri) or _OTHER
     return mime_type
 
 
 def _file(part: LinkPart | FilePart) -> Json | None:
-    """Returns the part by its URI, or None if another provider holds the file."""
+    """Returns the Gemini part by its URI, or None if another provider holds the file."""
     uri = part.id if isinstance(part, FilePart) else part.url
     if isinstance(part, FilePart) and "://" not in uri and not uri.startswith("files/"):
         return None
@@ -139,7 +139,7 @@ def _display_name(part: Media) -> dict[str, str]:
 def _native(
     key: str, inner: JsonMap, block_fields: JsonMap, form: JsonMap, read_names: str
 ) -> Native:
-    """Returns the native fields of a file: what its part says beyond the neutral fields."""
+    """Returns the native fields of a file: what its Gemini part says beyond the neutral fields."""
     further = {
         name: value
         for name, value in inner.items()

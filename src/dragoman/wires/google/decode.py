@@ -77,7 +77,7 @@ class Decoder(ResponseDecoder):
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> None:
-        """See `ResponseDecoder`."""
+        """Creates the Gemini decoder. The arguments are those of `ResponseDecoder`."""
         super().__init__(origin, new_id)
         self._candidates: dict[int, CandidateState] = {}
         self._usage: Json = {}
@@ -182,7 +182,8 @@ class Decoder(ResponseDecoder):
             )
 
     def fail(self, error: DragomanError) -> None:
-        """See `ResponseDecoder`. The error carries the first candidate; the others are cut."""
+        """Implements `ResponseDecoder.fail` for Gemini. The error carries the first candidate; the
+        others are cut."""
         self._over = True
         candidates = [candidate for _, candidate in sorted(self._candidates.items())]
         for candidate in candidates[1:]:
@@ -204,7 +205,7 @@ class Decoder(ResponseDecoder):
             candidate.reason = reason
 
     def _candidate(self, index: int) -> CandidateState:
-        """Returns the state of one candidate, begun with its first chunk."""
+        """Returns the state of one Gemini candidate, begun with its first chunk."""
         candidate = self._candidates.get(index)
         if candidate is None:
             out = Emitter(self._new_id, candidate=index, origin=self._origin, events=self._events)
@@ -219,7 +220,7 @@ class Decoder(ResponseDecoder):
         self._usage.update(usage)
 
     def _finish(self, candidate: CandidateState, *, refused: bool, first: bool) -> None:
-        """Ends a candidate. `first`: the usage is told with it."""
+        """Ends a Gemini candidate. `first`: the usage is told with it."""
         out = candidate.out
         if refused:
             reason = FinishReason.content_filter

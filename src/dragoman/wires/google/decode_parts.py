@@ -41,7 +41,7 @@ class CandidateState:
     """
 
     def __init__(self, out: Emitter) -> None:
-        """Starts a candidate. `out`: receives its events."""
+        """Starts a Gemini candidate. `out`: receives its events."""
         self.out = out
         # The text or thinking that more may come for.
         self.open: OpenPart | None = None
@@ -56,7 +56,8 @@ class CandidateState:
         self._count = 0
 
     def add_text(self, text: str, *, thinks: bool, joins: bool) -> None:
-        """Adds text or thinking. `joins`: it continues the open part, if that has the same type."""
+        """Adds text or thinking. `joins`: it continues the open Gemini part, if that has the same
+        type."""
         if not text:
             return
         if self.open is None or self.thinks != thinks or not joins:
@@ -98,7 +99,7 @@ class CandidateState:
             self._partial = None
 
     def fail(self, error: DragomanError) -> None:
-        """Ends the candidate with an error, which carries what there was of it."""
+        """Ends the Gemini candidate with an error, which carries what there was of it."""
         if self._partial is not None:
             self.out.add_whole_part(self._partial.call(cut=True))
         self.out.fail(error)

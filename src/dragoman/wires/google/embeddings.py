@@ -284,8 +284,8 @@ def _dump(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, Json]
 
 
 def _text(content: Any) -> str:
-    """Returns the text of a content that is one text of a user's and nothing else, else nothing.
-    The API takes a single object in place of the list."""
+    """Returns the text of a Gemini content that is one text of a user's and nothing else, else
+    nothing. The API takes a single object in place of the list."""
     content = if_object(content)
     listed_parts = content.get("parts")
     if isinstance(listed_parts, dict):

@@ -164,8 +164,8 @@ class Encoder(ResponseEncoder):
         return self._flush(event.message_id)
 
     def message_dropped(self, event: MessageDropped) -> Objects:
-        """See `ResponseEncoder`. What is written already, no client of this format can take back: a
-        text is ended by a line's end."""
+        """Implements `ResponseEncoder.message_dropped` for Gemini. What is written already, no
+        client of this format can take back: a text is ended by a line's end."""
         self._parts[event.message_id] = _Open()
         if self._text is OpenText:
             return [self._content([{"text": "\n"}])]
@@ -213,7 +213,7 @@ class Encoder(ResponseEncoder):
         return self._write(open_parts)
 
     def _more(self, part: _Part, text: str) -> Json:
-        """Returns more text of a part. Text that continues another part's is behind an empty
+        """Returns more text of a Gemini part. Text that continues another part's is behind an empty
         one."""
         if isinstance(part.began, ThinkingPart):
             piece = {"text": text, "thought": True}
@@ -224,7 +224,7 @@ class Encoder(ResponseEncoder):
         return self._content([{"text": ""}, piece] if apart else [piece])
 
     def _finish(self, part: _Part, finished: Content) -> list[Json]:
-        """Returns the end of a part: what its text did not say."""
+        """Returns the end of a Gemini part: what its text did not say."""
         is_ours = OWN.is_ours(finished.native)
         if part.begun and not is_ours:
             return []

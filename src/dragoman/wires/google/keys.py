@@ -103,8 +103,8 @@ def given(noted: Any, key: str) -> Json:
 
 
 def merged(camel_fields: JsonMap, fields: JsonMap) -> Json:
-    """Returns the wire's own fields and the neutral ones. Objects that are in both are merged
-    too."""
+    """Returns the Gemini wire's own fields and the neutral ones. Objects that are in both are
+    merged too."""
     out = {**camel_fields, **fields}
     for key in camel_fields.keys() & fields.keys():
         if isinstance(camel_fields[key], Mapping) and isinstance(fields[key], Mapping):
@@ -113,7 +113,8 @@ def merged(camel_fields: JsonMap, fields: JsonMap) -> Json:
 
 
 def part_to_snake_case(part: Json, form: JsonMap) -> Json:
-    """Returns a part with the keys in snake_case that came so, also those one level deeper."""
+    """Returns a Gemini part with the keys in snake_case that came so, also those one level
+    deeper."""
     if not (snake := snakes(form)):
         return part
     deeper = {

@@ -85,8 +85,8 @@ def load_conversation(
 
 
 def votes(message: Any) -> int:
-    """Returns how surely a JSON message is a content of this format: 0 (it cannot be) to 3 (it is
-    hardly anything else)."""
+    """Returns how surely a JSON message is a content of the Gemini format: 0 (it cannot be) to 3
+    (it is hardly anything else)."""
     fields = if_object(message)
     parts = if_objects(fields.get("parts"))
     of_others = "content" in fields or any("type" in entry for entry in (fields, *parts))
@@ -242,7 +242,7 @@ def _load_entry(
     origin: Origin | None,
     problems: list[Problem] | None,
 ) -> Message:
-    """Converts a content to the message. `before`: the one that came last."""
+    """Converts a Gemini content to the message. `before`: the one that came last."""
     if (plain := _load_plain(content, origin)) is not None:
         if _begins_answer(plain.role, before):
             pairing.round()
@@ -266,8 +266,8 @@ def _load_entry(
 
 
 def _load_plain(content: Any, origin: Origin | None) -> Message | None:
-    """Returns a content of the usual role and one text with nothing beside it, as nearly all are;
-    `None`: any other."""
+    """Returns a Gemini content of the usual role and one text with nothing beside it, as nearly all
+    are; `None`: any other."""
     if type(content) is not dict or len(fields := cast("Json", content)) != 2:
         return None
     name, parts = fields.get("role"), fields.get("parts")
@@ -288,8 +288,8 @@ def _load_plain(content: Any, origin: Origin | None) -> Message | None:
 
 
 def _find_faulty_field(content: Any) -> str | None:
-    """Returns the field for which a content could not be read, `role` or `parts`; None if it is
-    neither."""
+    """Returns the field for which a Gemini content could not be read, `role` or `parts`; None if it
+    is neither."""
     fields = if_object(content)
     if _role(fields) is None:
         return "role"
@@ -299,7 +299,8 @@ def _find_faulty_field(content: Any) -> str | None:
 
 
 def _load(role: Role, content: _Content, pairing: Pairing, usual: str) -> Message:
-    """Returns the message of a content. `usual`: the role's usual name; empty if it has none."""
+    """Returns the message of a Gemini content. `usual`: the role's usual name; empty if it has
+    none."""
     form: Json = {}
     if usual and content.get("role") != usual:
         form["role"] = content.get("role", "absent")
@@ -311,7 +312,7 @@ def _load(role: Role, content: _Content, pairing: Pairing, usual: str) -> Messag
 
 
 def _content(message: Message, parts: list[Json], usual: str) -> _Content:
-    """Returns the content of a message: its role and parts, as it was read."""
+    """Returns the Gemini content of a message: its role and parts, as it was read."""
     form = OWN.form(message.native)
     content = OWN.fields(message.native)
     if usual and (role := form.get("role", usual)) != "absent":
@@ -322,7 +323,7 @@ def _content(message: Message, parts: list[Json], usual: str) -> _Content:
 
 
 def _entry(message: Message, out: OutgoingContents, position: int) -> _Content | None:
-    """Returns a content; `None` where nothing of it can be sent."""
+    """Returns a Gemini content; `None` where nothing of it can be sent."""
     parts = dump_content(message.content, out, position)
     if not parts and "parts" not in OWN.form(message.native):
         why = "nothing of it can be sent, and the API takes no empty content"

@@ -71,8 +71,8 @@ def lower(schema: Schema, *, types: str = "upper") -> Json:
 
 
 def load_older(schema: Schema) -> tuple[Json, str]:
-    """Converts a schema of the older subset to JSON Schema, and its form: how types were written,
-    or that it is kept as it is."""
+    """Converts a Gemini schema of the older subset to JSON Schema, and its form: how types were
+    written, or that it is kept as it is."""
     lifted = lift(schema)
     for types in _TYPES:
         if lower(lifted, types=types) == schema:
@@ -100,7 +100,7 @@ class _Lowering:
         self._left = _MOST_REFERENCES
 
     def schema(self, schema: Any, within: tuple[str, ...]) -> Json:
-        """Returns a schema that stands within the definitions of these names."""
+        """Returns a Gemini schema that stands within the definitions of these names."""
 
         def deeper(inner: Any) -> Json:
             return self.schema(inner, within)
@@ -157,8 +157,8 @@ def _join_names(names: list[Any], more: list[Any]) -> list[Any]:
 
 
 def _all_of(schema: Schema, definitions: JsonMap) -> Json:
-    """Returns a schema with its `allOf` put in: objects' properties and lists of what is required
-    are joined."""
+    """Returns a Gemini schema with its `allOf` put in: objects' properties and lists of what is
+    required are joined."""
     out = {key: value for key, value in schema.items() if key != "allOf"}
     for part in map(if_object, if_list(schema["allOf"])):
         for key, value in if_object(definitions.get(str(part.get("$ref")), part)).items():
@@ -198,8 +198,8 @@ def _types(schema: Schema) -> tuple[list[str], bool]:
 
 
 def _each(schema: Schema, deeper: Any, keys: Collection[str] | None = None) -> Json:
-    """Returns the schema with `deeper` done to those inside it; of its other keys only `keys`,
-    where those are given."""
+    """Returns the Gemini schema with `deeper` done to those inside it; of its other keys only
+    `keys`, where those are given."""
     out: Json = {}
     for key, value in schema.items():
         if key in _MAPS and isinstance(value, Mapping):

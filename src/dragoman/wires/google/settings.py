@@ -75,7 +75,7 @@ def load_settings(
     fields: JsonMap,
 ) -> tuple[Json, Json | None, Json, Json]:
     """Returns what `generationConfig` holds: the settings, the output schema, the further fields
-    and the wire form."""
+    and the Gemini wire form."""
     snake: set[str] = set()
     config = to_camel_case(fields, snake)
     form: Json = {}
@@ -121,7 +121,7 @@ def dump_settings(request: ModelRequest, form: JsonMap, out: OutgoingContents) -
 
 
 def load_schema(config: Json) -> tuple[Json | None, Json]:
-    """Removes the output schema from a config. Returns it, and its wire form."""
+    """Removes the output schema from a Gemini config. Returns it, and its wire form."""
     key = next(
         (
             key

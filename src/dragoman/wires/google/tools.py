@@ -82,8 +82,8 @@ class OutgoingContents(outgoing_conversation.Outgoing[Quirks], frozen=True, kw_o
     def signed(
         self, piece: Content, fields: _Fields, position: int, index: int, which: str
     ) -> Json | None:
-        """Returns the part with these fields and the piece's own, which goes back to its own origin
-        and to nobody else: else it is lost, and the loss names it by `which`."""
+        """Returns the Gemini part with these fields and the piece's own, which goes back to its own
+        origin and to nobody else: else it is lost, and the loss names it by `which`."""
         why = self.unreadable[position] or (
             None if OWN.is_ours(piece.native) else "it is another provider's"
         )
@@ -201,8 +201,8 @@ def load_id(inner: _Fields, form: Json) -> tuple[str | None, dict[str, None]]:
 def load_call(
     inner: _Fields, block_fields: _Fields, form: Json, pairing: Pairing
 ) -> ToolCallPart | None:
-    """Converts a `functionCall` to the call; `None` where it is of another shape. `own`: the part's
-    other fields."""
+    """Converts a `functionCall` to the call; `None` where it is of another shape. `own`: the Gemini
+    part's other fields."""
     name, arguments = if_text(inner.get("name")), inner.get("args")
     if not name:
         return None
@@ -222,7 +222,7 @@ def load_call(
 
 
 def dump_call(call: ToolCallPart, out: OutgoingContents, position: int, index: int) -> Json:
-    """Returns the part of a call. Reverses `load_call`."""
+    """Returns the Gemini part of a call. Reverses `load_call`."""
     inner = {
         "name": out.name(call.name),
         "args": call.arguments,
@@ -331,8 +331,8 @@ def dump_tool_choice(choice: str, out: OutgoingContents, form: _Fields) -> Json:
 
 
 def _own_fields(piece: Content) -> Json:
-    """Returns a piece's own fields, without the mark of an id that was not given; a part of the
-    provider's has none."""
+    """Returns a piece's own fields, without the mark of an id that was not given; a Gemini part of
+    the provider's has none."""
     wire_fields = OWN.fields(piece.native)
     unnamed = not isinstance(piece, ProviderPart) and wire_fields.get("id", "") is None
     if unnamed:

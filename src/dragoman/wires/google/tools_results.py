@@ -57,8 +57,8 @@ def load_result(
     pairing: Pairing,
     load_block: Callable[[_Fields], Content],
 ) -> ToolResultPart:
-    """Converts a `functionResponse` to the result. `own`: the part's other fields; `load_block`
-    reads the media in it."""
+    """Converts a `functionResponse` to the result. `own`: the Gemini part's other fields;
+    `load_block` reads the media in it."""
     name = if_text(inner.get("name"))
     id_, unnamed = load_id(inner, form)
     if inner.get("name") != name:
@@ -85,8 +85,8 @@ def load_result(
 def dump_result(
     result: ToolResultPart, out: OutgoingContents, position: int, index: int
 ) -> tuple[Json, list[Json]]:
-    """Returns the inverse, and the parts that follow the message's own: media that a function's
-    response cannot hold."""
+    """Returns the inverse, and the Gemini parts that follow the message's own: media that a
+    function's response cannot hold."""
     wire_fields, form = out.own(result, position, index), OWN.form(result.native)
     name = result.name or out.functions.get(result.id, "")
     inner: Json = {"name": out.name(name), **out.id_field(result, position, index)}
@@ -185,8 +185,8 @@ def load_server_result(
 def dump_run(
     piece: ToolCallPart | ToolResultPart, out: OutgoingContents, position: int, index: int
 ) -> Json | None:
-    """Converts a call or result of a tool that the provider ran to the part as it came; `None`
-    where it may not go back."""
+    """Converts a call or result of a tool that the provider ran to the Gemini part as it came;
+    `None` where it may not go back."""
     calls = isinstance(piece, ToolCallPart)
     id_, value = dump_id(piece.native, piece.id), piece.arguments if calls else piece.result
     if piece.name == _CODE:

@@ -65,8 +65,8 @@ _READ = (*_INPUT, *_OUTPUT, "cachedContentTokenCount", "totalTokenCount")
 
 
 def load_finish(reason: str | int | None) -> FinishReason:
-    """Converts a finish reason, by its name or its number to the neutral one; `unspecified` for one
-    that is not known."""
+    """Converts a Gemini finish reason, by its name or its number to the neutral one; `unspecified`
+    for one that is not known."""
     if isinstance(reason, int):
         name = _NUMBERED.get(reason)
     else:

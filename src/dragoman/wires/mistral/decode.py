@@ -107,8 +107,8 @@ class Candidate(ChatCandidate):
         super().add(choice, whole=whole)
 
     def add_message(self, message: Json, *, whole: bool) -> None:
-        """Adds a piece of the message, or all of it. A message with a `tool_call_id` is the result of
-        a tool that the provider ran: it becomes a part behind its call."""
+        """Adds a piece of the Mistral message, or all of it. A message with a `tool_call_id` is the
+        result of a tool that the provider ran: it becomes a part behind its call."""
         if call_id := message.get("tool_call_id"):
             self.end()
             call = self.calls.close_answered_call(as_text(call_id))
@@ -141,7 +141,8 @@ class Candidate(ChatCandidate):
                     OWN.open_fields(self.open_part.native).update(further)
 
     def _add_whole_block(self, block: Json) -> None:
-        """Adds a content chunk that comes in one piece. Empty thinking and texts add nothing."""
+        """Adds a Mistral content chunk that comes in one piece. Empty thinking and texts add
+        nothing."""
         self.end()
         part = load_block(self.chat, block)
         if part != ThinkingPart() and getattr(part, "kind", None) != "text":
@@ -164,8 +165,8 @@ class Candidate(ChatCandidate):
         super().finish(usage, origin, response)
 
     def _think_block(self, block: Json) -> None:
-        """Adds thinking. A chunk without any ends it. An item that is no text goes to the wire form
-        `items`."""
+        """Adds thinking. A chunk without any ends it. An item that is no text goes to the Mistral
+        wire form `items`."""
         value = block.get("thinking")
         items = [{"type": "text", "text": value}] if isinstance(value, str) else if_objects(value)
         further = select_unread(block, ("type", "thinking"))
@@ -186,7 +187,8 @@ class Candidate(ChatCandidate):
             self.end()
 
     def _divide(self, part: OpenPart) -> list[Any]:
-        """Returns the wire form `items` of the open thinking, up to the text that has come."""
+        """Returns the Mistral wire form `items` of the open thinking, up to the text that has
+        come."""
         items: list[Any] = OWN.open_form(part.native).setdefault("items", [])
         length = sum([len(delta) for delta in part.deltas[self._divided :]])
         if length:

@@ -18,5 +18,5 @@ load_response = _WIRE.load_response
 def dump_response(
     result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
 ) -> Json:
-    """See `Embeddings.dump_response`. The response always has an id."""
+    """Implements `Embeddings.dump_response` for Mistral. The response always has an id."""
     return {"id": result.id, **_WIRE.dump_response(result, request=request)}

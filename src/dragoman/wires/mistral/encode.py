@@ -130,7 +130,7 @@ def _call(chat: DialectRecord, part: ToolCallPart, index: int) -> Json:
 
 
 def _block(chat: DialectRecord, part: Content) -> Json | None:
-    """Returns the content chunk of a part. Calls and results have none."""
+    """Returns the Mistral content chunk of a part. Calls and results have none."""
     if isinstance(part, (ToolCallPart, ToolResultPart)):
         return None
     return dump_block(chat, part)

@@ -55,7 +55,7 @@ EVIDENCE = {"document_url": 3, "prefix": 3, "image_url": 2, "input_audio": 3}
 
 
 def call_votes(call_id: str) -> int:
-    """Returns how surely an id of a call belongs to this format."""
+    """Returns how surely an id of a call belongs to the Mistral format."""
     if _RULES.ids.fits(call_id):
         return 3
     return 1

@@ -43,7 +43,8 @@ _TEXTS = ("thinking", "content")
 
 
 def load_content(entry: JsonMap, form: Json, *, thinks: bool) -> tuple[list[Content], list[str]]:
-    """Reads the thinking, images and text of a message. Also returns the fields that were read.
+    """Reads the thinking, images and text of an Ollama message. Also returns the fields that were
+    read.
 
     `thinks`: True if a message of this role may have thinking.
 
@@ -79,7 +80,8 @@ def load_text(entry: JsonMap, form: Json) -> str | None:
 
 
 def load_images(entry: JsonMap) -> list[Content]:
-    """Reads the images of a message. Returns an empty list if the field is not a list of texts."""
+    """Reads the images of an Ollama message. Returns an empty list if the field is not a list of
+    texts."""
     images = if_list(entry.get("images"))
     if not all(isinstance(image, str) for image in images):
         return []
@@ -87,7 +89,7 @@ def load_images(entry: JsonMap) -> list[Content]:
 
 
 def load_block(field: str, value: str) -> Content:
-    """Reads the value of a message's field, or one of its images, into a piece."""
+    """Reads the value of an Ollama message's field, or one of its images, into a piece."""
     if field == "thinking":
         return ThinkingPart(value)
     if field != "images":
@@ -106,8 +108,8 @@ def load_block(field: str, value: str) -> Content:
 
 
 def dump_block(piece: Content) -> tuple[str, Any] | None:
-    """Returns the field of a message for a text, thinking or an image, and its value. None for
-    anything else."""
+    """Returns the field of an Ollama message for a text, thinking or an image, and its value. None
+    for anything else."""
     if isinstance(piece, TextPart):
         return "content", piece.text
     if isinstance(piece, ThinkingPart):
@@ -135,8 +137,8 @@ class Fields:
     and the loss is noted."""
 
     def __init__(self, out: Outgoing[Quirks], position: int, *, joined: bool = False) -> None:
-        """Creates the fields of a message. `joined`: True if its texts are one anyway, so joining
-        them is no loss."""
+        """Creates the fields of an Ollama message. `joined`: True if its texts are one anyway, so
+        joining them is no loss."""
         self._out = out
         self._position = position
         self._joined = joined

@@ -58,7 +58,7 @@ class Decoder(MessageDecoder):
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> None:
-        """See `MessageDecoder`."""
+        """Creates the Ollama decoder. The arguments are those of `MessageDecoder`."""
         super().__init__(origin, new_id)
         self._calls = 0
         self._numbers = count()
@@ -73,7 +73,7 @@ class Decoder(MessageDecoder):
         """Further fields of the message."""
 
     def read_fast(self, payload: bytes) -> bool:
-        """Reads a line with more thinking or more text. False if it is another one."""
+        """Reads an Ollama line with more thinking or more text. False if it is another one."""
         try:
             line = _decode_line(payload)
         except (msgspec.DecodeError, UnicodeDecodeError):
@@ -127,7 +127,7 @@ class Decoder(MessageDecoder):
             self._finish()
 
     def _add(self, message: JsonMap) -> None:
-        """Adds a message: thinking, text, images and calls."""
+        """Adds an Ollama message: thinking, text, images and calls."""
         # A line may hold both. The model thinks before it answers.
         for field, thinks in (("thinking", True), ("content", False)):
             text = message.get(field)
@@ -146,13 +146,13 @@ class Decoder(MessageDecoder):
             self._calls += 1
 
     def _fresh_id(self) -> str:
-        """Returns an id for a call that came without one."""
+        """Returns an id for an Ollama call that came without one."""
         if self._out.new_id:
             return self._out.new_id()
         return f"call-{next(self._numbers)}"
 
     def _finish(self) -> None:
-        """Finishes the message with the counts and the reason of all lines."""
+        """Finishes the Ollama message with the counts and the reason of all lines."""
         self._over = True
         self._close()
         vendor_reason = self._last.get("done_reason")

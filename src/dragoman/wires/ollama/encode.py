@@ -148,8 +148,8 @@ class Encoder(ResponseEncoder):
         return self._keep_own_fields(event)
 
     def message_dropped(self, event: MessageDropped) -> Objects:
-        """See `ResponseEncoder`. No line takes back what was sent, so a line break keeps the next
-        message apart."""
+        """Implements `ResponseEncoder.message_dropped` for Ollama. No line takes back what was
+        sent, so a line break keeps the next message apart."""
         self._own.pop(event.message_id, None)
         dropped = {key for key in self._sent if key[0] == event.message_id}
         self._sent -= dropped

@@ -105,8 +105,8 @@ def load_conversation(
 
 
 def votes(message: Any) -> int:
-    """Returns how surely a message is of this format: 0 impossible, 1 possible, 2 likely, 3 almost
-    certain."""
+    """Returns how surely a message is of the Ollama format: 0 impossible, 1 possible, 2 likely, 3
+    almost certain."""
     fields = if_object(message)
     if not _is_possible(fields):
         return 0
@@ -121,7 +121,7 @@ def votes(message: Any) -> int:
 
 
 def _is_possible(fields: JsonMap) -> bool:
-    """True if the fields of a message, apart from its calls, may be of this format."""
+    """True if the fields of a message, apart from its calls, may be of the Ollama format."""
     if if_text(fields.get("role")) not in (*SPEAKER_ROLES, "tool") or fields.keys() & _OTHERS:
         return False
     # In other formats the content may be a list of blocks.

@@ -71,7 +71,7 @@ def is_call(entry: Any) -> bool:
 
 
 def load_call(call: JsonMap, fresh_id: Callable[[], str]) -> ToolCallPart:
-    """Reads one of a message's `tool_calls`. Without an id it gets a fresh one and the note
+    """Reads one of an Ollama message's `tool_calls`. Without an id it gets a fresh one and the note
     `"id": None`."""
     function = if_object(call.get("function"))
     call_id, arguments = if_text(call.get("id")), function.get("arguments")
@@ -97,8 +97,8 @@ def load_call(call: JsonMap, fresh_id: Callable[[], str]) -> ToolCallPart:
 
 
 def dump_call(call: ToolCallPart, call_id: str) -> Json:
-    """Writes one of a message's `tool_calls`, under that id. Cut and invalid arguments are left out,
-    unless a loaded conversation held them."""
+    """Writes one of an Ollama message's `tool_calls`, under that id. Cut and invalid arguments are
+    left out, unless a loaded conversation held them."""
     form = OWN.form(call.native)
     function: Json = {"name": call.name, "arguments": call.arguments}
     if "arguments" in form or "without" in form:
@@ -119,14 +119,14 @@ def dump_call(call: ToolCallPart, call_id: str) -> Json:
 
 
 def set_call_index(call: Json, index: int) -> None:
-    """Writes a call's index into it (`function.index`), as servers do that give ids. A call that
-    has another index keeps it."""
+    """Writes an Ollama call's index into it (`function.index`), as servers do that give ids. A call
+    that has another index keeps it."""
     if "id" in call:
         call["function"] = {"index": index, **call["function"]}
 
 
 def drop_call_index(call: JsonMap, index: int) -> JsonMap:
-    """Returns a call without its index, if the index is its place among the calls."""
+    """Returns an Ollama call without its index, if the index is its place among the calls."""
     function = if_object(call.get("function"))
     noted_index = function.get("index")
     if not call.get("id") or type(noted_index) is not int or noted_index != index:
@@ -165,8 +165,8 @@ class UnansweredCalls:
 def load_result(
     entry: JsonMap, waiting: UnansweredCalls, fresh_id: Callable[[], str]
 ) -> ToolResultPart:
-    """Reads a tool message. Without an id it answers the first of the `waiting` calls that has its
-    tool's name.
+    """Reads an Ollama tool message. Without an id it answers the first of the `waiting` calls that
+    has its tool's name.
 
     Raises:
         HistoryError: its content is not a text.
@@ -197,8 +197,8 @@ def dump_result(
     position: int,
     index: int,
 ) -> Json:
-    """Writes the tool message of a result. `call`: the call that it answers. If that had no id,
-    none is written."""
+    """Writes the Ollama tool message of a result. `call`: the call that it answers. If that had no
+    id, none is written."""
     form = OWN.form(part.native)
     body: Json = {"role": "tool", **_dump_content(part, out, position, index)}
     if "tool_name" not in form and part.name:

@@ -188,8 +188,8 @@ class Candidate(ChatCandidate):
         audio_fields.update(drop_empty(audio))
 
     def _execute(self, entries: list[Any]) -> None:
-        """Adds tools that the vendor ran: first the call, then its result, in the same chunk or a later
-        one."""
+        """Adds tools that the vendor ran: first the OpenAI Chat call, then its result, in the same
+        chunk or a later one."""
         for value in entries:
             entry = as_object(value, "executed tool")
             call, result = load_executed_tool(entry, iter(self._fresh_id, None))

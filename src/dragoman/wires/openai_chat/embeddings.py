@@ -18,8 +18,8 @@ load_response = _WIRE.load_response
 def dump_response(
     result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
 ) -> Json:
-    """See `Embeddings.dump_response`. Leaves out the count of output tokens, and adds an id if
-    there is one."""
+    """Implements `Embeddings.dump_response` for OpenAI Chat. Leaves out the count of output tokens,
+    and adds an id if there is one."""
     body = _WIRE.dump_response(result, request=request)
     del body["usage"]["completion_tokens"]
     return body | ({"id": result.id} if result.id else {})

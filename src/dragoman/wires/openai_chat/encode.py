@@ -56,7 +56,7 @@ class Parts(ChatParts):
         return super().add_call_arguments(opened, part, delta)
 
     def end_call(self, opened: SentPart, part: ToolCallPart) -> list[Delta]:
-        """Returns the deltas that end a call: a custom call comes whole."""
+        """Returns the deltas that end an OpenAI Chat call: a custom call comes whole."""
         if _is_custom(part):
             body = {"name": part.name, "input": part.arguments.get("input", "")}
             call_fields = read_extra_fields(OWN.fields(part.native), "id")
@@ -90,7 +90,8 @@ class Parts(ChatParts):
         return [{"images": [{"index": self.next_index("images"), **block}]}]
 
     def _dump_executed_result(self, part: ToolResultPart) -> list[Delta]:
-        """Returns the delta for the result of a tool that the provider ran, if its call was sent."""
+        """Returns the delta for the result of a tool that the provider ran, if its OpenAI Chat call
+        was sent."""
         if part.run_by != "provider" or part.id not in self._executed:
             return []
         index, call = self._executed[part.id]

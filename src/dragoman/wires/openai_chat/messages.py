@@ -128,7 +128,7 @@ EVIDENCE = {
 
 
 def call_votes(call_id: str) -> int:
-    """Returns how surely an id of a call belongs to this format."""
+    """Returns how surely an id of a call belongs to the OpenAI Chat format."""
     if call_id.startswith("call_"):
         return 3
     return 2

@@ -93,14 +93,15 @@ def load_seal(piece: Content) -> str | None:
 
 
 def dump_call_seal(token: str, call: ToolCallPart) -> ToolCallPart:
-    """Returns a call with a server's token in the field where Google's endpoint of this format
-    keeps its signatures."""
+    """Returns a call with a server's token in the field where Google's endpoint of the OpenAI Chat
+    format keeps its signatures."""
     fields = {**OWN.fields(call.native), "extra_content": {"google": {"thought_signature": token}}}
     return msgspec.structs.replace(call, native={**(call.native or {}), NAME: fields})
 
 
 def load_call_seal(call: ToolCallPart) -> tuple[str, ToolCallPart] | None:
-    """Returns the token that a call may hold, and the call without it. None if it holds none."""
+    """Returns the token that an OpenAI Chat call may hold, and the call without it. None if it
+    holds none."""
     fields = OWN.fields(call.native)
     extra = if_object(fields.get("extra_content"))
     google = if_object(extra.get("google"))

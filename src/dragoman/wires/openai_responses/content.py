@@ -77,7 +77,7 @@ _PDF = "application/pdf"
 
 
 def load_block(block: JsonMap, usual: str = "input_text") -> Block:
-    """Reads one content block. `usual`: the type of text blocks in this item."""
+    """Reads one Responses content block. `usual`: the type of text blocks in this item."""
     block_type = str(block.get("type"))
     loader = _LOADERS.get(block_type)
     part = loader(block) if loader else None
@@ -210,7 +210,7 @@ _DUMPERS: Mapping[str, Callable[[Media, Json], Json]] = {
 
 
 def _load_text(block: JsonMap) -> TextPart | None:
-    """Returns a text block as a part, or None if it is empty."""
+    """Returns a Responses text block as a part, or None if it is empty."""
     field = _TEXT_FIELDS[block["type"]]
     text = if_text(block.get(field))
     if not text:
@@ -293,7 +293,7 @@ _LOADERS: Mapping[str, Callable[[JsonMap], TextPart | Media | None]] = {
 def load_content(
     content: Any, usual: str, *, full: bool = False, from_response: bool = False
 ) -> tuple[list[Content], Json]:
-    """Reads the content of a message item into its pieces, and its form.
+    """Reads the content of a Responses message item into its pieces, and its form.
 
     `usual`: the type of text blocks in this item. `full`: the item is one of a response's, so each
     text has `annotations`.
@@ -378,7 +378,8 @@ def load_reasoning(item: JsonMap, unsent: JsonMap = {}) -> ThinkingPart:
 
 
 def _read_lengths(part: ThinkingPart) -> dict[str, list[int]]:
-    """Returns the noted lengths, in characters, of the pieces in each field of a reasoning item."""
+    """Returns the noted lengths, in characters, of the pieces in each field of a Responses
+    reasoning item."""
     lengths_by_field: dict[str, list[int]] = {}
     for field, noted_lengths in if_object(OWN.form(part.native).get("pieces")).items():
         if field in REASONING:
@@ -389,7 +390,7 @@ def _read_lengths(part: ThinkingPart) -> dict[str, list[int]]:
 
 
 def dump_reasoning(part: ThinkingPart) -> Json:
-    """Writes the reasoning item of a part."""
+    """Writes the Responses reasoning item of a part."""
     own_fields = OWN.fields(part.native)
     lengths_by_field = _read_lengths(part)
     if not lengths_by_field and "summary" not in own_fields:

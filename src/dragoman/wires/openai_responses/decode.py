@@ -83,7 +83,7 @@ class Decoder(MessageDecoder):
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> None:
-        """See `MessageDecoder`."""
+        """Creates the Responses decoder. The arguments are those of `MessageDecoder`."""
         super().__init__(origin, new_id)
         self._out.origin = self._origin
         self._items = OpenItems(self._out)
@@ -151,7 +151,7 @@ class Decoder(MessageDecoder):
             raise DecodeError("the provider sent what is neither an event nor a response")
 
     def _start(self, response: JsonMap) -> None:
-        """Begins the message, or adds what is known of its origin."""
+        """Begins the Responses message, or adds what is known of its origin."""
         fields: dict[str, str] = {}
         if model := if_text(response.get("model")):
             fields["served_model"] = model

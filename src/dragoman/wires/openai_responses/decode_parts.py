@@ -245,7 +245,7 @@ class OpenItems:
         return part
 
     def _close(self, part: OpenPart, piece: TextPart | ThinkingPart | ToolCallPart) -> None:
-        """Closes a part with its piece, after the rest of its text."""
+        """Closes a part of a Responses answer with its piece, after the rest of its text."""
         text = _text_of(piece)
         streamed = "".join(map(str, part.deltas))
         if text.startswith(streamed):
@@ -274,7 +274,7 @@ def _may_be(part: OpenPart, piece: Content) -> bool:
 
 
 def _text_of(piece: TextPart | ThinkingPart | ToolCallPart) -> str:
-    """Returns the text that the deltas of a part add up to."""
+    """Returns the text that the deltas of a part of a Responses answer add up to."""
     if not isinstance(piece, ToolCallPart):
         return piece.text
     if piece.raw is not None:

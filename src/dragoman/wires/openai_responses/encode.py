@@ -139,7 +139,8 @@ class Encoder(ResponseEncoder):
         return self._part(event)
 
     def message_dropped(self, event: MessageDropped) -> Objects:
-        """See `ResponseEncoder`. Nothing more of the message is written."""
+        """Implements `ResponseEncoder.message_dropped` for the Responses API. Nothing more of the
+        message is written."""
         dropped = event.message_id
         self._waiting = {key: events for key, events in self._waiting.items() if key[0] != dropped}
         if self._turn is not None and self._turn[0] == dropped:
@@ -222,13 +223,14 @@ class Encoder(ResponseEncoder):
         self._add("in_progress", response=begun)
 
     def _part(self, event: PartDelta | PartFinished) -> Objects:
-        """Writes a delta or the end of a part, and what waited for it."""
+        """Writes a delta or the end of a part of a Responses answer, and what waited for it."""
         self._write(event)
         self._go_on()
         return self._take_objects()
 
     def _write(self, event: PartDelta | PartFinished) -> None:
-        """Writes a delta or the end of a part, or lets it wait if another part has its turn."""
+        """Writes a delta or the end of a part of a Responses answer, or lets it wait if another
+        part has its turn."""
         key = (event.message_id, event.index)
         if key in self._items:
             # A signature may come after the item was written.
@@ -251,8 +253,8 @@ class Encoder(ResponseEncoder):
                 self._write(event)
 
     def _end_turn(self, part: Content | None = None) -> None:
-        """Ends the part that has its turn. `part`: the whole part; without it the part ends as far
-        as it was written."""
+        """Ends the part of a Responses answer that has its turn. `part`: the whole part; without it
+        the part ends as far as it was written."""
         if self._turn is None:
             return
         began = self._parts.get(self._turn, OpenText())

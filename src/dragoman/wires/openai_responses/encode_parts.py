@@ -87,7 +87,7 @@ class ItemWriter:
         self._deltas: list[str] = []
 
     def more(self, part: Content, delta: str) -> None:
-        """Writes a delta of a part. `part`: the part as it began."""
+        """Writes a delta of a part of a Responses answer. `part`: the part as it began."""
         if isinstance(part, (TextPart, ThinkingPart)) or (
             isinstance(part, ToolCallPart) and _streams(part)
         ):
@@ -137,8 +137,8 @@ class ItemWriter:
         return self._whole(image_item)
 
     def _end_begun(self) -> None:
-        """Ends the open piece as what it began as, because its part turned out to be of another
-        type."""
+        """Ends the open piece as what it began as, because its part of a Responses answer turned
+        out to be of another type."""
         begun, text = self._begun, "".join(self._deltas)
         if isinstance(begun, ToolCallPart):
             self._end_call(replace(begun, arguments={}, raw=text, state="cut"))
@@ -207,7 +207,7 @@ class ItemWriter:
         self._add("content_part.added", **self._at(part), part=_block(part, ""))
 
     def _open_message(self, part: TextPart | ProviderPart) -> Json:
-        """Returns the open message item for a text, begun if there is none."""
+        """Returns the open Responses message item for a text, begun if there is none."""
         begun = read_item_start(part.native)
         if self._item is None or self._item["type"] != "message" or begun is not None:
             fields: Json = {
@@ -311,14 +311,14 @@ _SUMMARY = "reasoning_summary_text"
 
 
 def _goes_on(begun: Content | None, part: Content) -> bool:
-    """True if a part is what its piece was begun for."""
+    """True if a part of a Responses answer is what its piece was begun for."""
     if isinstance(begun, ToolCallPart):
         return isinstance(part, ToolCallPart) and _streams(part)
     return isinstance(part, TextPart if isinstance(begun, TextPart) else ThinkingPart)
 
 
 def _name(part: Content) -> str:
-    """Returns the name of a part's piece in the types of events."""
+    """Returns the name of the piece of a Responses answer's part in the types of events."""
     form = OWN.form(part.native)
     if isinstance(part, ThinkingPart):
         if "content" in if_object(form.get("pieces")):

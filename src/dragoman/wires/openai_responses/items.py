@@ -166,7 +166,7 @@ def _load_message(item: JsonMap, *, from_response: bool) -> list[Content]:
 
 
 def read_item_start(native: Native) -> JsonMap | None:
-    """Returns the fields of the message item that begins with this piece, or None if none
+    """Returns the fields of the Responses message item that begins with this piece, or None if none
     begins."""
     notes = OWN.notes(native)
     if "item" in notes:
@@ -184,7 +184,7 @@ def dump_items(out: OutgoingItems, position: int) -> list[Json]:
 
 
 def _plain(out: OutgoingItems, role: Role, text: str) -> Json:
-    """Writes a message that is only a text, as most of a conversation are."""
+    """Writes a Responses message that is only a text, as most of a conversation are."""
     if role is Role.MODEL and out.quirks.listed:
         return {
             "type": "message",
@@ -237,7 +237,7 @@ class _Writer:
         return self._items
 
     def _write(self, piece: Content, index: int) -> None:
-        """Adds a piece to a message item."""
+        """Adds a piece to a Responses message item."""
         if isinstance(piece, DataPart) and self._write_into_call(piece):
             return
         begun = read_item_start(piece.native)
@@ -306,8 +306,8 @@ class _Writer:
         self._items.append(self._open)
 
     def _end(self) -> None:
-        """Ends the open message item. A single text becomes a string, unless its form says
-        otherwise."""
+        """Ends the open Responses message item. A single text becomes a string, unless its form
+        says otherwise."""
         item, self._open = self._open, None
         if item is not None:
             item["content"] = dump_content(

@@ -87,7 +87,7 @@ def _find_noted_response_id(message: Message) -> str | None:
 
 
 def _response_id(message: Message, out: OutgoingItems, unreadable: str | None) -> str | None:
-    """Returns the id of the stored response that a message is. None if it is none, or has
+    """Returns the id of the stored response that a Responses message is. None if it is none, or has
     changed."""
     origin = message.origin
     if origin is None:

@@ -163,7 +163,7 @@ def _reasoning_votes(item: JsonMap) -> int:
 
 
 def _message_votes(item: Json) -> int:
-    """Returns how surely a message item is of this format."""
+    """Returns how surely a message item is of the Responses format."""
     content = item.get("content")
     blocks = if_list(content)
     block_types = {if_text(if_object(block).get("type")) for block in blocks}
@@ -268,7 +268,7 @@ def _note_calls(out: OutgoingItems) -> None:
 
 
 def _dump_instructions(out: OutgoingItems, head: int) -> str:
-    """Writes the instructions: the texts of the first messages."""
+    """Writes the Responses instructions: the texts of the first messages."""
     messages = out.messages[:head]
     if head > 1 or len(messages[0].content) > 1:
         why = "the instructions are one text; they are joined"
@@ -282,7 +282,8 @@ load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump
 
 
 def _head(messages: Sequence[Message]) -> int:
-    """Returns the number of leading messages that are the instructions: plain system texts."""
+    """Returns the number of leading messages that are the Responses instructions: plain system
+    texts."""
     for position, message in enumerate(messages):
         if not _is_plain_system(message):
             return position
@@ -291,7 +292,7 @@ def _head(messages: Sequence[Message]) -> int:
 
 def _is_plain_system(message: Message) -> bool:
     # What has fields of this API's own came as an item of the input, and goes back as one.
-    """True if a message can be a part of the instructions."""
+    """True if a message can be a part of the Responses instructions."""
     if message.role is not Role.SYSTEM or not message.content or OWN.is_ours(message.native):
         return False
     return all(
@@ -359,7 +360,7 @@ class _Reader:
             self._gather(role, [TextPart(text, _BEGUN)])
 
     def end(self) -> list[Message]:
-        """Ends the message that is open. Returns the messages so far."""
+        """Ends the Responses message that is open. Returns the messages so far."""
         if self._side is not None:
             message = Message(
                 self._side,
@@ -371,7 +372,7 @@ class _Reader:
         return self._out
 
     def _gather(self, side: Role, pieces: list[Content]) -> None:
-        """Adds pieces to the message of this side."""
+        """Adds pieces to the Responses message of this side."""
         if side is not self._side:
             self.end()
             self._side = side
@@ -384,7 +385,7 @@ class _Reader:
 
 
 def _message(item: Json, role: Role) -> Message:
-    """Reads a message item of a user's, the system's or a developer's."""
+    """Reads a Responses message item of a user's, the system's or a developer's."""
     pieces: list[Content] = []
     form: Json = {"content": ABSENT}
     if "content" in item:
@@ -407,7 +408,8 @@ def _as_is(piece: Content, known: set[str]) -> Content:
 
 
 def _as_input(message: Message) -> Message:
-    """Notes on a system message that it stands in the input instead of the instructions."""
+    """Notes on a system message that it stands in the input instead of the Responses
+    instructions."""
     if message.role is not Role.SYSTEM:
         return message
     return message.replace(native=OWN.with_form(message.native, place="input"))
