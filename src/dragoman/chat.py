@@ -207,6 +207,7 @@ class _Kept:
     """Where the messages of a run stand in the history."""
 
     def __init__(self, run: Run[Any], index: int) -> None:
+        """Keeps a chat's run and the index of its first message."""
         self.run = run
         self.at = index
         self.count = 0

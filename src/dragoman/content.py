@@ -149,6 +149,7 @@ class ToolResultPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="tool_
     """Somebody refused to have the call run; `result` says so to the model, with the reason."""
 
     def __post_init__(self) -> None:
+        """Notes whether a tool's result is content, a list of parts, or a JSON value."""
         result = self.result
         if isinstance(result, (list, tuple)):
             items = cast("Sequence[Any]", result)

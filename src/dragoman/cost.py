@@ -87,7 +87,7 @@ def call_cost(
     Raises:
         SettingsError: prices are needed, and `genai-prices` is not installed.
     """
-    response = _response(native)
+    response = _find_response_note(native)
     if (reported := _provider_cost(response)) is not None:
         return reported
     if origin is None:
@@ -108,7 +108,10 @@ def _sum_prices(
     context = {name: text for name, text in texts.items() if isinstance(text, str)}
     model = origin.served_model or origin.model or ""
     total = _FREE
-    for name, units in [(model, _units(usage, response)), *_beside(model, response)]:
+    for name, units in [
+        (model, _priced_units(usage, response)),
+        *_find_adviser_usage(model, response),
+    ]:
         cost = _price_of(origin, name, units, created_at, context)
         if cost is None:
             return None
@@ -153,7 +156,7 @@ def _price_of(
     }
     # As Google lists them.
     name = model.removeprefix("models/")
-    for provider in _providers(origin):
+    for provider in _price_provider_names(origin):
         try:
             return calc_price(Units(**units), name, **provider, **options).total_price
         except LookupError:
@@ -164,13 +167,13 @@ def _price_of(
     return None
 
 
-def _providers(origin: Origin) -> list[dict[str, str]]:
+def _price_provider_names(origin: Origin) -> list[dict[str, str]]:
     """Returns how the prices may know who answered: by the endpoint, else by the provider."""
     host = urlsplit(origin.endpoint or "").hostname or ""
     if host.endswith(_BEDROCK):
         name = "aws"
     else:
-        name = _pricing(origin)[0]
+        name = _find_pricing(origin)[0]
     if origin.endpoint:
         by_endpoint = [{"provider_api_url": origin.endpoint}]
     else:
@@ -182,14 +185,14 @@ def _providers(origin: Origin) -> list[dict[str, str]]:
 
 def _is_free(origin: Origin) -> bool:
     """True if the model ran on this machine: the embedded one, or that of a server here."""
-    _, free = _pricing(origin)
+    _, free = _find_pricing(origin)
     if free is None or free == "always":
         return free is not None
     is_here = urlsplit(origin.endpoint or "").hostname in _OWN_HOSTS
     return is_here and not (origin.model or "").endswith(_CLOUD)
 
 
-def _pricing(origin: Origin) -> tuple[str | None, str | None]:
+def _find_pricing(origin: Origin) -> tuple[str | None, str | None]:
     """Returns `priced_as` and `free` of the record of the provider that answered."""
     # Records stand layers above this module, which results and hooks need below them: they are
     # found late, by name.
@@ -204,20 +207,20 @@ def _provider_cost(response: JsonMap) -> Decimal | None:
     usage = _object(response.get("usage"))
     # OpenRouter with a key of yours: its fee, and what that key pays.
     if usage.get("is_byok") is True:
-        paid = _dollars(_at(usage, ("cost_details", "upstream_inference_cost")))
+        paid = _parse_reported_cost(_at(usage, ("cost_details", "upstream_inference_cost")))
         if paid is None:
             return None
-        return paid + (_dollars(usage.get("cost")) or 0)
+        return paid + (_parse_reported_cost(usage.get("cost")) or 0)
     for path in (("usage", "cost"), ("usage", "cost", "total_cost"), ("cost", "usd")):
-        if (figure := _dollars(_at(response, path))) is not None:
+        if (figure := _parse_reported_cost(_at(response, path))) is not None:
             return figure
-    ticks = _dollars(usage.get("cost_in_usd_ticks"))
+    ticks = _parse_reported_cost(usage.get("cost_in_usd_ticks"))
     if ticks is None:
         return None
     return ticks / _TICKS
 
 
-def _units(usage: Usage, response: JsonMap) -> dict[str, int]:
+def _priced_units(usage: Usage, response: JsonMap) -> dict[str, int]:
     """Returns the tokens, and what else of a call has a price."""
     counts = {unit: getattr(usage, name) for name, unit in _COUNTS.items()}
     counts |= {unit: _first(response, paths) for unit, paths in _DETAILS.items()}
@@ -242,7 +245,7 @@ def _read_modalities(response: JsonMap) -> Iterator[tuple[str, int]]:
                 yield unit.format(modality), count
 
 
-def _beside(served: str, response: JsonMap) -> list[tuple[str, dict[str, int]]]:
+def _find_adviser_usage(served: str, response: JsonMap) -> list[tuple[str, dict[str, int]]]:
     """Returns what Anthropic did for an answer beside it, of which its totals say nothing: another
     model's advice, a compaction."""
     parts: list[tuple[str, dict[str, int]]] = []
@@ -259,11 +262,13 @@ def _beside(served: str, response: JsonMap) -> list[tuple[str, dict[str, int]]]:
             cache_read_tokens=read,
             cache_write_tokens=write,
         )
-        parts.append((model if isinstance(model, str) else served, _units(usage, {"usage": step})))
+        parts.append(
+            (model if isinstance(model, str) else served, _priced_units(usage, {"usage": step}))
+        )
     return parts
 
 
-def _response(native: Native) -> JsonMap:
+def _find_response_note(native: Native) -> JsonMap:
     """Returns what the provider said around its message, as the wire noted it."""
     for key, notes in (native or {}).items():
         if key.endswith(NOTES):
@@ -293,8 +298,9 @@ def _list(value: object) -> list[Any]:
     return []
 
 
-def _dollars(value: object) -> Decimal | None:
-    """Returns a number as a provider's JSON has it, without what binary fractions add to it."""
+def _parse_reported_cost(value: object) -> Decimal | None:
+    """Returns the cost that a provider reports in its JSON, as the decimal number that stands
+    there. None if it is no finite number of 0 or more."""
     if (
         isinstance(value, bool)
         or not isinstance(value, (int, float))

@@ -100,6 +100,7 @@ class DragomanError(Exception):
         partial: Any = None,
         result: Any = None,
     ) -> None:
+        """Creates an error with what the provider told. `partial`: the messages before it."""
         super().__init__(message)
         self.message = message
         self.provider = provider
@@ -112,6 +113,7 @@ class DragomanError(Exception):
         self.result = result
 
     def __str__(self) -> str:
+        """Returns the message with provider, status and request id."""
         status = f"HTTP {self.status}" if self.status else None
         if self.request_id:
             request = f"request {self.request_id}"
@@ -123,6 +125,7 @@ class DragomanError(Exception):
         return self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
+        """Returns how to pickle the error with all of its fields."""
         # Keyword arguments defeat the usual way.
         return (
             _unpickle,

@@ -373,6 +373,7 @@ class InnerRuns:
     `RunStarted`, whose parent is a run that goes on, and its end."""
 
     def __init__(self) -> None:
+        """Starts without runs within the outer run."""
         self._run_id: str | None = None
         """Id of the run whose stream it is, while it goes on."""
         self._runs: set[str] = set()
@@ -381,7 +382,7 @@ class InnerRuns:
     def has(self, event: Event) -> bool:
         """True if the next event is of a run within a tool. Deltas may be left out."""
         if isinstance(event, RunStarted):
-            return self._begins(event)
+            return self._begins_inner_run(event)
         if isinstance(event, MessageStarted):
             if not self._is_inner(event.run_id):
                 self._messages.discard(event.message_id)
@@ -395,7 +396,7 @@ class InnerRuns:
             return event.run_id in self._runs or self._ends()
         return self._is_inner(getattr(event, "run_id", None))
 
-    def _begins(self, event: RunStarted) -> bool:
+    def _begins_inner_run(self, event: RunStarted) -> bool:
         """Takes the start of a run. Returns True if it is a run within the outer run."""
         parent = event.parent_run_id
         if (

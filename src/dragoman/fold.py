@@ -323,8 +323,9 @@ def arguments_text(call: ToolCallPart) -> str:
 
 
 def arguments_json(call: ToolCallPart) -> str:
-    """Returns a call's arguments as a JSON object for a request. Providers may write no arguments
-    as an empty text or `null`; that becomes `{}`."""
+    """Returns the arguments of a folded call as the JSON object that a request needs. `{}` if the
+    text of the arguments is no object: providers write "no arguments" as an empty text or
+    `null`."""
     text = arguments_text(call)
     if text.lstrip().startswith("{"):
         return text

@@ -53,12 +53,12 @@ def replace_halves(value: T, where: str) -> T:
     if _is_json(value):
         return value
     try:
-        mended = _mend(value)
+        mended = _mend_surrogates(value)
     except RecursionError:
         # Refused as too deep by who reads it.
         return value
     if mended is not value:
-        _warn(where)
+        _warn_of_surrogates(where)
     return mended
 
 
@@ -77,11 +77,11 @@ def replace_escaped_halves(data: bytes) -> bytes:
     replaced = _ESCAPE.sub(replace, data)
     if not has_halves:
         return data
-    _warn("JSON")
+    _warn_of_surrogates("JSON")
     return replaced
 
 
-def _warn(where: str) -> None:
+def _warn_of_surrogates(where: str) -> None:
     """Logs that half a character was replaced."""
     _LOG.warning(
         "a text in %s holds half a character (an emoji that was cut): it is replaced by U+FFFD",
@@ -100,20 +100,20 @@ def _is_json(value: object) -> bool:
     return True
 
 
-def _mend(value: object) -> Any:
+def _mend_surrogates(value: object) -> Any:
     """Returns a value with U+FFFD in place of unpaired surrogates in all of its texts."""
     if isinstance(value, str):
         return _mend_text(value)
     if isinstance(value, dict):
         fields = cast("dict[Any, Any]", value)
-        pairs = [(_mend(key), _mend(inner)) for key, inner in fields.items()]
+        pairs = [(_mend_surrogates(key), _mend_surrogates(inner)) for key, inner in fields.items()]
         is_same = all(map(_is_same_pair, pairs, fields.items()))
         if is_same:
             return fields
         return dict(pairs)
     if type(value) in (list, tuple):
         listed = cast("list[Any]", value)
-        mended = [_mend(inner) for inner in listed]
+        mended = [_mend_surrogates(inner) for inner in listed]
         is_same = all(new is old for new, old in zip(mended, listed, strict=True))
         if is_same:
             return listed
@@ -129,7 +129,7 @@ def _mend_struct(value: msgspec.Struct) -> msgspec.Struct:
     changed: dict[str, Any] = {}
     for name in value.__struct_fields__:
         old = getattr(value, name)
-        if (new := _mend(old)) is not old:
+        if (new := _mend_surrogates(old)) is not old:
             changed[name] = new
     if changed:
         return msgspec.structs.replace(value, **changed)
@@ -250,6 +250,7 @@ class JsonEnd:
     __slots__ = ("_depth", "_escaped", "_in_string", "_read", "reached")
 
     def __init__(self) -> None:
+        """Starts before the first character of a JSON value."""
         self.reached = False
         """Whether all that was opened is closed."""
         self._read = 0

@@ -66,7 +66,7 @@ class PatchedValue:
         try:
             for number, operation in enumerate(operations):
                 try:
-                    self._apply(operation, undos)
+                    self._apply_operation(operation, undos)
                 except PatchTooLargeError:
                     raise
                 except PatchError as error:
@@ -78,7 +78,7 @@ class PatchedValue:
             self._estimate = before
             raise
 
-    def _apply(self, operation: JsonMap, undos: list[_Undo]) -> None:
+    def _apply_operation(self, operation: JsonMap, undos: list[_Undo]) -> None:
         """Applies one patch operation, and adds what undoes it to `undos`."""
         if not isinstance(cast("object", operation), Mapping):
             raise PatchError("is not an object")
@@ -90,39 +90,39 @@ class PatchedValue:
             if "value" not in operation:
                 raise PatchError(f"{op} needs a value")
             if op == "test":
-                if not _is_equal(self._find(path), operation["value"]):
+                if not _is_equal(self._find_value(path), operation["value"]):
                     raise PatchError(f"test failed at {_show_path(path)}")
                 return
             _check_depth(operation["value"], path)
             value = copy_value(operation["value"])
             self._estimate += weigh(value)
-            (self._add if op == "add" else self._replace)(path, value, undos)
+            (self._add_value if op == "add" else self._replace_value)(path, value, undos)
         elif op == "remove":
-            self._remove(path, undos)
+            self._remove_value(path, undos)
         elif op == "copy":
-            value = self._find(_read_pointer(operation, "from"))
+            value = self._find_value(_read_pointer(operation, "from"))
             self._estimate += _weigh_moved(value, path)
-            self._add(path, copy_value(value), undos)
+            self._add_value(path, copy_value(value), undos)
         else:
-            self._move(_read_pointer(operation, "from"), path, undos)
+            self._move_value(_read_pointer(operation, "from"), path, undos)
 
-    def _move(self, source: list[str], path: list[str], undos: list[_Undo]) -> None:
+    def _move_value(self, source: list[str], path: list[str], undos: list[_Undo]) -> None:
         """Moves the value at `source` to `path`."""
         if path[: len(source)] == source and path != source:
             raise PatchError("a value cannot be moved into itself")
-        value = self._find(source)
+        value = self._find_value(source)
         # It may nest deeper there.
         if len(path) > len(source):
             _weigh_moved(value, path)
-        self._remove(source, undos)
-        self._add(path, value, undos)
+        self._remove_value(source, undos)
+        self._add_value(path, value, undos)
 
-    def _add(self, path: list[str], value: object, undos: list[_Undo]) -> None:
+    def _add_value(self, path: list[str], value: object, undos: list[_Undo]) -> None:
         """Adds a value at a path, into a list or an object."""
         if not path:
             self._set_root(value, undos)
             return
-        parent, key = self._find(path[:-1]), path[-1]
+        parent, key = self._find_value(path[:-1]), path[-1]
         if isinstance(parent, list):
             items = cast("list[Any]", parent)
             if key == "-":
@@ -134,13 +134,13 @@ class PatchedValue:
         else:
             self._set_member(_need_object(parent, path), key, value, undos)
 
-    def _replace(self, path: list[str], value: object, undos: list[_Undo]) -> None:
+    def _replace_value(self, path: list[str], value: object, undos: list[_Undo]) -> None:
         """Replaces the value at a path of the patched value."""
-        self._find(path)
+        self._find_value(path)
         if not path:
             self._set_root(value, undos)
             return
-        parent, key = self._find(path[:-1]), path[-1]
+        parent, key = self._find_value(path[:-1]), path[-1]
         if isinstance(parent, list):
             items = cast("list[Any]", parent)
             index = _read_index(key, len(items), path)
@@ -150,13 +150,13 @@ class PatchedValue:
         else:
             self._set_member(_need_object(parent, path), key, value, undos)
 
-    def _remove(self, path: list[str], undos: list[_Undo]) -> None:
+    def _remove_value(self, path: list[str], undos: list[_Undo]) -> None:
         """Removes the value at a path of the patched value."""
         if not path:
             self._set_root(None, undos)
             return
-        self._find(path)
-        parent, key = self._find(path[:-1]), path[-1]
+        self._find_value(path)
+        parent, key = self._find_value(path[:-1]), path[-1]
         if isinstance(parent, list):
             items = cast("list[Any]", parent)
             index = _read_index(key, len(items), path)
@@ -182,7 +182,7 @@ class PatchedValue:
         old, self.value = self.value, value
         undos.append(lambda: setattr(self, "value", old))
 
-    def _find(self, path: list[str]) -> Any:
+    def _find_value(self, path: list[str]) -> Any:
         """Returns the value at a path. Raises `PatchError` if there is none."""
         value = self.value
         for step in path:

@@ -33,6 +33,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Time since the run began; what is still running then is stopped."""
 
     def __post_init__(self) -> None:
+        """Checks the limits and converts `cost` to dollars as a decimal. Raises `SettingsError` for
+        a limit that is no number."""
         for name in self.__struct_fields__:
             value: object = getattr(self, name)
             if name == "cost":

@@ -48,6 +48,8 @@ class LoggingOptions(logging.Handler):
     def __init__(
         self, level: str = "INFO", only: str = "", write: Callable[[str], object] = print
     ) -> None:
+        """Creates the options of dragoman's logging. `only`: part of the names of the loggers to
+        show."""
         super().__init__(LEVELS.get(level.upper(), logging.INFO))
         self.only = only
         self.write = write

@@ -97,6 +97,7 @@ class Loss(msgspec.Struct, frozen=True):
         return self.what in _MINOR
 
     def __str__(self) -> str:
+        """Returns the loss as one line for people."""
         if self.message is None:
             where = ""
         else:

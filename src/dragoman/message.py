@@ -117,6 +117,8 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Part of `output_tokens`: spent on thinking."""
 
     def __add__(self, other: Usage) -> Usage:
+        """Returns the sum of two usages. A count that neither knows stays None."""
+
         def plus(a: int | None, b: int | None) -> int | None:
             if a is None:
                 return b
@@ -186,6 +188,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
     told."""
 
     def __post_init__(self) -> None:
+        """Checks a message's content and freezes it."""
         # The struct is frozen for callers; what they passed is brought into its form once, here.
         if type(self.content) is not tuple:
             msgspec.structs.force_setattr(self, "content", _content(self.content))

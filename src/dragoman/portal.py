@@ -32,6 +32,7 @@ class Portal:
     """
 
     def __init__(self) -> None:
+        """Creates a portal whose event loop is not started yet."""
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._finalizer: finalize[Any, Any] | None = None
@@ -44,7 +45,7 @@ class Portal:
         Raises:
             SettingsError: the portal's own loop waits for this call, and would wait for itself.
         """
-        loop, waiting = self._running(), _waiting.get() | _here()
+        loop, waiting = self._running_loop(), _waiting.get() | _loop_of_thread()
         if loop in waiting:
             work.close()
             raise SettingsError(
@@ -86,16 +87,16 @@ class Portal:
                 self._finalizer()
             self._loop = self._finalizer = None
 
-    def _running(self) -> asyncio.AbstractEventLoop:
+    def _running_loop(self) -> asyncio.AbstractEventLoop:
         """Returns the portal's running event loop, and starts its thread if needed."""
         with self._lock:
             if self._loop is None:
                 loop = asyncio.new_event_loop()
                 thread = threading.Thread(
-                    target=_run, args=(loop,), name="dragoman-portal", daemon=True
+                    target=_run_loop, args=(loop,), name="dragoman-portal", daemon=True
                 )
                 thread.start()
-                self._loop, self._finalizer = loop, finalize(self, _end, loop, thread)
+                self._loop, self._finalizer = loop, finalize(self, _stop_loop, loop, thread)
             return self._loop
 
     def after_fork(self) -> None:
@@ -171,7 +172,7 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def _here() -> frozenset[asyncio.AbstractEventLoop]:
+def _loop_of_thread() -> frozenset[asyncio.AbstractEventLoop]:
     """Returns the loop of this thread, which a call blocks."""
     try:
         return frozenset({asyncio.get_running_loop()})
@@ -190,7 +191,7 @@ async def _close_items(items: AsyncGenerator[Any, None]) -> None:
     await items.aclose()
 
 
-def _run(loop: asyncio.AbstractEventLoop) -> None:
+def _run_loop(loop: asyncio.AbstractEventLoop) -> None:
     """Runs the portal's event loop until it is stopped, then ends its tasks."""
     asyncio.set_event_loop(loop)
     try:
@@ -213,7 +214,7 @@ async def _finish_tasks(loop: asyncio.AbstractEventLoop) -> None:
         await asyncio.gather(*unfinished, return_exceptions=True)
 
 
-def _end(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+def _stop_loop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
     """Stops the portal's event loop and waits for its thread."""
     if loop.is_running():
         loop.call_soon_threadsafe(loop.stop)

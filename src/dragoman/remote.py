@@ -52,20 +52,20 @@ def remote_agent(
     else:
         string = f"a2a:{url}"
     address = string.partition(":")[2]
-    host = _host(address)
+    host = _host_of_url(address)
     if host is None:
         raise SettingsError(
             f'a remote agent is named by its URL, and "{url}" is none; write one such as https://host/agent or ag-ui:https://host/agent'
         )
     agent = Agent(string, api_key=api_key, headers=headers, transport=transport)
-    name = name or _name(address, host)
+    name = name or _agent_name_from_url(address, host)
     description = (
         description or f"Has the agent {name} at {host} do something, and gives its answer."
     )
     return agent.as_tool(name, description, **options)
 
 
-def _host(url: str) -> str | None:
+def _host_of_url(url: str) -> str | None:
     """Returns the host of a URL over HTTP, or None."""
     try:
         parts = urlsplit(url)
@@ -76,7 +76,7 @@ def _host(url: str) -> str | None:
     return None
 
 
-def _name(url: str, host: str) -> str:
+def _agent_name_from_url(url: str, host: str) -> str:
     """Returns the last part of the path that names something, else the host."""
     parts = [
         part

@@ -94,8 +94,11 @@ def trace_repair(
 
 
 def find_missing_results(messages: Sequence[Message]) -> tuple[list[ToolResultPart], list[Loss]]:
-    """Returns what `repair` makes up in the last round, the only one that later messages could
-    still answer.
+    """Returns results "interrupted" for the calls of the last round that have none, and a loss for
+    each.
+
+    `repair` sends these results. The caller then stores them behind that round, so that a real
+    result that comes late does not change what was sent.
 
     Once it was sent it is to be stored behind that round: a real result that comes late is then a
     second one for its call, and leaves what was sent as it was.
@@ -119,7 +122,7 @@ def find_open_calls(messages: Sequence[Message]) -> list[OpenCall]:
     unanswered: list[OpenCall] = []
     turns: dict[str, int] = {}
     for position, message in last if missed else ():
-        for index, call in _calls(message):
+        for index, call in _list_wanted_calls(message):
             turn = turns[call.id] = turns.get(call.id, -1) + 1
             if (position, index) in missed:
                 unanswered.append(OpenCall(start + position, index, turn, call))
@@ -144,7 +147,11 @@ def _last_round(messages: Sequence[Message]) -> tuple[int, int] | None:
     if ToolCallPart not in map(type, chain.from_iterable(contents)):
         return None
     last = next(
-        (position for position in range(len(messages) - 1, -1, -1) if _calls(messages[position])),
+        (
+            position
+            for position in range(len(messages) - 1, -1, -1)
+            if _list_wanted_calls(messages[position])
+        ),
         None,
     )
     if last is None:
@@ -193,7 +200,7 @@ def _rounds(messages: Iterable[Message]) -> list[list[tuple[int, Message]]]:
     # What the model has called since somebody else spoke.
     called: set[str] = set()
     for position, message in enumerate(messages):
-        ids = {call.id for _, call in _calls(message)}
+        ids = {call.id for _, call in _list_wanted_calls(message)}
         if ids and (not called or ids & called):
             rounds.append([])
             called = set()
@@ -209,7 +216,7 @@ def _never_came(position: int, index: int) -> Loss:
     return Loss(position, index, Lost.tool_result, "it never came; an error stands in for it")
 
 
-def _turn(result: ToolResultPart, open_: deque[int], all_: Sequence[int]) -> int | None:
+def _take_open_call(result: ToolResultPart, open_: deque[int], all_: Sequence[int]) -> int | None:
     """Returns the call that a result belongs to, taken off the open ones; `None`: there is none."""
     mark: Any = (result.native or {}).get(OURS)
     if isinstance(mark, dict):
@@ -239,7 +246,7 @@ def _with_name(result: ToolResultPart, call: ToolCallPart) -> ToolResultPart:
 _NONE: deque[int] = deque()
 
 
-def _calls(message: Message) -> list[tuple[int, ToolCallPart]]:
+def _list_wanted_calls(message: Message) -> list[tuple[int, ToolCallPart]]:
     """Returns the calls that a model's message wants answered, each with its place in the
     content."""
     if message.role is not Role.MODEL:
@@ -296,20 +303,21 @@ class _Mending:
     their calls once all of them are known."""
 
     def __init__(self, round_: Sequence[tuple[int, Message]], losses: list[Loss]) -> None:
+        """Starts to mend one round of calls and results. `losses`: receives what is dropped."""
         self._round, self._losses = round_, losses
         roles = [message.role for _, message in round_]
         # The model's messages with calls stand first in a round.
         models = next(
             (index for index, role in enumerate(roles) if role is not Role.MODEL), len(roles)
         )
-        self._calls = [
+        self._list_wanted_calls = [
             _Call(caller, place, call)
             for caller in range(models)
-            for place, call in _calls(round_[caller][1])
+            for place, call in _list_wanted_calls(round_[caller][1])
         ]
         # Results are paired with calls of the same id in order: providers repeat ids in a round.
         self._open: dict[str, deque[int]] = {}
-        for number, entry in enumerate(self._calls):
+        for number, entry in enumerate(self._list_wanted_calls):
             self._open.setdefault(entry.call.id, deque()).append(number)
         self._numbers = {call_id: tuple(numbers) for call_id, numbers in self._open.items()}
         self._answers: dict[int, tuple[ToolResultPart, tuple[int, int] | None]] = {}
@@ -324,11 +332,16 @@ class _Mending:
             if not isinstance(piece, ToolResultPart) or piece.run_by == "provider":
                 content.append((piece, (position, place)))
                 continue
-            number = _turn(piece, self._open.get(piece.id, _NONE), self._numbers.get(piece.id, ()))
+            number = _take_open_call(
+                piece, self._open.get(piece.id, _NONE), self._numbers.get(piece.id, ())
+            )
             if number is None:
-                self._drop(position, place, piece)
+                self._drop_result(position, place, piece)
                 continue
-            self._answers[number] = _with_name(piece, self._calls[number].call), (position, place)
+            self._answers[number] = (
+                _with_name(piece, self._list_wanted_calls[number].call),
+                (position, place),
+            )
             if self._carrier is None and message.role is Role.USER:
                 self._carrier = len(self._mended)
         # A message that loses all of its content goes, unless it takes results again.
@@ -336,7 +349,7 @@ class _Mending:
             self._mended.append(_MendedMessage(message, position, tuple(content)))
         self._ends.append(len(self._mended))
 
-    def _drop(self, position: int, place: int, result: ToolResultPart) -> None:
+    def _drop_result(self, position: int, place: int, result: ToolResultPart) -> None:
         """Drops a tool result, as a loss."""
         if result.id in self._open:
             why = "its call is already answered"
@@ -346,7 +359,7 @@ class _Mending:
 
     def answer_open(self) -> None:
         """Gives each call that has no result an error for one."""
-        for number, (caller, place, call) in enumerate(self._calls):
+        for number, (caller, place, call) in enumerate(self._list_wanted_calls):
             if number not in self._answers:
                 self._answers[number] = make_interrupted_result(call), None
                 self._losses.append(_never_came(self._round[caller][0], place))
@@ -354,7 +367,7 @@ class _Mending:
     def place_results(self) -> list[_MendedMessage]:
         """Returns the messages, with the results of each caller in the user message behind it."""
         # From the last caller on, so that an insertion moves no position that is still needed.
-        for caller in sorted({entry.caller for entry in self._calls}, reverse=True):
+        for caller in sorted({entry.caller for entry in self._list_wanted_calls}, reverse=True):
             end = self._ends[caller]
             behind = _MendedMessage(Message(Role.USER), None, ())
             carrier = self._carrier
@@ -363,7 +376,7 @@ class _Mending:
             self._carrier = None
             results = [
                 self._answers[number]
-                for number, entry in enumerate(self._calls)
+                for number, entry in enumerate(self._list_wanted_calls)
                 if entry.caller == caller
             ]
             self._mended.insert(end, behind._replace(pieces=(*results, *behind.pieces)))

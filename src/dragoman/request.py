@@ -133,6 +133,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     themselves."""
 
     def __post_init__(self) -> None:
+        """Checks the settings. Raises `SettingsError` for one of another type."""
         for name, (kinds, expected) in _SETTINGS.items():
             value: Any = getattr(self, name)
             if value is None:
@@ -221,6 +222,7 @@ class ModelRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     what that model accepts."""
 
     def __post_init__(self) -> None:
+        """Checks the options of a model request, and makes tuples of its messages and tools."""
         if self.on_loss not in ("tell", "error"):
             raise SettingsError(f'on_loss={self.on_loss!r} is unknown; it is "tell" or "error"')
         if self.prefix not in get_args(PrefixMode):
@@ -294,6 +296,7 @@ class HttpRequest(msgspec.Struct, frozen=True):
     """How often it may be sent again at most; `None`: as often as the transport does by itself."""
 
     def __repr__(self) -> str:
+        """Returns the request without headers and body, which may hold keys."""
         scheme, separator, address = self.path.partition("?")[0].rpartition("://")
         # User, headers, query and body may hold keys.
         host, slash, path = address.partition("/")

@@ -41,9 +41,9 @@ def parse_retry_after(headers: Mapping[str, str], now: float | None = None) -> f
             continue
         if 0 < seconds < math.inf:
             return seconds
-    then = _moment(headers.get("retry-after", ""))
+    then = _parse_moment(headers.get("retry-after", ""))
     if now is None:
-        start = _moment(headers.get("date", ""))
+        start = _parse_moment(headers.get("date", ""))
     else:
         start = now
     if then is not None and start is not None and then > start:
@@ -110,7 +110,7 @@ def _until(value: str, headers: Mapping[str, str]) -> float | None:
     elif (wait := parse_duration(value)) is not None and not re.search(r"\d[-:T]\d", value):
         return wait
     else:
-        then = _moment(value)
+        then = _parse_moment(value)
     return _seconds_until(then, headers)
 
 
@@ -118,7 +118,7 @@ def _seconds_until(then: float | None, headers: Mapping[str, str]) -> float | No
     """Returns seconds from the answer until a moment, in seconds since 1970; `None`: it has passed,
     or one of the two is unknown."""
     # The server's clock counts, not this machine's: only their difference is meant.
-    now = _moment(headers.get("date", ""))
+    now = _parse_moment(headers.get("date", ""))
     if then is not None and now is not None and then > now:
         return then - now
     return None
@@ -130,7 +130,7 @@ def _number(text: str) -> float | None:
     return None
 
 
-def _moment(text: str) -> float | None:
+def _parse_moment(text: str) -> float | None:
     """Returns a date of HTTP or of RFC 3339, in seconds since 1970."""
     for read in (parsedate_to_datetime, datetime.fromisoformat):
         try:

@@ -89,10 +89,10 @@ def _direct_url() -> str | None:
         record = distribution("dragoman").read_text("direct_url.json")
         return str(json.loads(record)["url"]) if record else None
     except (PackageNotFoundError, ValueError, KeyError, TypeError):
-        return _checkout()
+        return _find_checkout()
 
 
-def _checkout() -> str | None:
+def _find_checkout() -> str | None:
     """Returns the checkout that this file is in, where dragoman runs without being installed."""
     from pathlib import Path
 

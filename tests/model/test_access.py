@@ -29,12 +29,13 @@ from dragoman.errors import (
     RateLimitError,
     SettingsError,
 )
-from dragoman.model.access import Access, ModelRoute, read_all
+from dragoman.model.access import Access, ModelRoute
 from dragoman.providers.auth import AuthResponse, Grant
 from dragoman.providers.google_auth import vertex_url
 from dragoman.providers.keys import find_key
 from dragoman.request import HttpRequest
 from dragoman.transport import AiohttpTransport
+from dragoman.transport.base import read_all
 from dragoman.transport.exchange import Exchange
 from dragoman.transport.player import Player
 from dragoman.transport.recorder import Recorder

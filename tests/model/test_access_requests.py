@@ -20,11 +20,12 @@ from dragoman.errors import (
     RateLimitError,
     SettingsError,
 )
-from dragoman.model.access import Access, encoding_error, read_all
+from dragoman.model.access import Access, encoding_error
 from dragoman.providers.auth import Auth, AuthResponse, Flow, Grant, load_grant, make_form
 from dragoman.providers.provider import Provider
 from dragoman.request import HttpRequest
 from dragoman.transport import Exchange, Player
+from dragoman.transport.base import read_all
 from support.model import PROVIDER
 
 pytestmark = pytest.mark.anyio

@@ -12,7 +12,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command line (by default the process's own) and returns its exit code, see
     `terminal.EXIT_CODES`."""
     try:
-        return _run(arguments)
+        return _run_command_line(arguments)
     except KeyboardInterrupt:
         # Before a command began, or after it ended.
         from dragoman.cli.terminal import INTERRUPTED
@@ -20,7 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
-def _run(arguments: Sequence[str] | None) -> int:
+def _run_command_line(arguments: Sequence[str] | None) -> int:
     """Runs a command line and reports errors."""
     import sys
 

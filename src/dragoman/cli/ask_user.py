@@ -137,6 +137,7 @@ async def _ask_approval(interrupt: Interrupt, terminal: Terminal) -> Resume:
     choices = "y/n/edit" if interrupt.editable else "y/n"
 
     async def verdict() -> Sequence[Resume]:
+        """Asks at the terminal until the approval is decided."""
         match = _VERDICT.fullmatch((await terminal.read(f"run it? {choices}> ", "")).strip())
         if match is None or (match["edit"] and not interrupt.editable):
             raise ValueError(f"answer with {choices}; behind n there may be a reason")
@@ -155,10 +156,11 @@ async def _read_arguments(interrupt: Interrupt, terminal: Terminal) -> Resume:
         text = _visible_json(interrupt.call.arguments)
 
     async def arguments() -> Sequence[Resume]:
+        """Asks at the terminal for edited arguments until they are a JSON object."""
         # The next line starts with what was typed, to be corrected.
         nonlocal text
         text = await terminal.read("arguments> ", text)
-        return [interrupt.approve(_decode(text, Json))]
+        return [interrupt.approve(_decode_json_answer(text, Json))]
 
     return await _read_until_valid(terminal, arguments)
 
@@ -169,12 +171,13 @@ async def _ask_question(interrupt: Interrupt, terminal: Terminal) -> Resume:
     schema = interrupt.schema
 
     async def answer() -> Sequence[Resume]:
+        """Asks at the terminal until the answer fits the question's schema."""
         text = (await terminal.read("answer> ", "")).strip()
         if schema is None or schema.get("type") == "string":
             return [interrupt.answer(text)]
         try:
             # Both meanings: `5` is a number for one schema and a text for another.
-            return [interrupt.answer(_decode(text)), interrupt.answer(text)]
+            return [interrupt.answer(_decode_json_answer(text)), interrupt.answer(text)]
         except ValueError:
             return [interrupt.answer(text)]
 
@@ -185,6 +188,7 @@ async def _ask_sign_in(interrupt: Interrupt, terminal: Terminal) -> Resume:
     """Asks for Enter after a sign-in, or for its result."""
 
     async def done() -> Sequence[Resume]:
+        """Asks at the terminal whether the user has signed in."""
         return [
             interrupt.answer(
                 (await terminal.read("Enter when it is done, or what came of it> ", "")).strip()
@@ -199,12 +203,14 @@ async def _ask_result(interrupt: Interrupt, terminal: Terminal) -> Resume:
     """Asks for the result of a client tool, as JSON."""
 
     async def result() -> Sequence[Resume]:
-        return [interrupt.answer(_decode(await terminal.read("its result, as JSON> ", "")))]
+        return [
+            interrupt.answer(_decode_json_answer(await terminal.read("its result, as JSON> ", "")))
+        ]
 
     return await _read_until_valid(terminal, result)
 
 
-def _decode(text: str, wanted_type: Any = Any) -> Any:
+def _decode_json_answer(text: str, wanted_type: Any = Any) -> Any:
     """Returns JSON as a value of the type.
 
     Raises:

@@ -47,6 +47,7 @@ class _Conversation:
     def __init__(
         self, agent: Agent[None], screen: Screen, interrupts: Interrupts, begun: OpenThread
     ) -> None:
+        """Creates the terminal's conversation with an agent, before its first prompt."""
         self.agent = agent
         self.screen = screen
         self.interrupts = interrupts

@@ -83,6 +83,7 @@ class Summary(msgspec.Struct, frozen=True):
     """Kind of loss → how often it occurred, and in how many conversations."""
 
     def __add__(self, other: Summary) -> Summary:
+        """Returns the sum of the summaries of two chunks of converted conversations."""
         lost = dict(self.lost)
         for what, (pieces, conversations) in other.lost.items():
             before = lost.get(what, (0, 0))
@@ -156,7 +157,7 @@ def convert_chunk(job: Job, chunk: InputChunk) -> ConvertedChunk:
         if conversion is not None:
             losses = _losses_to_json(conversion, job)
             output.append(_format_line(conversion, value, job))
-        summary += _summarize(conversion, [loss["what"] for loss in losses], problems)
+        summary += _summarize_conversation(conversion, [loss["what"] for loss in losses], problems)
         if job.reports and (losses or problems):
             report.append(_format_report(chunk.name, number, conversion, losses, problems))
     data = b"".join(output)
@@ -198,7 +199,9 @@ def _losses_to_json(conversion: Converted, job: Job) -> list[Json]:
     ]
 
 
-def _summarize(conversion: Converted | None, lost: list[str], problems: Iterable[Any]) -> Summary:
+def _summarize_conversation(
+    conversion: Converted | None, lost: list[str], problems: Iterable[Any]
+) -> Summary:
     """Returns the numbers of one converted conversation for the summary."""
     return Summary(
         1,
@@ -271,14 +274,14 @@ def _share_chunks(
         for ready in wait(list(busy)) if busy else ():
             connection = cast("Connection", ready)
             number, chunk = busy.pop(connection)
-            done[number] = (chunk, _receive(connection))
+            done[number] = (chunk, _receive_chunk_result(connection))
             idle.append(connection)
         while turn in done:
             yield done.pop(turn)
             turn += 1
 
 
-def _receive(connection: Connection) -> ConvertedChunk:
+def _receive_chunk_result(connection: Connection) -> ConvertedChunk:
     """Returns the result that a process sends.
 
     Raises:

@@ -63,7 +63,7 @@ def read_chunks(
     before = 0
     for index, file in enumerate(files):
         if index >= behind[0]:
-            with _open(file) as (data, raw):
+            with _open_input(file) as (data, raw):
                 done = behind[1] if index == behind[0] else 0
                 # Numbers count all conversations, also those that a resumed run skips.
                 for lines in _group_lines(
@@ -80,7 +80,7 @@ def _name_input(file: str) -> str:
 
 
 @contextmanager
-def _open(file: str) -> Generator[tuple[BinaryIO, BinaryIO]]:
+def _open_input(file: str) -> Generator[tuple[BinaryIO, BinaryIO]]:
     """Opens a file, and yields the stream of its content and the stream whose position tells the
     progress."""
     if file == "-":
@@ -171,8 +171,8 @@ class _SizeLimit:
 
 
 def _read_first_line(file: BinaryIO, most: int) -> tuple[int, bytes]:
-    """Returns the first nonempty line with its number, cut after `most` bytes, or an empty one at
-    the end of the file."""
+    """Returns the first line of an input file that is not blank, with its number. A line that is
+    longer than `most` bytes is cut after `most + 1`. At the end of the file the line is empty."""
     number = 0
     while line := file.readline(most + 1):
         number += 1

@@ -68,6 +68,7 @@ class ConvertOutput:
     """
 
     def __init__(self, output: str, report: str | None, settings: Json, *, resume: bool) -> None:
+        """Creates the writer of converted conversations; the files are opened on entering."""
         self._path, self._report_path = output, report
         self._note_path = find_note_file(output) if output != "-" else None
         self.note = Note(settings)
@@ -86,15 +87,16 @@ class ConvertOutput:
         )
 
     def __enter__(self) -> Self:
+        """Opens the output and the report of `convert`."""
         # Closes what is open already if a later file cannot be opened.
         with self._files as files:
             if self._note_path is not None:
                 # Before the output, so that an output without a note is a whole one.
                 self._write_note()
-            self._output = self._open(files, self._path, self.note.output)
+            self._output = self._open_output(files, self._path, self.note.output)
             self._report = None
             if self._report_path is not None:
-                self._report = self._open(files, self._report_path, self.note.report)
+                self._report = self._open_output(files, self._report_path, self.note.report)
             self._files = files.pop_all()
         return self
 
@@ -130,7 +132,7 @@ class ConvertOutput:
     def finish(self) -> None:
         """Deletes the note once the whole output is on the disk."""
         if self._note_path is not None:
-            self._sync()
+            self._sync_to_disk()
             self._note_path.unlink()
         self._behind = 0
 
@@ -138,11 +140,11 @@ class ConvertOutput:
         """Writes the note after the output that it describes, so that it is right after a power
         failure too."""
         if self._note_path is not None:
-            self._sync()
+            self._sync_to_disk()
             self._write_note()
         self._behind = 0
 
-    def _sync(self) -> None:
+    def _sync_to_disk(self) -> None:
         """Waits until output and report are on the disk."""
         for path, file in ((self._path, self._output), (self._report_path, self._report)):
             if file is not None and path != "-":
@@ -184,7 +186,7 @@ class ConvertOutput:
         new.replace(self._note_path)
 
     @staticmethod
-    def _open(files: ExitStack, path: str, size: int) -> BinaryIO:
+    def _open_output(files: ExitStack, path: str, size: int) -> BinaryIO:
         """Opens a file to write after its first `size` bytes."""
         if path == "-":
             return sys.stdout.buffer

@@ -24,6 +24,7 @@ class Interrupts:
         self._before = signal.getsignal(signal.SIGINT)
 
     def __enter__(self) -> Self:
+        """Catches Ctrl-C until the block ends."""
         self._loop = asyncio.get_running_loop()
         try:
             self._loop.add_signal_handler(signal.SIGINT, self._on_interrupt)

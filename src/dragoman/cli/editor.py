@@ -80,6 +80,7 @@ class _History(FileHistory):
     written."""
 
     def __init__(self, file: Path) -> None:
+        """Creates the editor's history of prompts, kept in a file."""
         super().__init__(file)
         with suppress(OSError):
             file.parent.mkdir(parents=True, exist_ok=True)

@@ -84,7 +84,7 @@ class Screen:
         """Shows one chunk of an answer on the terminal."""
         if chunk.thinking and self._shows_thinking:
             self._switch_mode(thinking=True)
-            self._write(chunk.thinking, self._thinks_on)
+            self._write_text(chunk.thinking, self._thinks_on)
         if progress := chunk.custom.get(PROGRESS):
             self._show_progress(progress)
         # Before it is shown: after a retraction it is the text that still counts.
@@ -94,7 +94,7 @@ class Screen:
         # Empty output would end the display of thinking.
         elif chunk.output:
             self._switch_mode(thinking=False)
-            self._write(chunk.output, self._out)
+            self._write_text(chunk.output, self._out)
 
     def finish(self) -> None:
         """Ends the answer, also an incomplete one, so that the next output starts on a new line."""
@@ -125,7 +125,7 @@ class Screen:
         self._end_line()
         self._write_raw("[The answer above is void. It starts again:]\n", self._out)
         if self._text:
-            self._write(self._text, self._out)
+            self._write_text(self._text, self._out)
 
     def _end_line(self) -> None:
         if self._last != "\n":
@@ -141,7 +141,7 @@ class Screen:
             self._is_thinking = thinking
             self._write_raw(self._marks[0 if thinking else 1], self._thinks_on)
 
-    def _write(self, text: str, to: TextIO) -> None:
+    def _write_text(self, text: str, to: TextIO) -> None:
         """Writes text, without control characters on a terminal."""
         if to.isatty():
             text = text.translate(_CONTROL)

@@ -106,29 +106,29 @@ class AgentAnswer:
                 if (part := self._parts.get((event.message_id, event.index))) is not None:
                     self._out.add(part, event.delta)
             elif not self._inner.has(event) and not self.is_over:
-                self._take(event)
+                self._take_event(event)
         return self._out.take()
 
-    def _take(self, event: Event) -> None:
+    def _take_event(self, event: Event) -> None:
         """Takes one event of the agent's run, by its type."""
         if isinstance(event, MessageStarted):
             self._note_author(event)
         elif isinstance(event, PartStarted):
             self._begin(event)
         elif isinstance(event, PartFinished):
-            self._end(event)
+            self._end_part(event)
         elif isinstance(event, MessageFinished):
             self._note_end(event)
         elif isinstance(event, MessageDropped):
-            self._drop(event)
+            self._drop_message(event)
         elif isinstance(event, StateSnapshot | StateDelta | Custom):
             self._out.events.append(msgspec.structs.replace(event, run_id=None))
         elif isinstance(event, RunStarted):
             self._run_id, self._thread_id = event.run_id, event.thread_id
         elif isinstance(event, RunFinished):
-            self._finish(event)
+            self._finish_answer(event)
         elif isinstance(event, RunError):
-            self._fail(event.error)
+            self._fail_answer(event.error)
 
     def _note_author(self, event: MessageStarted) -> None:
         """Records whether a message is the model's or its user's; of others, nothing is told."""
@@ -155,9 +155,9 @@ class AgentAnswer:
     def _begin(self, event: PartStarted) -> None:
         part, key = event.part, (event.message_id, event.index)
         if event.message_id in self._models and not isinstance(part, ToolResultPart):
-            self._parts[key] = self._out.ensure_part(key, self._whose(part))
+            self._parts[key] = self._out.ensure_part(key, self._mark_runner(part))
 
-    def _whose(self, part: Content) -> Content:
+    def _mark_runner(self, part: Content) -> Content:
         """Returns the part; a call that the agent runs itself is marked as the provider's."""
         if not isinstance(part, ToolCallPart) or part.run_by == "provider":
             return part
@@ -165,7 +165,7 @@ class AgentAnswer:
             return msgspec.structs.replace(part, run_by="agent")
         return msgspec.structs.replace(part, run_by="provider")
 
-    def _end(self, event: PartFinished) -> None:
+    def _end_part(self, event: PartFinished) -> None:
         """Ends a part of the agent's message, or adds the result of a call."""
         key, part = (event.message_id, event.index), event.part
         if isinstance(part, ToolResultPart):
@@ -175,7 +175,7 @@ class AgentAnswer:
         opened = self._parts.pop(key, None)
         if opened is None:
             return
-        message_part = self._whose(part)
+        message_part = self._mark_runner(part)
         self._closed[opened.index] = event.message_id, message_part, opened
         if isinstance(message_part, ToolCallPart) and message_part.run_by == "provider":
             # Until its result, or the end of the run, says what becomes of it.
@@ -199,7 +199,7 @@ class AgentAnswer:
         self._closed[index] = message_id, message_part or part, opened
         self._out.end(opened, message_part or part)
 
-    def _drop(self, event: MessageDropped) -> None:
+    def _drop_message(self, event: MessageDropped) -> None:
         """Drops the message that was told so far, and tells again what of it does not come from the
         dropped one."""
         if event.message_id not in self._models | self._users:
@@ -219,7 +219,7 @@ class AgentAnswer:
 
     # the end
 
-    def _finish(self, event: RunFinished) -> None:
+    def _finish_answer(self, event: RunFinished) -> None:
         """Ends the answer, with calls for what the agent's run waits for."""
         self.is_over = True
         self._out.start()
@@ -232,12 +232,12 @@ class AgentAnswer:
         for index in list(self._calls.values()):
             self._settle(index)
         for interrupt in unnamed:
-            self._ask(interrupt)
+            self._add_question(interrupt)
         self._out.finish(
             self._end_reason(event),
             event.usage or self._usage,
             origin=self._answer_origin(),
-            native=self._notes(waits=bool(event.pending)),
+            native=self._answer_notes(waits=bool(event.pending)),
         )
 
     def _end_reason(self, event: RunFinished) -> FinishReason:
@@ -272,7 +272,7 @@ class AgentAnswer:
         self._settle(index, attach_interrupt(call, interrupt))
         return True
 
-    def _ask(self, interrupt: Interrupt) -> None:
+    def _add_question(self, interrupt: Interrupt) -> None:
         """Adds a call for an interrupt that belongs to no call of the run."""
         arguments = {
             name: value
@@ -285,7 +285,7 @@ class AgentAnswer:
         self._closed[opened.index] = "", message_part, opened
         self._out.end(opened, message_part)
 
-    def _fail(self, error: DragomanError) -> None:
+    def _fail_answer(self, error: DragomanError) -> None:
         """Ends the answer with the error of the agent's run."""
         self.is_over = True
         for index in list(self._calls.values()):
@@ -295,7 +295,7 @@ class AgentAnswer:
     def fail(self, error: DragomanError) -> list[Event]:
         """Ends the answer with an error and returns the last events."""
         if not self.is_over:
-            self._fail(error)
+            self._fail_answer(error)
         return self._out.take()
 
     def _answer_origin(self) -> Origin | None:
@@ -303,7 +303,7 @@ class AgentAnswer:
             return self._origin
         return msgspec.structs.replace(self._origin, response_id=self._run_id)
 
-    def _notes(self, *, waits: bool) -> Any:
+    def _answer_notes(self, *, waits: bool) -> Any:
         """Returns the notes that let the agent recognize its answer later: its thread and task, and
         how many parts each of its messages had."""
         whose = [self._closed[index][0] for index in sorted(self._closed)]

@@ -56,7 +56,7 @@ def agent_turns(
             agent_messages += _by_turns(message, if_list(notes.get("turns")))
             known_messages = len(agent_messages)
         elif message.role is Role.USER and open_calls:
-            answered, remaining = _answers(message, open_calls)
+            answered, remaining = _split_answers(message, open_calls)
             resume += answered
             if remaining is not None:
                 agent_messages.append(remaining)
@@ -77,7 +77,7 @@ def _is_from(origin: Origin | None, target: Origin | None) -> bool:
     return origin.provider == target.provider and origin.model == target.model
 
 
-def _answers(
+def _split_answers(
     message: Message, open_calls: dict[str, ToolCallPart]
 ) -> tuple[list[Resume], Message | None]:
     """Returns the answers in a message, and what is left of it; `None`: nothing."""
@@ -110,18 +110,18 @@ def _read_answer(piece: Content, open_calls: dict[str, ToolCallPart]) -> Resume 
 
 def _by_turns(message: Message, turns: list[Any]) -> Iterator[Message]:
     """Yields a message as those that the agent told."""
-    for id_, pieces in _groups(message.content, turns):
+    for id_, pieces in _group_by_message(message.content, turns):
         is_result = all(isinstance(piece, ToolResultPart) for piece in pieces)
         role = Role.USER if is_result else Role.MODEL
         yield Message(
             role,
-            tuple(map(_agents, pieces)),
+            tuple(map(_return_to_agent, pieces)),
             id=id_,
             created_at=message.created_at,
         )
 
 
-def _groups(
+def _group_by_message(
     content: Sequence[Content], turns: list[Any]
 ) -> Iterable[tuple[str | None, Sequence[Content]]]:
     """Returns the pieces by the messages that they were told in, without those that stand for what
@@ -166,7 +166,7 @@ def _is_size(value: Any) -> bool:
     )
 
 
-def _agents(piece: Content) -> Content:
+def _return_to_agent(piece: Content) -> Content:
     """Returns a call or a result as the agent's own again."""
     if isinstance(piece, ToolCallPart | ToolResultPart) and piece.run_by != "agent":
         piece = msgspec.structs.replace(piece, run_by="agent")

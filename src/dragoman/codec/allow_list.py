@@ -84,13 +84,15 @@ class AllowList:
     """The allow list of a wire. `spell`: a key as clients write it → as the table has it."""
 
     def __init__(self, table: str, spell: Callable[[str], str] | None = None) -> None:
+        """Creates an allow list from the table of a provider's SDK types. `spell`: returns a
+        field's name in the table's spelling."""
         self.table = table
         """As text."""
         if spell is None:
             self._spell = None
         else:
             self._spell = lru_cache(4096)(spell)
-        self._merged = cache(self._merge)
+        self._merged = cache(self._merge_kinds)
 
     def filter_body(
         self, body: JsonMap, root: str = "request", extra_fields: Container[str] = ()
@@ -101,7 +103,7 @@ class AllowList:
         `root`: the kind that the body is of; `known`: further fields of it that may pass.
         """
         left_out: list[str] = []
-        fields = self._fields((root,), body)
+        fields = self._allowed_fields((root,), body)
         if fields is None:
             return body, []
         out: Json = {}
@@ -111,7 +113,7 @@ class AllowList:
                 if is_known:
                     out[key] = value
                 else:
-                    out[key] = self._field(fields, key, value, key, left_out)
+                    out[key] = self._filter_field(fields, key, value, key, left_out)
             except _Refused as refused:
                 left_out.append(refused.path)
         if left_out:
@@ -122,7 +124,9 @@ class AllowList:
     def _kinds(self) -> dict[str, ObjectKind]:
         return parse_kinds(self.table)
 
-    def _field(self, fields: JsonMap, key: str, value: Any, path: str, left_out: list[str]) -> Any:
+    def _filter_field(
+        self, fields: JsonMap, key: str, value: Any, path: str, left_out: list[str]
+    ) -> Any:
         """Returns a field's value as it may pass.
 
         Raises:
@@ -137,7 +141,7 @@ class AllowList:
         if _is_refused(mark, value):
             raise _Refused(path)
         if kinds:
-            return self._value(kinds, value, path, left_out)
+            return self._filter_value(kinds, value, path, left_out)
         return value
 
     def _spell_in(self, fields: JsonMap, key: str) -> str:
@@ -146,15 +150,17 @@ class AllowList:
             return key
         return self._spell(key)
 
-    def _value(self, kinds: tuple[str, ...], value: Any, path: str, left_out: list[str]) -> Any:
+    def _filter_value(
+        self, kinds: tuple[str, ...], value: Any, path: str, left_out: list[str]
+    ) -> Any:
         """Returns what the allow list lets through of a value: a list, an object or a scalar."""
         if isinstance(value, list):
-            return self._elements(kinds, cast("list[Any]", value), path, left_out)
+            return self._filter_elements(kinds, cast("list[Any]", value), path, left_out)
         if isinstance(value, dict):
-            return self._object(kinds, cast("Json", value), path, left_out)
+            return self._filter_object(kinds, cast("Json", value), path, left_out)
         return value
 
-    def _elements(
+    def _filter_elements(
         self, kinds: tuple[str, ...], values: list[Any], path: str, left_out: list[str]
     ) -> list[Any]:
         """Returns the elements of a list that the allow list lets through; refused ones are left
@@ -163,7 +169,7 @@ class AllowList:
         is_whole = True
         for value in values:
             try:
-                passed = self._value(kinds, value, path, left_out)
+                passed = self._filter_value(kinds, value, path, left_out)
             except _Refused as refused:
                 left_out.append(refused.path)
                 is_whole = False
@@ -172,10 +178,12 @@ class AllowList:
             out.append(passed)
         return values if is_whole else out
 
-    def _object(self, kinds: tuple[str, ...], value: Json, path: str, left_out: list[str]) -> Json:
+    def _filter_object(
+        self, kinds: tuple[str, ...], value: Json, path: str, left_out: list[str]
+    ) -> Json:
         """Returns the fields of an object that the allow list lets through. Raises `_Refused` if it
         refuses the object."""
-        fields = self._fields(kinds, value)
+        fields = self._allowed_fields(kinds, value)
         if fields is None:
             raise _Refused(self._path_of_kind(kinds, value, path))
         out: Json = {}
@@ -183,7 +191,7 @@ class AllowList:
         for key, inner in value.items():
             below = f"{path}.{key}"
             try:
-                passed = out[key] = self._field(fields, key, inner, below, left_out)
+                passed = out[key] = self._filter_field(fields, key, inner, below, left_out)
             except _Refused as refused:
                 # Refused from further below, or a field that the table marks: both refuse the object.
                 if refused.path != below or self._is_listed(fields, key):
@@ -202,10 +210,10 @@ class AllowList:
         other is merely left out."""
         return self._spell_in(fields, key) in fields
 
-    def _fields(self, kinds: tuple[str, ...], value: JsonMap) -> JsonMap | None:
+    def _allowed_fields(self, kinds: tuple[str, ...], value: JsonMap) -> JsonMap | None:
         """Returns the fields that an object may have which is of one of these kinds; `None`: it is
         of none."""
-        tag, untagged = self._tags(kinds)
+        tag, untagged = self._find_type_field(kinds)
         if not tag:
             return self._merged(untagged)
         return self._merged(self._choose_kinds(kinds, self._read_tag(kinds, value)) or untagged)
@@ -219,13 +227,13 @@ class AllowList:
 
     def _read_tag(self, kinds: tuple[str, ...], value: JsonMap) -> str | None:
         """Returns what an object says of its kind, if that is a text."""
-        tag_value = value.get(self._tags(kinds)[0])
+        tag_value = value.get(self._find_type_field(kinds)[0])
         if isinstance(tag_value, str):
             return tag_value
         return None
 
     @cache  # noqa: B019 tables live as long as the process
-    def _tags(self, kinds: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    def _find_type_field(self, kinds: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
         """Returns the field that tells these kinds apart, and those of them that have none."""
         kind_table = self._kinds
         tag = next(
@@ -243,7 +251,9 @@ class AllowList:
             )
         return tuple([kind_name for kind_name in kinds if value in kind_table[kind_name].values])
 
-    def _merge(self, kinds: tuple[str, ...]) -> Mapping[str, tuple[str, tuple[str, ...]]] | None:
+    def _merge_kinds(
+        self, kinds: tuple[str, ...]
+    ) -> Mapping[str, tuple[str, tuple[str, ...]]] | None:
         """Returns the fields of several kinds of object in the allow list, merged."""
         if not kinds:
             return None

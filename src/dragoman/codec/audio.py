@@ -85,7 +85,7 @@ def dump_subtitles(segments: Sequence[JsonMap], *, vtt: bool) -> str:
     mark = "." if vtt else ","
     cues: list[str] = []
     for number, segment in enumerate(segments, 1):
-        times = f"{_clock(segment.get('start'), mark)} --> {_clock(segment.get('end'), mark)}"
+        times = f"{_format_cue_time(segment.get('start'), mark)} --> {_format_cue_time(segment.get('end'), mark)}"
         cue = f"{times}\n{_line(segment.get('text'))}\n"
         cues.append(cue if vtt else f"{number}\n{cue}")
     return ("WEBVTT\n\n" if vtt else "") + "\n".join(cues)
@@ -96,7 +96,8 @@ def _line(text: Any) -> str:
     return " ".join(str(text or "").split()).replace("-->", "->")
 
 
-def _clock(seconds: Any, mark: str) -> str:
+def _format_cue_time(seconds: Any, mark: str) -> str:
+    """Returns a time in a subtitle's cue, `HH:MM:SS` and milliseconds after the `mark`."""
     number = seconds if isinstance(seconds, int | float) and 0 <= seconds < 360_000 else 0
     thousandths = round(number * 1000)
     minutes, rest = divmod(thousandths, 60_000)

@@ -110,8 +110,9 @@ _WORDS: Mapping[str, JsonType] = {
 
 
 def find_type_fault(value: Any, types: Iterable[JsonType]) -> str:
-    """Returns the types that a value should have, in words; empty if it has one of them or is
-    null."""
+    """Returns the JSON types that a request's field should have, such as "string or array", or an
+    empty text if the value has one of them. Null is allowed, as most APIs take it for a field that
+    is left out."""
     types = tuple(types)
     if value is None or any(_has_type(value, json_type) for json_type in types):
         return ""

@@ -63,14 +63,20 @@ class History:
     that is not the system's."""
 
     def __init__(self, *, least: int = LEAST, segment: int = SEGMENT) -> None:
-        """Starts empty. `least`: messages or tools from which on it remembers; `segment`: messages
-        that are dumped in one go."""
+        """Creates an empty cache of sent conversations. `least`: conversations with fewer messages,
+        and requests with fewer tools, are not cached; `segment`: number of messages that are dumped
+        as one segment."""
         self.least, self.segment = least, segment
         self._lines: dict[int, SentHistory] = {}
+        """Serial number → a sent conversation or a fork of it, the last used at the end."""
         self._numbers = count()
+        """Serial numbers of further conversations."""
         self._lock = Lock()
+        # Tuples that are replaced as a whole, so that they are read without the lock.
         self._tools: tuple[KnownTools, ...] = ()
+        """Lists of tools that were dumped, the latest first."""
         self._names: tuple[tuple[Sequence[ToolSpec], Mapping[str, str]], ...] = ()
+        """Lists of tools with their names: a tool's own name → the name that is sent."""
 
     @property
     def size(self) -> int:
@@ -94,7 +100,7 @@ class History:
             shared = line.count_shared_segments(messages)
             if shared > most:
                 best, most = number, shared
-        line = self._used(best)
+        line = self._mark_used(best)
         if line is None:
             return KnownHistory()
         return KnownHistory(line, most)
@@ -103,7 +109,7 @@ class History:
         """True if the conversation, or its beginning, is known as one that cannot be cut."""
         for number, line in self._lines_of(messages, key):
             if not line.ends and line.count_shared_messages(messages) == len(line.given):
-                return self._used(number) is not None
+                return self._mark_used(number) is not None
         return False
 
     def keep_whole(self, messages: Sequence[Message], key: Hashable) -> None:
@@ -114,7 +120,7 @@ class History:
         line.given[first_index] = None
         line.measure()
         with self._lock:
-            self._add(line, messages[first_index])
+            self._add_line(line, messages[first_index])
 
     def keep(
         self,
@@ -136,7 +142,7 @@ class History:
                     line = SentHistory(key, first, first_index)
                 else:
                     line = line.fork_at(known_history.segments, first)
-                self._add(line, first)
+                self._add_line(line, first)
             for segment in added:
                 line.add_segment(segment, names)
             self._shrink()
@@ -151,7 +157,7 @@ class History:
             if line.at == first_index and line.first() is messages[first_index] and line.key == key:
                 yield number, line
 
-    def _used(self, number: int | None) -> SentHistory | None:
+    def _mark_used(self, number: int | None) -> SentHistory | None:
         """Returns the line and moves it to the end, so that it is dropped last; None if it is
         gone."""
         with self._lock:
@@ -162,7 +168,7 @@ class History:
                 self._lines[number] = line
             return line
 
-    def _add(self, line: SentHistory, first: Message) -> None:
+    def _add_line(self, line: SentHistory, first: Message) -> None:
         """Adds a sent conversation, which is dropped when its first message is garbage
         collected."""
         number, lines = next(self._numbers), self._lines

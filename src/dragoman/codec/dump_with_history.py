@@ -170,7 +170,7 @@ def _dump_remembered(
             return linked
     pieces = prepare_pieces(turn, history, way, known_history, tools)
     known_history = pieces.known_history
-    added, head, unsettled = _segments(way, pieces)
+    added, head, unsettled = _dump_segments(way, pieces)
     data = b",".join(
         [
             json_data
@@ -193,10 +193,10 @@ def _dump_remembered(
         elements = [msgspec.Raw(data), *unsettled]
     else:
         elements = unsettled
-    return _finish(turn, way, pieces, losses, head, elements, notes, None)
+    return _finish_dump(turn, way, pieces, losses, head, elements, notes, None)
 
 
-def _segments(
+def _dump_segments(
     way: DumpRules[O], pieces: Pieces[O]
 ) -> tuple[list[DumpedSegment], JsonMap, Sequence[Any]]:
     """Dumps the pieces to segments. Returns them, the payload beside the list, and the elements of
@@ -205,7 +205,7 @@ def _segments(
     head, taken = pieces.known_history.head, set[str]()
     for piece, out, own_names in zip(pieces.pieces, pieces.outs, pieces.own_names, strict=True):
         payload = way.dump(out)
-        elements = _elements(way, payload)
+        elements = _find_list_elements(way, payload)
         ids = fresh_ids(way, pieces.known_history, piece, out, taken)
         if not out.before:
             head = way.head(payload)
@@ -241,7 +241,7 @@ def _dump_linked(
     """Dumps what follows the newest message that the request can continue from; None if there is
     none. Of the messages before it, only the digest is kept."""
     pieces = prepare_pieces(turn, history, way, history.find(turn.messages, key), tools)
-    while (newest_link := _newest(link, pieces)) is None:
+    while (newest_link := _find_newest_anchor(link, pieces)) is None:
         if pieces.known_history.line is None:
             return None
         pieces = prepare_pieces(turn, history, way, pieces.known_history.before_link(), tools)
@@ -261,7 +261,7 @@ def _dump_linked(
                 payload = link.dump(out, position)
             else:
                 payload = way.dump(out)
-            elements += _elements(way, payload)
+            elements += _find_list_elements(way, payload)
             lost += out.losses[begun:]
         ids = fresh_ids(way, pieces.known_history, piece, out, taken)
         if piece.settled:
@@ -285,10 +285,10 @@ def _dump_linked(
         history.keep(pieces.known_history, key, turn.messages, added, pieces.names)
     losses[:0] = pieces.lost
     losses += lost
-    return _finish(turn, way, pieces, losses, head, elements, _once(way.notes(elements)), id_)
+    return _finish_dump(turn, way, pieces, losses, head, elements, _once(way.notes(elements)), id_)
 
 
-def _newest(link: Link[O], pieces: Pieces[O]) -> tuple[int, int, str] | None:
+def _find_newest_anchor(link: Link[O], pieces: Pieces[O]) -> tuple[int, int, str] | None:
     """Returns the newest message that a request can continue from: the number of its piece, its
     position there, and its id."""
     for number in reversed(range(len(pieces.outs))):
@@ -297,7 +297,7 @@ def _newest(link: Link[O], pieces: Pieces[O]) -> tuple[int, int, str] | None:
     return None
 
 
-def _finish(
+def _finish_dump(
     turn: DumpedRequest,
     way: DumpRules[O],
     pieces: Pieces[O],
@@ -315,7 +315,7 @@ def _finish(
     return Dumped(out, elements, notes, link)
 
 
-def _elements(way: DumpRules[Any], payload: Any) -> list[Any]:
+def _find_list_elements(way: DumpRules[Any], payload: Any) -> list[Any]:
     """Returns the list in a dumped payload. Raises `CannotCutError` if there is none."""
     elements = way.elements(payload)
     if type(elements) is not list:

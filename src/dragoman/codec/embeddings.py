@@ -169,7 +169,7 @@ def load_vector(value: Any) -> Vector:
     """
     try:
         if isinstance(value, str):
-            vector = _unpack(value)
+            vector = _unpack_vector(value)
         else:
             vector = msgspec.convert(value, Vector)
     except ValueError as error:
@@ -264,7 +264,7 @@ def count_input_tokens(usage: Usage | None) -> Usage | None:
     )
 
 
-def _unpack(value: str) -> Vector:
+def _unpack_vector(value: str) -> Vector:
     """Returns the numbers of a vector packed as base64, 4 bytes or signed bytes each."""
     try:
         data = b64decode(value, validate=True)

@@ -46,6 +46,7 @@ class OpenPart:
     __slots__ = ("deltas", "index", "key", "native", "part", "started")
 
     def __init__(self, index: int, key: Hashable, part: Content) -> None:
+        """Opens a part of a streamed message for further deltas."""
         self.index = index
         self.key = key
         self.part = part

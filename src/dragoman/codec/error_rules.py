@@ -296,7 +296,7 @@ def build_error(
     """Returns the exception for what is known of an error. `status`: the response's; without it,
     the one in the body."""
     status = status or info.status
-    error_class = _kind(
+    error_class = _choose_error_class(
         info.means or status or 0,
         f"{info.codes} {strip_quoted_names(info.text[:_READ])}".strip(),
         rules,
@@ -373,7 +373,7 @@ def find_request_id(headers: Mapping[str, str], inside: str | None = None) -> st
     )
 
 
-def _kind(status: int, text: str, rules: ErrorRules) -> _Kind:
+def _choose_error_class(status: int, text: str, rules: ErrorRules) -> _Kind:
     """Returns the class of an error. `status`: the HTTP status, 0 if unknown."""
     if (error_class := rules.statuses.get(status) or _STATUSES.get(status)) is not None:
         return _first(_BETTER.get(error_class, ()), text) or error_class

@@ -98,7 +98,9 @@ def fit_names(
     """
     names = dict.fromkeys(names)
     # One match over all names: an agent may have hundreds of tools, and nearly all names fit.
-    if (all_fit := _fit(rule)) is not None and all_fit("".join([f"{name}\n" for name in names])):
+    if (all_fit := _compile_matcher(rule)) is not None and all_fit(
+        "".join([f"{name}\n" for name in names])
+    ):
         return dict(zip(names, names, strict=True))
     out = {name: name for name in names if name in as_is or rule.fits(name)}
     fresh = _Fresh(rule, set(out.values()))
@@ -110,7 +112,7 @@ def fit_names(
 
 
 @cache
-def _fit(rule: NameRule) -> Callable[[str], re.Match[str] | None] | None:
+def _compile_matcher(rule: NameRule) -> Callable[[str], re.Match[str] | None] | None:
     """Returns a matcher for all names at once, each followed by a newline; None if the rule allows
     newlines."""
     if _all_of(rule.letters)("\n"):
@@ -209,6 +211,8 @@ class _Fresh:
     """
 
     def __init__(self, rule: NameRule, taken: set[str]) -> None:
+        """Creates the maker of stand-ins for ids and names that break a provider's rule. `taken`:
+        those in use."""
         self.taken = taken
         self._rule = rule
         if re.fullmatch(f"[{rule.letters}]", "_"):
@@ -218,12 +222,13 @@ class _Fresh:
         self._tries: dict[str, count[int]] = {}
 
     def __call__(self, name: str) -> str:
+        """Returns the stand-in for an id or name that breaks the provider's rule."""
         candidates = (
-            self._candidate(name, tries) for tries in self._tries.setdefault(name, count())
+            self._make_stand_in(name, tries) for tries in self._tries.setdefault(name, count())
         )
         return next(candidate for candidate in candidates if candidate not in self.taken)
 
-    def _candidate(self, name: str, tries: int) -> str:
+    def _make_stand_in(self, name: str, tries: int) -> str:
         """Returns one stand-in for a name that the rule refuses: what is readable of it, with a
         digest."""
         rule, filler = self._rule, self._filler

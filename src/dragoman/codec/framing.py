@@ -46,6 +46,7 @@ class EventStream:
     """Server-Sent Events → the data of each event."""
 
     def __init__(self) -> None:
+        """Creates the reader of a stream of server-sent events."""
         # While it is too short to tell what this is.
         self._start: bytes | None = b""
         self._body: bytearray | None = None
@@ -64,7 +65,7 @@ class EventStream:
     def feed(self, data: bytes) -> list[bytes]:
         """Reads more bytes and returns the data of the events that they complete."""
         if self._start is not None:
-            data = self._begin(self._start + data)
+            data = self._detect_event_stream(self._start + data)
         elif self._body is not None:
             self._body += data
             return []
@@ -74,14 +75,14 @@ class EventStream:
             self._after_cr = False
         if data[-1:] == b"\r":
             self._after_cr = True
-        return self._read(self._lines.feed(data))
+        return self._read_lines(self._lines.feed(data))
 
     def close(self) -> list[bytes]:
         """Ends the stream and returns the data of a last event that no blank line ended. Half a
         field's name is ignored."""
-        return self._read([self._lines.close(), b""])
+        return self._read_lines([self._lines.close(), b""])
 
-    def _read(self, lines: list[bytes]) -> list[bytes]:
+    def _read_lines(self, lines: list[bytes]) -> list[bytes]:
         """Returns the data of the server-sent events that these lines complete."""
         out: list[bytes] = []
         last = self._last
@@ -100,7 +101,7 @@ class EventStream:
         self._last = last
         return out
 
-    def _begin(self, start: bytes) -> bytes:
+    def _detect_event_stream(self, start: bytes) -> bytes:
         """Decides by the first bytes whether this is an event stream. Returns those of them that
         belong to one."""
         start = start.lstrip().removeprefix(_BOM).lstrip()
@@ -130,13 +131,13 @@ class LineStream:
 
     def feed(self, data: bytes) -> list[bytes]:
         """Reads more bytes and returns the lines that they complete."""
-        return self._read(self._lines.feed(data))
+        return self._read_lines(self._lines.feed(data))
 
     def close(self) -> list[bytes]:
         """Ends the stream and returns a last line that no newline ended."""
-        return self._read([self._lines.close()])
+        return self._read_lines([self._lines.close()])
 
-    def _read(self, lines: list[bytes]) -> list[bytes]:
+    def _read_lines(self, lines: list[bytes]) -> list[bytes]:
         """Returns the JSON lines among these, or collects them as a body."""
         lines = [stripped for line in lines if (stripped := line.strip())]
         if lines and not self._begun:

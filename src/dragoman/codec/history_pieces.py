@@ -140,9 +140,9 @@ def prepare_pieces(
     Raises:
         Dependent: it cannot be cut.
     """
-    pieces, lost = _cut(turn, history, known_history)
+    pieces, lost = _cut_unknown_pieces(turn, history, known_history)
     drafts = [way.make(piece.mended, [], ()) for piece in pieces]
-    names = _names(way, history, known_history, drafts, tools)
+    names = _find_tool_names(way, history, known_history, drafts, tools)
     # The JSON that is known holds the old name, so none of it can be used.
     if any(names.get(name, name) != sent_name for name, sent_name in known_history.names.items()):
         return prepare_pieces(turn, history, way, KnownHistory(), tools)
@@ -195,7 +195,7 @@ def select_renamed(names: Mapping[str, str]) -> Mapping[str, str]:
     return {name: sent_name for name, sent_name in names.items() if name != sent_name}
 
 
-def _cut(
+def _cut_unknown_pieces(
     turn: DumpedRequest, history: History, known_history: KnownHistory
 ) -> tuple[list[HistoryPiece], list[Loss]]:
     """Returns the pieces that follow the known segments, and what repair lost of them."""
@@ -222,7 +222,7 @@ def _cut(
     return pieces, []
 
 
-def _names(
+def _find_tool_names(
     way: DumpRules[O],
     history: History,
     known_history: KnownHistory,

@@ -121,7 +121,7 @@ def describe_as_text(part: Media) -> str:
     All else of it is lost: never is a file's base64 part of a text. A wire notes a `Loss` where
     `read_media_text` is `None`.
     """
-    mime_type, where = _describe(part)
+    mime_type, where = _describe_file(part)
     if where:
         head = f"[media: {mime_type}] {where}"
     else:
@@ -133,10 +133,10 @@ def describe_as_text(part: Media) -> str:
 
 def media_label(part: Media) -> str:
     """Returns the name of a file for a `Loss`, such as `video/mp4 clip.mp4`."""
-    return " ".join(filter(None, _describe(part)))
+    return " ".join(filter(None, _describe_file(part)))
 
 
-def _describe(part: Media) -> tuple[str, str | None]:
+def _describe_file(part: Media) -> tuple[str, str | None]:
     """Returns the kind of a file, and its name or where it is."""
     mime_type = part.mime_type
     if not isinstance(part, LinkPart):

@@ -65,7 +65,7 @@ def load_form(data: bytes, content_type: str, bounds: FormBounds = FormBounds())
 
 def dump_form(fields: JsonMap) -> tuple[str, bytes]:
     """Writes fields as a form. Returns its content type and its bytes. What is None is left out."""
-    parts = [_dump_part(name, value) for name, value in _flatten(fields)]
+    parts = [_dump_part(name, value) for name, value in _flatten_form_fields(fields)]
     boundary = blake2b(b"".join(parts), digest_size=16).hexdigest()
     line = b"--" + boundary.encode()
     body = b"".join([b"%b\r\n%b\r\n" % (line, part) for part in parts]) + line + b"--\r\n"
@@ -163,7 +163,7 @@ def _add_part(fields: Json, head: bytes, body: bytes, bounds: FormBounds) -> Non
         value: str | DataPart = _decode_text(body, keys[0])
     else:
         value = DataPart(body, _find_type(headers, file_name, body), file_name or None)
-    _put(fields, keys, value)
+    _put_form_value(fields, keys, value)
 
 
 def _find_type(headers: Headers, file_name: str, body: bytes) -> str:
@@ -184,7 +184,7 @@ def _decode_text(body: bytes, name: str) -> str:
         ) from error
 
 
-def _put(fields: Json, keys: list[str], value: str | DataPart) -> None:
+def _put_form_value(fields: Json, keys: list[str], value: str | DataPart) -> None:
     """Puts a value where its keys say. A place that is taken becomes a list, and so does one whose
     last key is empty (`image[]`).
 
@@ -214,12 +214,12 @@ def _put(fields: Json, keys: list[str], value: str | DataPart) -> None:
 # writing
 
 
-def _flatten(fields: JsonMap, above: str = "") -> Iterator[tuple[str, Any]]:
+def _flatten_form_fields(fields: JsonMap, above: str = "") -> Iterator[tuple[str, Any]]:
     """Yields the name and value of each part."""
     for key, value in fields.items():
         name = f"{above}[{key}]" if above else key
         if isinstance(value, Mapping):
-            yield from _flatten(cast("JsonMap", value), name)
+            yield from _flatten_form_fields(cast("JsonMap", value), name)
         elif isinstance(value, list | tuple):
             yield from [(f"{name}[]", item) for item in cast("list[Any]", value)]
         elif value is not None:

@@ -106,9 +106,13 @@ class _Fitting:
     """One schema on its way into a dialect."""
 
     def __init__(self, dialect: JsonDialect, definitions: JsonMap) -> None:
+        """Creates the writer of one JSON Schema in a provider's dialect. `definitions`: its
+        `$defs`, by name."""
         self._dialect = dialect
         self._definitions = definitions
-        self._reach = {name: _references(definition) for name, definition in definitions.items()}
+        self._reach = {
+            name: _find_references(definition) for name, definition in definitions.items()
+        }
 
     def root(self) -> tuple[Any, str]:
         """Returns the schema of the whole, and the definition that it is in: pydantic writes a
@@ -126,18 +130,20 @@ class _Fitting:
         # `true`: anything.
         if not isinstance(schema, Mapping):
             schema = {}
-        schema = self._flat(cast("Schema", schema))
+        schema = self._flatten_unions(cast("Schema", schema))
         if "$ref" in schema:
-            return self._reference(schema, within)
+            return self._fit_reference(schema, within)
         if isinstance(schema.get("anyOf"), list):
             return {
                 "anyOf": [self.schema(choice, within) for choice in schema["anyOf"]],
-                **self._beside(schema),
+                **self._fit_annotations(schema),
             }
         type_names = if_list(schema.get("type"))
         if len(type_names) > 1 and not self._dialect.lists:
             return {
-                "anyOf": [self.schema(_of(schema, type_name), within) for type_name in type_names]
+                "anyOf": [
+                    self.schema(_select_type(schema, type_name), within) for type_name in type_names
+                ]
             }
         return self._plain_schema(schema, within)
 
@@ -146,10 +152,10 @@ class _Fitting:
         out: Json = {}
         if "type" in schema:
             out["type"] = schema["type"]
-        out |= self._beside(schema)
+        out |= self._fit_annotations(schema)
         type_names = [*if_list(schema.get("type")), schema.get("type")]
         if "object" in type_names or "properties" in schema:
-            out |= self._object(schema, within)
+            out |= self._fit_object_schema(schema, within)
         if "items" in schema:
             out["items"] = self.schema(schema["items"], within)
         # Only where the dialect keeps it; its schemas must be of the dialect too.
@@ -162,19 +168,19 @@ class _Fitting:
             raise _NoFormError
         return out
 
-    def _reference(self, schema: Schema, within: str) -> Json:
+    def _fit_reference(self, schema: Schema, within: str) -> Json:
         """Returns the form of a reference, which takes nothing beside it."""
         if str(schema["$ref"]) not in self._reach or (
-            not self._dialect.recursive and self._returns(schema, within)
+            not self._dialect.recursive and self._is_recursive(schema, within)
         ):
             raise _NoFormError
         reference = {"$ref": schema["$ref"]}
-        beside = self._beside(schema)
+        beside = self._fit_annotations(schema)
         if beside:
             return {"anyOf": [reference], **beside}
         return reference
 
-    def _object(self, schema: Schema, within: str) -> Json:
+    def _fit_object_schema(self, schema: Schema, within: str) -> Json:
         """Returns the schema of an object as the dialect takes it: properties, required keys,
         closed or open."""
         properties = if_object(schema.get("properties"))
@@ -187,7 +193,7 @@ class _Fitting:
                 str(name): self.schema(property_schema, within)
                 for name, property_schema in properties.items()
             }
-            if required := self._required(schema, properties, within):
+            if required := self._fit_required(schema, properties, within):
                 out["required"] = required
         if dialect.closed:
             out["additionalProperties"] = False
@@ -198,18 +204,18 @@ class _Fitting:
                 out["additionalProperties"] = self.schema(free, within)
         return out
 
-    def _required(self, schema: Schema, properties: JsonMap, within: str) -> list[str]:
+    def _fit_required(self, schema: Schema, properties: JsonMap, within: str) -> list[str]:
         """Returns the names of the properties that the dialect can require."""
         required = list(dict.fromkeys(map(str, if_list(schema.get("required")))))
         if self._dialect.cut_recursion:
             required = [
-                name for name in required if not self._returns(properties.get(name), within)
+                name for name in required if not self._is_recursive(properties.get(name), within)
             ]
         if not required and self._dialect.some_required:
             return list(map(str, properties))
         return required
 
-    def _keeps(self, key: str, value: Any) -> bool:
+    def _takes_keyword(self, key: str, value: Any) -> bool:
         """True if the dialect takes a keyword with this value."""
         dialect = self._dialect
         if key not in dialect.keywords:
@@ -217,7 +223,7 @@ class _Fitting:
         # A list, since a value may be one that has no hash.
         return key not in dialect.only or value in list(dialect.only[key])
 
-    def _beside(self, schema: Schema) -> Json:
+    def _fit_annotations(self, schema: Schema) -> Json:
         """Returns annotations and constraints: those that the dialect knows, and the others as
         words in the description."""
         dialect = self._dialect
@@ -226,7 +232,7 @@ class _Fitting:
         for key, value in schema.items():
             if key == "const" and not dialect.const:
                 out["enum"] = [value]
-            elif self._keeps(key, value):
+            elif self._takes_keyword(key, value):
                 out[key] = value
             elif key not in _UNTOLD:
                 descriptions.append(f"{key}: {json_bytes.encode(value).decode()}")
@@ -236,7 +242,7 @@ class _Fitting:
             out["description"] = "\n".join(descriptions)
         return out
 
-    def _flat(self, schema: Schema) -> Schema:
+    def _flatten_unions(self, schema: Schema) -> Schema:
         """Returns the schema with `oneOf` written as `anyOf`, and an `allOf` merged into one
         schema."""
         if isinstance(every := schema.get("allOf"), list):
@@ -250,14 +256,14 @@ class _Fitting:
         schemas = [if_object(schema) for schema in every]
         # A reference alone can stay one; several schemas can only be merged by their fields.
         if len(schemas) > 1:
-            schemas = [self._resolve(schema) for schema in schemas]
+            schemas = [self._resolve_reference(schema) for schema in schemas]
         merged: Json = {}
         # What stands beside the `allOf` comes last and wins, such as a field's own description.
         for schema in (*schemas, beside):
             merged = {**merged, **schema, **_merge_properties(merged, schema)}
         return merged
 
-    def _resolve(self, schema: Schema) -> Schema:
+    def _resolve_reference(self, schema: Schema) -> Schema:
         """Returns the definition that a schema refers to, or the schema itself."""
         if "$ref" not in schema:
             return schema
@@ -266,10 +272,10 @@ class _Fitting:
             raise _NoFormError
         return definition
 
-    def _returns(self, schema: Any, within: str) -> bool:
+    def _is_recursive(self, schema: Any, within: str) -> bool:
         """True if a schema leads back to the definition that it is in."""
         # A search without recursion: definitions may refer to each other in circles.
-        waiting, seen = list(_references(schema)), set[str]()
+        waiting, seen = list(_find_references(schema)), set[str]()
         while waiting:
             if (name := waiting.pop()) == within:
                 return True
@@ -297,7 +303,7 @@ def _merge_properties(first: Schema, second: Schema) -> Json:
     return merged
 
 
-def _of(schema: Schema, type_name: Any) -> Json:
+def _select_type(schema: Schema, type_name: Any) -> Json:
     """Returns a schema of several types, narrowed to one of them."""
     narrowed = {**schema, "type": type_name}
     # Nothing else narrows null.
@@ -308,7 +314,7 @@ def _of(schema: Schema, type_name: Any) -> Json:
     return narrowed
 
 
-def _references(schema: Any) -> set[str]:
+def _find_references(schema: Any) -> set[str]:
     """Returns the names that a schema refers to."""
     if isinstance(schema, Mapping):
         schema = cast("Schema", schema)
@@ -316,7 +322,7 @@ def _references(schema: Any) -> set[str]:
             names = {schema["$ref"]}
         else:
             names = set[str]()
-        return names.union(*map(_references, schema.values()))
+        return names.union(*map(_find_references, schema.values()))
     if isinstance(schema, list):
-        return set[str]().union(*map(_references, cast("list[Any]", schema)))
+        return set[str]().union(*map(_find_references, cast("list[Any]", schema)))
     return set()

@@ -50,12 +50,12 @@ def can_cut_between(before: Message, after: Message) -> bool:
     return (
         after.role is Role.MODEL
         and before.role is Role.USER
-        and _says(after, ToolCallPart)
-        and _says(before, ToolResultPart)
+        and _has_text_or_part(after, ToolCallPart)
+        and _has_text_or_part(before, ToolResultPart)
     )
 
 
-def _says(message: Message, part_type: type[ToolCallPart | ToolResultPart]) -> bool:
+def _has_text_or_part(message: Message, part_type: type[ToolCallPart | ToolResultPart]) -> bool:
     """Returns whether a message has text, or a call or result of this type that no provider ran."""
     for piece in message.content:
         if isinstance(piece, TextPart) and piece.text.strip():
@@ -98,6 +98,8 @@ class SentHistory:
     A line without segments is of a conversation that cannot be cut."""
 
     def __init__(self, key: Hashable, first: Message, first_index: int) -> None:
+        """Creates the record of a conversation that was sent, without segments. `first`: its first
+        message that is not the system's."""
         self.key, self.at = key, first_index
         self.first = ref(first)
         self.given: list[Message | None] = []

@@ -96,6 +96,8 @@ def digest_lookup(messages: Sequence[Message]) -> DigestAt:
     chains: dict[str, list[str]] = {}
 
     def digest_at(wire: str, position: int) -> str:
+        """Returns the digest of all messages before a position: the signature digest of that wire,
+        or the neutral digest if `wire` is empty."""
         if wire not in chains:
             if wire:
                 chains[wire] = digest.chain_signature_digests(messages, wire)

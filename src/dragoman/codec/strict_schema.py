@@ -75,27 +75,27 @@ def strict_schema(schema: JsonMap) -> Json | None:
             if (name := str(root["$ref"])) in seen:
                 return None
             seen.add(name)
-            root = _resolve(name, definitions)
-        strict = _strict(root, definitions)
+            root = _resolve_reference(name, definitions)
+        strict = _make_strict(root, definitions)
         if strict.get("type") != "object":
             return None
         for key, schemas in definitions.items():
             strict[key] = {
-                name: _strict(definition, definitions) for name, definition in schemas.items()
+                name: _make_strict(definition, definitions) for name, definition in schemas.items()
             }
     except _NotStrictError:
         return None
     return strict
 
 
-def _strict(schema: Any, definitions: JsonMap) -> Json:
+def _make_strict(schema: Any, definitions: JsonMap) -> Json:
     """Returns a schema as OpenAI's strict mode takes it. Raises `_NotStrictError` if it cannot."""
     if not isinstance(schema, Mapping) or not schema.keys().isdisjoint(_CHANGING):
         raise _NotStrictError
-    schema = _flat(cast("JsonMap", schema))
+    schema = _flatten_unions(cast("JsonMap", schema))
     out = {key: schema[key] for key in _KEPT if key in schema}
     if "$ref" in schema:
-        _resolve(str(schema["$ref"]), definitions)
+        _resolve_reference(str(schema["$ref"]), definitions)
         reference = {"$ref": schema["$ref"]}
         # Strict mode refuses keywords beside a reference: they go around it, on a union of one.
         if out:
@@ -103,11 +103,11 @@ def _strict(schema: Any, definitions: JsonMap) -> Json:
         return reference
     if "anyOf" in schema:
         return {"anyOf": _list_choices(schema["anyOf"], definitions), **out}
-    type_name = _type(schema)
+    type_name = _infer_types(schema)
     if type_name == "object":
         return {"type": type_name, **out, **_close_object(schema, definitions)}
     if type_name == "array":
-        return {"type": type_name, **out, "items": _strict(schema.get("items"), definitions)}
+        return {"type": type_name, **out, "items": _make_strict(schema.get("items"), definitions)}
     return {"type": type_name, **out}
 
 
@@ -115,7 +115,7 @@ def _list_choices(choices: Any, definitions: JsonMap) -> list[Json]:
     """Returns the strict form of each schema in a union."""
     if not isinstance(choices, list):
         raise _NotStrictError
-    return [_strict(choice, definitions) for choice in cast("list[Any]", choices)]
+    return [_make_strict(choice, definitions) for choice in cast("list[Any]", choices)]
 
 
 def _close_object(schema: JsonMap, definitions: JsonMap) -> Json:
@@ -127,13 +127,13 @@ def _close_object(schema: JsonMap, definitions: JsonMap) -> Json:
     ):
         raise _NotStrictError
     strict = {
-        str(name): _strict(property_schema, definitions)
+        str(name): _make_strict(property_schema, definitions)
         for name, property_schema in cast("JsonMap", properties).items()
     }
     return {"properties": strict, "required": list(strict), "additionalProperties": False}
 
 
-def _flat(schema: JsonMap) -> JsonMap:
+def _flatten_unions(schema: JsonMap) -> JsonMap:
     """Returns the schema with `oneOf` written as `anyOf`, and an `allOf` of one merged. Other
     unions that hold at once are not strict."""
     while isinstance(every := schema.get("allOf"), list):
@@ -154,7 +154,7 @@ def _flat(schema: JsonMap) -> JsonMap:
     return schema
 
 
-def _type(schema: JsonMap) -> Any:
+def _infer_types(schema: JsonMap) -> Any:
     """Returns the type or types, inferred from the values if the schema has none. `["x", "null"]`
     is `x`."""
     type_value: Any = schema.get("type")
@@ -195,7 +195,7 @@ def _drop_null(type_names: list[Any]) -> Any:
     return type_names
 
 
-def _resolve(name: str, definitions: JsonMap) -> JsonMap:
+def _resolve_reference(name: str, definitions: JsonMap) -> JsonMap:
     """Returns the definition that a reference names."""
     for key, schemas in definitions.items():
         if isinstance(

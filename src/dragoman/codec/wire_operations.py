@@ -193,7 +193,7 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
         losses: list[Loss] | None = None,
     ) -> Json:
         """Converts the neutral request to a body."""
-        return cast("Json", self._dump(request, target, quirks, losses, None).body)
+        return cast("Json", self._dump_model_request(request, target, quirks, losses, None).body)
 
     def dump_http(
         self,
@@ -210,12 +210,12 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
         Raises:
             DragomanError: there is nothing to send.
         """
-        http = self._dump(request, target, quirks, losses, history)
+        http = self._dump_model_request(request, target, quirks, losses, history)
         if (error := self.fault(if_object(http.body))) is not None:
             raise error
         return http
 
-    def _dump(
+    def _dump_model_request(
         self,
         request: ModelRequest,
         target: Origin | None,

@@ -72,7 +72,7 @@ def read(
     detected: list[Detected] = []
     messages: list[Message] = []
     start, field = 0, ""
-    for is_plain, part in _parts(value):
+    for is_plain, part in _split_into_runs(value):
         if is_plain:
             messages += [Message.user(text) for text in part if text]
         else:
@@ -85,7 +85,7 @@ def read(
                 noted = None if problems is None else run_problems
                 messages += get(name).load_messages(payload, origin=origin, problems=noted)
                 if problems is not None:
-                    problems += [_move(problem, start + offset) for problem in run_problems]
+                    problems += [_move_problem(problem, start + offset) for problem in run_problems]
         start += len(if_list(part))
     return LoadedConversation(detected[0].format if detected else "", field, messages)
 
@@ -98,7 +98,7 @@ def _find_runs(conversation: OpenedConversation, format_name: str | None) -> lis
     return [Detected(format_name, payload)]
 
 
-def _move(problem: Problem, offset: int) -> Problem:
+def _move_problem(problem: Problem, offset: int) -> Problem:
     """Returns a problem whose index counts from the start of the whole conversation. A negative
     index is of the body, and stays."""
     if problem.index < 0:
@@ -106,7 +106,7 @@ def _move(problem: Problem, offset: int) -> Problem:
     return Problem(offset + problem.index, problem.field, problem.error)
 
 
-def _parts(value: object) -> Iterator[tuple[bool, Any]]:
+def _split_into_runs(value: object) -> Iterator[tuple[bool, Any]]:
     """Yields a conversation in runs: plain texts of the user, and everything else. Each comes with
     whether it is plain texts."""
     if isinstance(value, str):
@@ -244,12 +244,12 @@ def convert(
         request = read_request(payload, name, messages, origin)
     if request is not None:
         return Converted(
-            _body(request, name, to, target, losses), name, losses, field, problems or []
+            _convert_body(request, name, to, target, losses), name, losses, field, problems or []
         )
     options = {} if version is None else {"version": version}
     converted = get(to).dump_messages(messages, target=target, losses=losses, **options)
     return Converted(
-        converted, name, [*losses, *_beside(payload, field, name)], field, problems or []
+        converted, name, [*losses, *_find_body_options(payload, field, name)], field, problems or []
     )
 
 
@@ -313,7 +313,7 @@ def read_request(
     return request
 
 
-def _body(
+def _convert_body(
     request: ModelRequest, name: str, to: str, target: Origin | None, losses: list[Loss]
 ) -> Json:
     """Converts a request of the wire `name` to a body of the wire `to`, without a model if none is
@@ -346,7 +346,7 @@ def _says(value: object) -> bool:
     return bool(any(if_object(value).values()) if isinstance(value, dict) else value)
 
 
-def _beside(source: object, field: str, name: str) -> list[Loss]:
+def _find_body_options(source: object, field: str, name: str) -> list[Loss]:
     """Returns the fields of a body that are no part of the conversation."""
     body = if_object(source)
     if not field or not name or layout(name).whole:

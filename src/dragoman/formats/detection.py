@@ -85,7 +85,9 @@ def _read_samples(
     sample = [{"role": role, "content": f"{index}"} for index, role in enumerate(_SAMPLE)]
     readers = [name for name in formats if all(name in votes for votes in plain.values())]
     # A format that does not have all roles is like no other: its name stands for what it makes.
-    return {name: _reading(name, sample, {}) if name in readers else (name,) for name in formats}
+    return {
+        name: _digest_reading(name, sample, {}) if name in readers else (name,) for name in formats
+    }
 
 
 class OpenedConversation(NamedTuple):
@@ -163,13 +165,13 @@ def detect_conversation(
     elements, field, body = conversation
     holders = _find_holders(field, facts)
     if len(holders) == 1:  # no other format has that field
-        _refute(elements, holders[0], facts)
+        _refute_format(elements, holders[0], facts)
         return [Detected(holders[0], facts.layouts[holders[0]].payload(elements, body))]
     names = [*holders, *(name for name, layout in facts.layouts.items() if layout.fields is None)]
-    runs = list(_runs(elements, names if field else [*facts.layouts], facts))
+    runs = list(_split_by_format(elements, names if field else [*facts.layouts], facts))
     if not runs:
         raise HistoryError("there is no message in it, so its format cannot be told: pass format=")
-    best = [_best(run, body, facts) for run in runs]
+    best = [_choose_best_formats(run, body, facts) for run in runs]
     detected_runs: list[Detected] = []
     for index, run in enumerate(runs):
         name = _choose_format(best, index, near)
@@ -271,7 +273,7 @@ def _find_text(body: JsonMap, facts: _Facts) -> str:
     return ""
 
 
-def _refute(elements: Sequence[Any], name: str, facts: _Facts) -> None:
+def _refute_format(elements: Sequence[Any], name: str, facts: _Facts) -> None:
     """Raises where an element cannot be of a format, and may be of another."""
     for position, element in enumerate(elements):
         if not facts.formats[name].votes(element) and any(
@@ -282,7 +284,9 @@ def _refute(elements: Sequence[Any], name: str, facts: _Facts) -> None:
             )
 
 
-def _runs(elements: Sequence[Any], names: Sequence[str], facts: _Facts) -> Iterator[_Run]:
+def _split_by_format(
+    elements: Sequence[Any], names: Sequence[str], facts: _Facts
+) -> Iterator[_Run]:
     """Yields the longest pieces of a list that one format has."""
     start, ballots, is_plain = 0, dict.fromkeys(names, 1), True
     # Roles whose plain texts were voted on: one more of the same role changes no vote.
@@ -294,9 +298,9 @@ def _runs(elements: Sequence[Any], names: Sequence[str], facts: _Facts) -> Itera
         role = _plain_role(element)
         if role in counted:
             continue
-        votes = _votes(element, role, ballots, facts)
+        votes = _count_format_votes(element, role, ballots, facts)
         if not votes:
-            if not (votes := _votes(element, role, names, facts)):
+            if not (votes := _count_format_votes(element, role, names, facts)):
                 raise HistoryError(
                     f"no format has a message like that at position {position}: {element!r:.200}"
                 )
@@ -312,7 +316,9 @@ def _runs(elements: Sequence[Any], names: Sequence[str], facts: _Facts) -> Itera
         yield _Run(start, list(elements[start:]), ballots, names, is_plain)
 
 
-def _votes(element: object, role: str, names: Iterable[str], facts: _Facts) -> dict[str, int]:
+def _count_format_votes(
+    element: object, role: str, names: Iterable[str], facts: _Facts
+) -> dict[str, int]:
     """Returns the votes of those formats that may have a message. `role`: as `_plain_role` gives
     it."""
     if role:
@@ -338,7 +344,7 @@ def _ballots(
     return {name: vote for name in names if (vote := formats[name].votes(element))}
 
 
-def _best(run: _Run, body: JsonMap, facts: _Facts) -> list[str]:
+def _choose_best_formats(run: _Run, body: JsonMap, facts: _Facts) -> list[str]:
     """Returns the formats that messages are most likely of; the first of them if all read the
     messages alike."""
     evidence = {
@@ -361,7 +367,7 @@ def _find_partial(run: _Run, best: Sequence[str], facts: _Facts) -> list[str]:
         name
         for element in run.messages
         if not isinstance(element, str)
-        for name in _votes(element, _plain_role(element), run.names, facts)
+        for name in _count_format_votes(element, _plain_role(element), run.names, facts)
     }
     return [name for name in run.names if name in some and name not in best]
 
@@ -371,7 +377,7 @@ def _read_alike(names: Sequence[str], run: _Run, body: JsonMap, facts: _Facts) -
     if run.is_plain and len({facts.read[name] for name in names}) == 1:
         return True
     sample = list(_find_sample(run.messages))
-    return len({_reading(name, sample, body) for name in names}) == 1
+    return len({_digest_reading(name, sample, body) for name in names}) == 1
 
 
 def _find_sample(messages: Sequence[Any]) -> Sequence[Any]:
@@ -401,7 +407,7 @@ def _choose_format(best: Sequence[list[str]], index: int, near: str | None) -> s
     return next((name for name in nearest if name in best[index]), None)
 
 
-def _reading(name: str, part: list[Any], body: JsonMap) -> tuple[str, ...]:
+def _digest_reading(name: str, part: list[Any], body: JsonMap) -> tuple[str, ...]:
     """Returns what a format makes of messages: a digest of each."""
     try:
         payload = registry.layout(name).payload(part, body)

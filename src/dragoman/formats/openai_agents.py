@@ -55,7 +55,7 @@ def lift(message: Message) -> Message:
     """Returns a model message that the Responses wire has read, with the origin that its Agents SDK
     items name, and with signatures moved to their provider's wire."""
     message = message.replace(content=_with_items(message.content, {}))
-    items = [_item(piece) for piece in message.content]
+    items = [_item_fields(piece) for piece in message.content]
     if any(item.get("id") == FAKE_ID for item in items):
         message = message.replace(origin=None)
     data = [provider_data for item in items if (provider_data := if_object(item.get(_DATA)))]
@@ -64,7 +64,7 @@ def lift(message: Message) -> Message:
     content: list[Content] = []
     for piece in message.content:
         content += _lift_piece(piece)
-    return message.replace(content=tuple(content), origin=_origin(data) or message.origin)
+    return message.replace(content=tuple(content), origin=_find_item_origin(data) or message.origin)
 
 
 def _lift_piece(piece: Content) -> Sequence[Content]:
@@ -137,7 +137,7 @@ def _with_items(content: Sequence[Content], item: Json) -> tuple[Content, ...]:
     return tuple(pieces)
 
 
-def _item(piece: Content) -> Json:
+def _item_fields(piece: Content) -> Json:
     """Returns the fields of the Agents SDK item that a piece is, or begins."""
     return {
         **RESPONSES.fields(piece.native),
@@ -145,7 +145,7 @@ def _item(piece: Content) -> Json:
     }
 
 
-def _origin(data: Sequence[JsonMap]) -> Origin | None:
+def _find_item_origin(data: Sequence[JsonMap]) -> Origin | None:
     """Returns the origin that the Agents SDK items of a message name, or None."""
     model = _find_text(data, "model")
     provider = _name_provider(model)
@@ -178,8 +178,9 @@ def _is_by(origin: Origin | None, provider: str) -> bool:
     return origin is None or origin.provider == provider
 
 
-def _data(prefix: str, origin: Origin | None) -> Json:
-    """Returns what the SDK notes of a model that another library reaches under this prefix."""
+def _dump_provider_data(prefix: str, origin: Origin | None) -> Json:
+    """Returns the `provider_data` that the OpenAI Agents SDK notes at an item of a model that it
+    calls through LiteLLM, such as `gemini/…`. `prefix`: LiteLLM's for the provider."""
     model = origin and (origin.model or origin.served_model)
     if model:
         return {"model": f"{prefix}/{model}"}
@@ -199,7 +200,7 @@ def _lift_thinking(part: ThinkingPart) -> list[ThinkingPart]:
         return [part]
     envelope = read_extra_fields(item, "type", "summary", "content", "encrypted_content")
     envelope[_DATA] = read_extra_fields(data, _BLOCKS)
-    if _reasoning(envelope, blocks) == item:
+    if _dump_reasoning_item(envelope, blocks) == item:
         note = envelope
     else:
         note = item
@@ -222,12 +223,12 @@ def _lower_thinking(message: Message, index: int) -> tuple[ThinkingPart, int]:
     blocks = [_dump_block(part) for part in parts]
     item = if_object(notes.get("item"))
     if not has_item:
-        item = {"id": FAKE_ID, _DATA: _data("anthropic", message.origin)}
+        item = {"id": FAKE_ID, _DATA: _dump_provider_data("anthropic", message.origin)}
     data = if_object(item.get(_DATA))
     is_whole = item.get("type") == "reasoning"
     if not is_whole or data.get(_BLOCKS) != blocks:
         envelope = read_extra_fields(item, "type", "summary", "content", "encrypted_content")
-        item = _reasoning({**envelope, _DATA: read_extra_fields(data, _BLOCKS)}, blocks)
+        item = _dump_reasoning_item({**envelope, _DATA: read_extra_fields(data, _BLOCKS)}, blocks)
     return load_reasoning(item), len(parts)
 
 
@@ -256,7 +257,7 @@ def _same_item_parts(content: Sequence[Content], most: object) -> list[ThinkingP
     return parts
 
 
-def _reasoning(envelope: JsonMap, blocks: Sequence[JsonMap]) -> Json:
+def _dump_reasoning_item(envelope: JsonMap, blocks: Sequence[JsonMap]) -> Json:
     """Returns the item that the SDK makes of blocks of thinking. `envelope`: its other fields."""
     texts = [text for block in blocks if (text := if_text(block.get("thinking")))]
     signatures = [signature for block in blocks if (signature := if_text(block.get("signature")))]
@@ -337,7 +338,7 @@ def _lower_call(call: ToolCallPart, origin: Origin | None) -> ToolCallPart:
     if _DATA in fields:
         data = if_object(fields[_DATA])
     else:
-        data = _data("gemini", origin)
+        data = _dump_provider_data("gemini", origin)
     item_fields = {**fields, _DATA: {**data, "thought_signature": signature}}
     return replace(call, native={**(call.native or {}), NAME: item_fields})
 
@@ -393,12 +394,12 @@ def dump_messages(
     noted: list[Loss] = []
     payload = openai_responses.dump_messages(lowered_messages, target=target, losses=noted)
     if losses is not None:
-        losses += [*signed, *(_locate(loss, part_indexes) for loss in noted)]
+        losses += [*signed, *(_locate_loss(loss, part_indexes) for loss in noted)]
     items = payload["input"]
     return if_list(items) or ([{"role": "user", "content": items}] if items else [])
 
 
-def _locate(loss: Loss, part_indexes: list[tuple[int, ...]]) -> Loss:
+def _locate_loss(loss: Loss, part_indexes: list[tuple[int, ...]]) -> Loss:
     """Returns a loss at the place that the piece has in the message that was given."""
     if loss.message is None or loss.part is None:
         return loss

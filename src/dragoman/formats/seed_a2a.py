@@ -140,7 +140,7 @@ def convert_a2a_message_to_agui_event(message: object) -> Json:
 
 def _dump_calls(message: object) -> Json:
     """Returns the calls of a message as fields of its event."""
-    calls = [_call(call) for call in tool_calls_of(message) or []]
+    calls = [_load_a2a_call(call) for call in tool_calls_of(message) or []]
     if len(calls) == 1:
         return {"toolCall": calls[0]}
     return {"toolCalls": calls}
@@ -148,7 +148,7 @@ def _dump_calls(message: object) -> Json:
 
 def _dump_results(message: object) -> Json:
     """Returns the results of a message as fields of its event."""
-    results = [_result(result) for result in tool_results_of(message) or []]
+    results = [_load_a2a_result(result) for result in tool_results_of(message) or []]
     if len(results) == 1:
         return results[0]
     return {"results": results}
@@ -177,9 +177,9 @@ def compact_events(events: Sequence[JsonMap]) -> list[Json]:
     Raises:
         HistoryError: it is no list of objects.
     """
-    _check(events)
+    _check_agui_events(events)
     out: list[Json] = []
-    for entry in reduce_entries([_entry(event) for event in events]):
+    for entry in reduce_entries([_compaction_entry(event) for event in events]):
         event = dict(events[entry.index])
         if entry.is_text:
             event = {"type": _TYPES[END], "message": _message_of(event)}
@@ -197,21 +197,21 @@ def convert_agui_event_to_openai_chat(
         HistoryError: it is no object.
     """
     event = event or {}
-    _check([event])
+    _check_agui_events([event])
     type_ = if_text(event.get("type"))
     # A chunk and pieces of arguments are not yet a message.
     if type_ not in _KINDS or type_ in (_TYPES[CHUNK], _TYPES[ARGS]):
         return None, []
     text = if_text(event.get("content"))
     if type_ == _TYPES[START]:
-        calls = [_openai_call(call) for call in _calls(event)]
+        calls = [_openai_call(call) for call in _list_event_calls(event)]
         return {"role": "assistant", "content": text, "tool_calls": calls}, []
     if type_ == _TYPES[RESULT]:
         if text:
             message = {"role": "user", "content": text}
         else:
             message = None
-        return message, [_tool_message(result) for result in _results(event)]
+        return message, [_tool_message(result) for result in _list_event_results(event)]
     message = if_object(event.get("message"))
     if not message:  # T-34
         return None, []
@@ -226,14 +226,14 @@ def convert_agui_event_to_responses_api(event: JsonMap | None) -> Json | list[Js
         HistoryError: it is no object.
     """
     event = event or {}
-    _check([event])
+    _check_agui_events([event])
     type_ = if_text(event.get("type"))
     if type_ in _RESPONSES:
         return {"event": _RESPONSES[type_], "data": {"runId": event.get("runId", "")}}
     text = if_text(event.get("content"))
     beside = {"content": text} if text else {}
     if type_ in (_TYPES[START], _TYPES[ARGS]):
-        calls = [_openai_call(call) for call in _calls(event)]
+        calls = [_openai_call(call) for call in _list_event_calls(event)]
         return _delta({"role": "assistant", **beside, "tool_calls": calls})
     if type_ == _TYPES[RESULT]:
         return _dump_result_deltas(event, beside)
@@ -249,7 +249,7 @@ def convert_agui_event_to_responses_api(event: JsonMap | None) -> Json | list[Js
 def _dump_result_deltas(event: JsonMap, beside: Json) -> Json | list[Json]:
     """Returns a delta for each result of an event, and one for the text `beside` them; a list if
     they are not exactly one."""
-    deltas = [_delta(_tool_message(result)) for result in _results(event)]
+    deltas = [_delta(_tool_message(result)) for result in _list_event_results(event)]
     if beside:
         deltas.append(_delta({"role": "user", **beside}))
     if len(deltas) == 1:
@@ -266,7 +266,7 @@ def convert_a2a_message_to_openai(message: object) -> tuple[Json | None, list[Js
     return convert_agui_event_to_openai_chat(convert_a2a_message_to_agui_event(message))
 
 
-def _check(events: object) -> None:
+def _check_agui_events(events: object) -> None:
     """Raises `HistoryError` unless all entries are AG-UI events.
 
     Raises:
@@ -286,7 +286,7 @@ def _kebab(kind: str) -> str:
     return "-".join(words).lower()
 
 
-def _call(call: object) -> Json:
+def _load_a2a_call(call: object) -> Json:
     """Returns a tool call of an A2A part with id, name and arguments."""
     fields = if_object(call)
     if "toolCallId" in fields:
@@ -300,7 +300,7 @@ def _call(call: object) -> Json:
     }
 
 
-def _result(result: object) -> Json:
+def _load_a2a_result(result: object) -> Json:
     """Returns a tool result of an A2A part with its call's id."""
     fields = if_object(result)
     if "toolCallId" in fields:
@@ -309,7 +309,7 @@ def _result(result: object) -> Json:
     return {"toolCallId": if_text(fields.get("call_id")), "result": fields.get("output")}
 
 
-def _calls(event: JsonMap) -> list[Json]:
+def _list_event_calls(event: JsonMap) -> list[Json]:
     """Returns the calls of an event, which are a list, or one alone."""
     if "toolCalls" in event:
         return [if_object(call) for call in if_list(event["toolCalls"])]
@@ -318,7 +318,7 @@ def _calls(event: JsonMap) -> list[Json]:
     return []
 
 
-def _results(event: JsonMap) -> list[Json]:
+def _list_event_results(event: JsonMap) -> list[Json]:
     """Returns the results of an event, which are a list, or one alone."""
     if "results" in event:
         return [if_object(result) for result in if_list(event["results"])]
@@ -327,10 +327,10 @@ def _results(event: JsonMap) -> list[Json]:
     return [{"toolCallId": event["toolCallId"], "result": event.get("result")}]
 
 
-def _entry(event: JsonMap) -> Entry:
+def _compaction_entry(event: JsonMap) -> Entry:
     """Returns an event as compaction reads it."""
     kind = _KINDS.get(if_text(event.get("type")), "")
-    calls = [(if_text(call.get("id")), call.get("arguments")) for call in _calls(event)]
+    calls = [(if_text(call.get("id")), call.get("arguments")) for call in _list_event_calls(event)]
     return Entry(kind, if_text(_message_of(event).get("content")), calls)
 
 
@@ -345,7 +345,7 @@ def _message_of(event: JsonMap) -> Json:
 def _with_arguments(event: Json, arguments: Mapping[str, Json]) -> Json:
     """Returns an event whose calls have the arguments that earlier events began."""
     calls: list[Json] = []
-    for call in _calls(event):
+    for call in _list_event_calls(event):
         merged = merge_arguments(call.get("arguments"), arguments.get(if_text(call.get("id"))))
         calls.append({**call, "arguments": merged})
     if "toolCall" in event:

@@ -90,7 +90,7 @@ def load_messages(
         del extra["system"]
     for index, turn in enumerate(cast("list[Any]", turns)):
         try:
-            reader.read(_turn(turn if problems is None else check_depth(turn), index))
+            reader.read(_check_turn(turn if problems is None else check_depth(turn), index))
         except HistoryError as error:
             note_problem(error, problems, index, _field_at_fault(turn))
     _note_document(reader.messages, extra, problems, is_list=isinstance(payload, list))
@@ -125,7 +125,7 @@ def _note_document(
             note_problem(error, problems, -1, None)
 
 
-def _turn(turn: object, index: int) -> Json:
+def _check_turn(turn: object, index: int) -> Json:
     """Checks the shape of one ShareGPT turn and returns it. Raises `HistoryError` if it is
     invalid."""
     if not isinstance(turn, dict):
@@ -159,6 +159,7 @@ class _Reader:
     """Gathers turns into messages; consecutive turns of results are one message."""
 
     def __init__(self, origin: Origin | None) -> None:
+        """Creates the reader of a ShareGPT conversation."""
         self.messages: list[Message] = []
         self._origin = origin
         self._pairing = OpenCalls()
@@ -180,7 +181,7 @@ class _Reader:
             return
         self._after_results = False
         role = _ROLES[speaker]
-        content, more = self._content(role, speaker, if_text(value))
+        content, more = self._load_turn_content(role, speaker, if_text(value))
         form |= more
         if speaker not in ("human", "gpt", "system"):
             form["from"] = speaker
@@ -189,7 +190,9 @@ class _Reader:
             Message(role, tuple(content), origin=origin, native=OWN.note(fields, form))
         )
 
-    def _content(self, role: Role, speaker: str, value: str) -> tuple[list[Content], Json]:
+    def _load_turn_content(
+        self, role: Role, speaker: str, value: str
+    ) -> tuple[list[Content], Json]:
         """Returns the pieces of a turn that holds no results, and the wire form of the message."""
         if role is not Role.MODEL:
             return ([TextPart(value)] if value else []), {}

@@ -1,7 +1,7 @@
 """Messages → a conversation of ShareGPT, with all that it cannot hold noted.
 
 The format has turns of plain text, in which calls, results and thinking stand between tags.
-`_turns` splits each message: results get turns of their own, all else becomes one. Ids are
+`_dump_turns` splits each message: results get turns of their own, all else becomes one. Ids are
 written only where `_with_ids` finds that a reader, who pairs results with the first open call of
 that name, would choose another call.
 
@@ -85,9 +85,9 @@ def dump_messages(
         if not message.content and conversation[position].content:
             continue  # there are marks in it alone
         if "system" not in document and _is_of_field(message, position):
-            document["system"] = _text(out, position, list(enumerate(message.content)))
+            document["system"] = _dump_plain_turn(out, position, list(enumerate(message.content)))
         else:
-            document["conversations"] += _turns(out, position, written)
+            document["conversations"] += _dump_turns(out, position, written)
     alone = any(OWN.form(message.native).get("payload") == "list" for message in plain)
     if alone and len(document) == 1:
         return document["conversations"]
@@ -164,7 +164,7 @@ def _is_sent(message: Message, call: ToolCallPart) -> bool:
     return message.role is Role.MODEL and call.run_by != "provider" and call.name != ""
 
 
-def _turns(out: Outgoing[Any], position: int, written: Places) -> Iterator[Json]:
+def _dump_turns(out: Outgoing[Any], position: int, written: Places) -> Iterator[Json]:
     """Yields the ShareGPT turns of a message: those of its results, then one for all else."""
     message = out.messages[position]
     results, pieces = _split_results(message)
@@ -177,11 +177,11 @@ def _turns(out: Outgoing[Any], position: int, written: Places) -> Iterator[Json]
             return
     form = OWN.form(message.native)
     if message.role is Role.MODEL:
-        speaker, value = _answer(out, position, pieces, written)
+        speaker, value = _dump_model_turn(out, position, pieces, written)
     else:
         speaker, value = (
             if_text(form.get("from")) or _SPEAKERS[message.role],
-            _text(out, position, pieces),
+            _dump_plain_turn(out, position, pieces),
         )
     if value is None:
         return
@@ -212,7 +212,10 @@ def _result_turns(
     """Yields the ShareGPT turns for the tool results of a message."""
     for turn in _group_results(results):
         note = if_object(OWN.notes(turn[0][1].native).get("turn"))
-        values = {id(part): _result(out, position, part_index, part) for part_index, part in turn}
+        values = {
+            id(part): _dump_result_value(out, position, part_index, part)
+            for part_index, part in turn
+        }
         ids = _find_ids(position, turn, written)
         value = dump_results(
             [part for _, part in turn],
@@ -241,7 +244,9 @@ def _group_results(results: Results) -> list[Results]:
     return turns
 
 
-def _result(out: Outgoing[Any], position: int, part_index: int, part: ToolResultPart) -> Any:
+def _dump_result_value(
+    out: Outgoing[Any], position: int, part_index: int, part: ToolResultPart
+) -> Any:
     """Returns what a result says, as JSON's value."""
     if part.is_error and not has_error(part.result):
         out.lose(position, part_index, Lost.is_error, "the format has no mark for a failed tool")
@@ -261,7 +266,7 @@ def _result(out: Outgoing[Any], position: int, part_index: int, part: ToolResult
     return "".join(texts)
 
 
-def _answer(
+def _dump_model_turn(
     out: Outgoing[Any], position: int, pieces: Pieces, written: Places
 ) -> tuple[str, str | None]:
     """Returns the speaker and the text of a model's content; no text if nothing is left of it."""
@@ -403,7 +408,7 @@ def _which(piece: Content) -> str:
     return str(getattr(piece, "name", "") or getattr(piece, "kind", ""))
 
 
-def _text(out: Outgoing[Any], position: int, pieces: Pieces) -> str | None:
+def _dump_plain_turn(out: Outgoing[Any], position: int, pieces: Pieces) -> str | None:
     """Returns the text of a message that is not the model's, or None if nothing is left of it."""
     texts: list[str] = []
     for part_index, piece in pieces:

@@ -52,10 +52,10 @@ def object_of(text: str) -> Any:
     try:
         return json_bytes.decode(text)
     except ValueError:
-        return _python(text)
+        return _parse_python_literal(text)
 
 
-def _python(text: str) -> Any:
+def _parse_python_literal(text: str) -> Any:
     """Parses an object or list in Python's notation, or returns None."""
     if _NOTATION.fullmatch(text) is None:
         return None

@@ -59,7 +59,7 @@ class _Tag(NamedTuple):
 
 def load_answer(value: str) -> list[Held]:
     """Reads the text of a model's turn as pieces, calls with their own ids or empty ones."""
-    return _load(value, list(_answer_tags(value)))
+    return _load_turn_value(value, list(_answer_tags(value)))
 
 
 def dump_answer(pieces: Sequence[Held], call_id: Callable[[ToolCallPart], str | None]) -> str:
@@ -68,10 +68,10 @@ def dump_answer(pieces: Sequence[Held], call_id: Callable[[ToolCallPart], str | 
 
     def tagged(piece: Any) -> str:
         if isinstance(piece, ThinkingPart):
-            return f"<think>{_thinking(piece)}</think>"
-        return _call(piece, call_id(piece))
+            return f"<think>{_dump_thinking_tags(piece)}</think>"
+        return _dump_call_tags(piece, call_id(piece))
 
-    return _dump(pieces, tagged)
+    return _dump_turn_value(pieces, tagged)
 
 
 def _answer_tags(value: str) -> Iterator[_Tag]:
@@ -111,7 +111,7 @@ def _load_thinking(inner: str) -> ThinkingPart:
     return ThinkingPart(inner, OWN.note(form={"tight": True}))
 
 
-def _thinking(part: ThinkingPart) -> str:
+def _dump_thinking_tags(part: ThinkingPart) -> str:
     """Returns the text between thinking tags, with the line breaks around it."""
     text = part.text
     lined = len(text) > 1 and text[0] == text[-1] == "\n"
@@ -134,7 +134,7 @@ def _load_call(inner: str) -> ToolCallPart | None:
     return call
 
 
-def _call(call: ToolCallPart, call_id: str | None) -> str:
+def _dump_call_tags(call: ToolCallPart, call_id: str | None) -> str:
     """Writes a call between its ShareGPT tags, as it was read if it still says the same."""
     inner = OWN.form(call.native).get("inner")
     if not isinstance(inner, str) or not _same_call(load_call(object_of(inner)), call, call_id):
@@ -195,7 +195,7 @@ def load_results(value: str) -> list[ToolResultPart]:
     tags = list(_result_tags(value))
     if not tags or tags[-1].piece is None:
         return [ToolResultPart("", "", value, native=OWN.note(form={"plain": True}))]
-    return _load(value, tags)
+    return _load_turn_value(value, tags)
 
 
 def dump_results(
@@ -213,8 +213,11 @@ def dump_results(
         and isinstance(result_of(first), str)
     ):
         return result_of(first)
-    return _dump(
-        parts, lambda part: f"{_RESULT}{_result(part, result_of(part), call_id(part))}{_RESULT_END}"
+    return _dump_turn_value(
+        parts,
+        lambda part: (
+            f"{_RESULT}{_dump_result_tags(part, result_of(part), call_id(part))}{_RESULT_END}"
+        ),
     )
 
 
@@ -267,7 +270,7 @@ def _load_result(inner: str) -> ToolResultPart:
     return part
 
 
-def _result(part: ToolResultPart, result: object, call_id: str | None) -> str:
+def _dump_result_tags(part: ToolResultPart, result: object, call_id: str | None) -> str:
     """Writes the text between result tags, as it was read if it still says the same."""
     form = OWN.form(part.native)
     if "bare" in form and isinstance(result, str) and call_id is None and _RESULT_END not in result:
@@ -300,7 +303,7 @@ def _same_result(
 # ------------------------------------------------------------------ what stands between
 
 
-def _load(value: str, tags: Sequence[_Tag]) -> list[Any]:
+def _load_turn_value(value: str, tags: Sequence[_Tag]) -> list[Any]:
     """Returns the texts and the tagged pieces of a value. Whatever stands between them beyond the
     usual end of a line is noted in the form of the piece after or before it."""
     loading = _Loading()
@@ -332,7 +335,7 @@ class _Loading:
 
     def add_text(self, between: str, *, is_before_tag: bool) -> None:
         """Adds a text without the ends of lines around it, and the form of a tag that follows."""
-        gap = _gap(self.pieces[-1]) if self.pieces else ""
+        gap = _gap_behind_tag(self.pieces[-1]) if self.pieces else ""
         if not between.startswith(gap):
             gap = between[: between.startswith("\n")]
             self.forms[-1]["after"] = gap
@@ -353,7 +356,7 @@ class _Loading:
         ]
 
 
-def _dump(pieces: Sequence[Any], dump_tag: Callable[[Any], str]) -> str:
+def _dump_turn_value(pieces: Sequence[Any], dump_tag: Callable[[Any], str]) -> str:
     """Writes pieces as the text of a ShareGPT turn: tags, and the gaps between them."""
     out: list[str] = []
     before: Any = None
@@ -361,7 +364,7 @@ def _dump(pieces: Sequence[Any], dump_tag: Callable[[Any], str]) -> str:
         form = OWN.form(piece.native)
         if isinstance(piece, TextPart):
             if before is not None:
-                gap = _gap(before)
+                gap = _gap_behind_tag(before)
                 out.append(
                     gap if piece.text.startswith(gap) else OWN.form(before.native).get("after", gap)
                 )
@@ -376,7 +379,7 @@ def _dump(pieces: Sequence[Any], dump_tag: Callable[[Any], str]) -> str:
     return "".join(out)
 
 
-def _gap(piece: object) -> str:
+def _gap_behind_tag(piece: object) -> str:
     """Returns what stands between a tagged piece and a text behind it."""
     if isinstance(piece, ThinkingPart):
         return "\n\n"

@@ -333,7 +333,7 @@ class Addition:
         if self.source == "memory" and last is not None and unit[0].order < last.order:
             self._early.append(unit)
         else:
-            self._append(unit)
+            self._append_turn(unit)
 
     def _order_of(self, message: Message, before: Row | None, *, is_timed: bool) -> int:
         """Returns what a new row is sorted by: its time in microseconds, but behind the row before
@@ -346,7 +346,7 @@ class Addition:
             order = before.order + 1
         return max(order, self._least_order)
 
-    def _append(self, unit: Sequence[Row]) -> None:
+    def _append_turn(self, unit: Sequence[Row]) -> None:
         """Puts a turn, or the end of one, behind all else."""
         rows = self.rows
         # Responses get the name of their turn as they come, so that a turn may end elsewhere than

@@ -152,10 +152,12 @@ def _longest_common(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
             b += 1
         else:
             a += 1
-    return _earliest(pairs, these, those)
+    return _take_earliest_pairs(pairs, these, those)
 
 
-def _earliest(pairs: Sequence[Pair], these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
+def _take_earliest_pairs(
+    pairs: Sequence[Pair], these: Sequence[Key], those: Sequence[Key]
+) -> list[Pair]:
     """Returns the pairs, each with the first equal elements behind the pair before it."""
     earliest: list[Pair] = []
     i = j = 0

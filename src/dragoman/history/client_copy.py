@@ -115,7 +115,7 @@ def put(
     policy = CopyPolicy(system, results, answers, signatures, whole, request.regenerates)
     stored = tuple(stored)
     visible = hide_memos_from(format, stored)
-    merged = _merge(visible, format, request, policy)
+    merged = _merge_copy(visible, format, request, policy)
     if len(visible) < len(stored):
         merged = restore_memos(stored, merged)
     messages = [message for message, _ in merged]
@@ -125,7 +125,7 @@ def put(
     is_doubtful = request is not payload and _has_answer(request.messages) >= _has_answer(stored)
     if is_doubtful and not is_untouched and payload == formats.get(format).dump_messages(stored):
         merged, messages = _keep_all(stored), [*stored]
-    return _compare(stored, merged, _find_resumes(request.messages, messages, stored))
+    return _compare_with_stored(stored, merged, _find_resumes(request.messages, messages, stored))
 
 
 def _has_answer(messages: Iterable[Message]) -> bool:
@@ -193,7 +193,7 @@ def _find_positions(messages: Sequence[Message], message_id: str) -> list[int]:
 # merging
 
 
-def _merge(
+def _merge_copy(
     stored: Sequence[Message], name: str, request: SentCopy, policy: CopyPolicy
 ) -> list[MergedMessage]:
     """Returns the merged conversation, by the cheapest way that is sure. `name`: of the format."""
@@ -353,7 +353,7 @@ def _are_new_user_messages(messages: Sequence[Message], stored: Sequence[Message
 # describing the changes
 
 
-def _compare(
+def _compare_with_stored(
     stored: Sequence[Message], merged: Sequence[MergedMessage], resumes: tuple[Resume, ...]
 ) -> Changes:
     """Returns the differences between the stored and the merged conversation."""
@@ -396,7 +396,7 @@ def _find_resumes(
         call.id: answer
         for message in copy
         for call in message.tool_calls
-        if (answer := _answer(call))
+        if (answer := _decision_payload(call))
     }
     if not answers:
         return ()
@@ -412,7 +412,7 @@ def _find_resumes(
     )
 
 
-def _answer(call: ToolCallPart) -> Json:
+def _decision_payload(call: ToolCallPart) -> Json:
     """Returns a person's decision about a call as the payload of a `Resume`; empty if there is
     none."""
     approval = approval_of(call) or {}

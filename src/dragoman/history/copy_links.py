@@ -91,7 +91,7 @@ class CopyLinks:
             index for index, message in enumerate(copy) if message.role is not Role.SYSTEM
         ]
         for index in range(len(copy)):
-            self._link(index)
+            self._link_copied_message(index)
 
     def link_rest(self) -> None:
         """Finds out what the copy must have, and which of its messages replace a stored one."""
@@ -118,7 +118,7 @@ class CopyLinks:
                 return position
         return None
 
-    def _link(self, index: int) -> None:
+    def _link_copied_message(self, index: int) -> None:
         """Links one message of the client's copy to the stored message that it equals or holds
         pieces of."""
         match = self.match
@@ -224,7 +224,7 @@ class CopyLinks:
             if position is None and beside is not None:
                 position = self._next_needed(beside + step, step)
             beside = None
-            if position is not None and self._replaces(index, position):
+            if position is not None and self._may_replace_stored(index, position):
                 self._link_owners(index, [position])
                 beside = position
 
@@ -239,7 +239,7 @@ class CopyLinks:
     def _is_stored(self, position: int) -> bool:
         return self.floor <= position < len(self.stored)
 
-    def _replaces(self, index: int, position: int) -> bool:
+    def _may_replace_stored(self, index: int, position: int) -> bool:
         """True if a message of the copy may replace a stored one that no other message holds."""
         if not self._is_stored(position) or position in self.first_copies:
             return False

@@ -176,6 +176,7 @@ class _View:
     """What the format shows of a span of messages, by message."""
 
     def __init__(self, shown_pieces: Sequence[Shown]) -> None:
+        """Creates a view of a message's pieces as the client's format shows them."""
         self._shown = shown_pieces
         self.visible = {source for shown_piece in shown_pieces for source in shown_piece.sources}
         self._numbers: dict[int, list[int]] = {}
@@ -197,6 +198,7 @@ class _Pieces:
     def __init__(
         self, match: Match, stored: Sequence[Message], copy: Sequence[Message], format_: str
     ) -> None:
+        """Pairs the pieces of a stored message with those of the client's copy."""
         self._match, self._stored, self._copy, self._format = match, stored, copy, format_
         self._free: dict[Place, Piece] = {}  # the stored pieces of a gap that are not matched yet
 
@@ -314,7 +316,7 @@ class _Pieces:
         match = self._match
         by_call = self._find_calls(sorted(sources))
         for piece in pieces:
-            call = _call(piece.part)
+            call = _call_match_key(piece.part)
             if call is None:
                 source = None
             else:
@@ -326,10 +328,10 @@ class _Pieces:
     def _find_calls(self, places: Iterable[Place]) -> dict[tuple[str, ...], Place]:
         """Returns the stored calls and results at these places by what identifies them, without
         those whose id occurs twice."""
-        unique = _unique(self._stored) & _unique(self._copy)
+        unique = _find_unique_ids(self._stored) & _find_unique_ids(self._copy)
         by_call: dict[tuple[str, ...], Place] = {}
         for home, part_index in places:
-            call = _call(self._stored[home].content[part_index])
+            call = _call_match_key(self._stored[home].content[part_index])
             if call is not None and call[1] in unique:
                 by_call[call] = home, part_index
         return by_call
@@ -353,7 +355,7 @@ def _is_input(piece: Piece) -> bool:
     return piece.role is Role.USER and not isinstance(piece.part, ToolResultPart)
 
 
-def _unique(messages: Sequence[Message]) -> set[str]:
+def _find_unique_ids(messages: Sequence[Message]) -> set[str]:
     """Returns the ids that no two calls have."""
     counts = Counter(
         (type(piece), piece.id)
@@ -365,7 +367,7 @@ def _unique(messages: Sequence[Message]) -> set[str]:
     return ids - {call_id for (_, call_id), count in counts.items() if count > 1}
 
 
-def _call(part: Content) -> tuple[str, ...] | None:
+def _call_match_key(part: Content) -> tuple[str, ...] | None:
     """Returns the key by which a call or result is matched, or None for another part."""
     if isinstance(part, ToolCallPart):
         return "call", part.id, part.name

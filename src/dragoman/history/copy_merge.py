@@ -47,6 +47,8 @@ class CopyMerge:
     """Merges a copy into the conversation that it is linked with."""
 
     def __init__(self, links: CopyLinks) -> None:
+        """Prepares the merge of a client's copy, by the links of its messages to the stored
+        ones."""
         self._links = links
         self._stored, self._copy, self._match = links.stored, links.copy, links.match
         self._policy, self._owners = links.policy, links.owners
@@ -272,7 +274,7 @@ class CopyMerge:
         content = self._stored[position].content
         needed = self._links.needed.get(position, ())
         remaining = {part_index for part_index, _ in pieces}
-        if _is_unchanged(content, pieces, needed):
+        if _is_copy_unchanged(content, pieces, needed):
             return None
         behind = self._group_unseen(content, remaining, needed)
         composed = behind.get(-1, [])
@@ -306,8 +308,11 @@ class CopyMerge:
         return is_call_or_result and not self._policy.may_change(piece)
 
 
-def _is_unchanged(content: Sequence[Content], pieces: _Pieces, needed: Collection[int]) -> bool:
-    """True if the pieces that the copy has are stored ones, each once, and all that it must have."""
+def _is_copy_unchanged(
+    content: Sequence[Content], pieces: _Pieces, needed: Collection[int]
+) -> bool:
+    """True if a client's copy holds the very parts that are stored, each once, and lacks none of
+    the `needed` ones, which every client can show."""
     unchanged = {
         part_index
         for part_index, piece in pieces

@@ -115,6 +115,7 @@ class Prompts:
     long conversation costs only what is new in it."""
 
     def __init__(self) -> None:
+        """Starts before the first message of a conversation."""
         self._changes = -1
         """`Rows.changes` when the settled messages were repaired."""
         self._settled_count = 0

@@ -69,10 +69,12 @@ def is_sealed(message: Message) -> bool:
     native, metadata = message.native, message.metadata
     if native and if_object(native.get(OURS)).get("sealed") is True:
         return True
-    return bool(metadata) and any(_at(metadata, fields.seal) is True for fields in history_fields())
+    return bool(metadata) and any(
+        _find_at_path(metadata, fields.seal) is True for fields in history_fields()
+    )
 
 
-def _at(value: object, path: Iterable[str]) -> Any:
+def _find_at_path(value: object, path: Iterable[str]) -> Any:
     """Returns what is at a path in JSON; of an empty path nothing."""
     field = None
     for key in path:

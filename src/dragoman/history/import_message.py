@@ -39,7 +39,7 @@ def import_message(message: Message, taken: Collection[str | None], *, signature
     fields: Json = {
         "origin": None,
         "usage": None,
-        "native": _native(message.native, message.role),
+        "native": _import_native(message.native, message.role),
         **ids,
     }
     return message.replace(
@@ -53,10 +53,12 @@ def import_content(
     """Pieces of a client's message as they may be stored."""
     if signatures:
         return tuple(content)
-    return tuple([taken for piece in content if (taken := _piece(piece, message.role)) is not None])
+    return tuple(
+        [taken for piece in content if (taken := _import_part(piece, message.role)) is not None]
+    )
 
 
-def _piece(piece: Content, role: Role) -> Content | None:
+def _import_part(piece: Content, role: Role) -> Content | None:
     """Returns what is imported of a piece of a client's message, or None for what a provider must
     sign."""
     if isinstance(piece, ThinkingPart):
@@ -70,15 +72,17 @@ def _piece(piece: Content, role: Role) -> Content | None:
             return None
         return piece
     if isinstance(piece, ToolResultPart) and piece.is_content:
-        parts = tuple([replace(part, native=_native(part.native, role)) for part in piece.result])
+        parts = tuple(
+            [replace(part, native=_import_native(part.native, role)) for part in piece.result]
+        )
         piece = replace(piece, result=parts)
-    native = _native(piece.native, role)
+    native = _import_native(piece.native, role)
     if native == piece.native:
         return piece
     return replace(piece, native=native)
 
 
-def _native(native: Native, role: Role) -> Native:
+def _import_native(native: Native, role: Role) -> Native:
     """Returns the native fields imported with a client's message: formats' fields of a user's, none
     of a model's, since a signature may be anywhere in it."""
     if not native or role is Role.MODEL:

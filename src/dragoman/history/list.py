@@ -109,10 +109,10 @@ class MessageList(ConversationView):
             self.problems += reading.problems
         self._format = reading.format
         with name_unwritable(reading.messages):
-            self._place(reading, source_name, merge=merge, ordered=ordered)
+            self._place_messages(reading, source_name, merge=merge, ordered=ordered)
         return self
 
-    def _place(
+    def _place_messages(
         self, reading: LoadedMessages, source: Source, *, merge: bool = True, ordered: bool = False
     ) -> None:
         """Adds messages that were read to the list: system messages apart from the others."""
@@ -395,7 +395,7 @@ class MessageList(ConversationView):
         position = edit.find_position(self._rows, message_id)
         self._cut(position)
         edited = reading.messages[0].replace(id=message_id, turn=None)
-        self._place(LoadedMessages([edited], [], None, is_lone=True), "input")
+        self._place_messages(LoadedMessages([edited], [], None, is_lone=True), "input")
         return self
 
     def regenerate(self, message_id: str | None = None) -> Self:

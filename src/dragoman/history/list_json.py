@@ -103,7 +103,7 @@ def load(data: bytes | str) -> ListContents:
     Raises:
         HistoryError: it is no list that `dump` wrote.
     """
-    stored_list = _decode(data)
+    stored_list = _decode_stored_list(data)
     messages = load_messages(bytes(stored_list.messages))
     systems = [
         System(Message.from_json(bytes(item.message)), item.tag, item.behind)
@@ -138,7 +138,7 @@ def load(data: bytes | str) -> ListContents:
     )
 
 
-def _decode(data: bytes | str) -> _Stored:
+def _decode_stored_list(data: bytes | str) -> _Stored:
     """Decodes a stored list from JSON, without reading its messages.
 
     Raises:

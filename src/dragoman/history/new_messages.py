@@ -121,9 +121,9 @@ def add_new(
     is_early = bool(times) and last is not None and _time(times[0], last.order) < last.order
     behind = None if is_early else last
     if behind is None:
-        starts = _starts(None, None, messages, types)
+        starts = _find_turn_starts(None, None, messages, types)
     else:
-        starts = _starts(rows[rows.last_start].message, behind.message, messages, types)
+        starts = _find_turn_starts(rows[rows.last_start].message, behind.message, messages, types)
     # Loaded turns stand where their times say, and not behind what came before.
     has_times = any(times)
     if has_times and not _have_place(rows, times, starts, is_early=is_early):
@@ -194,7 +194,7 @@ def _mint_ids(rows: Rows, messages: Sequence[Message], mint: Mint) -> list[str] 
     return None
 
 
-def _starts(
+def _find_turn_starts(
     first: Message | None, before: Message | None, messages: Sequence[Message], types: set[type]
 ) -> list[bool]:
     """Returns for each added message whether a turn begins with it. `first`: the first message of

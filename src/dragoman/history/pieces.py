@@ -162,6 +162,8 @@ class _Making:
     whole."""
 
     def __init__(self, homes: Sequence[Message]) -> None:
+        """Starts to make messages of pieces. `homes`: the stored messages that the pieces come
+        from."""
         self._homes = homes
         self._used: set[int] = set()
         self._home: int | None = None
@@ -176,7 +178,7 @@ class _Making:
             self._answers.setdefault(home, []).append(piece)
             return
         if home != self._home:
-            self._close()
+            self._close_messages()
             self._home = home
         self._parts.append(piece.part)
         if piece.answer is not None:
@@ -184,7 +186,7 @@ class _Making:
 
     def end(self) -> list[Message]:
         """Returns all messages made of the pieces."""
-        self._close()
+        self._close_messages()
         self._add_empty(len(self._homes))
         return self._messages
 
@@ -195,7 +197,7 @@ class _Making:
                 self._used.add(home)
                 self._messages.append(self._homes[home])
 
-    def _close(self) -> None:
+    def _close_messages(self) -> None:
         """Adds the pieces collected so far as messages, the results behind their calls."""
         if self._home is not None:
             self._add_message(self._home, self._parts)
@@ -259,9 +261,13 @@ def key_of(piece: Piece) -> tuple[Any, ...]:
             return "text", part.text, _item_id(part.native)
         case ThinkingPart():
             item_id = _item_id(part.native)
-            return "thinking", part.text, item_id if part.text or item_id else _fields(part.native)
+            return (
+                "thinking",
+                part.text,
+                item_id if part.text or item_id else _native_text(part.native),
+            )
         case MarkPart():
-            return "mark", part.kind, None if part.kind == STEP else _fields(part.native)
+            return "mark", part.kind, None if part.kind == STEP else _native_text(part.native)
         case DataPart():
             return "data", part.data, part.mime_type
         case LinkPart():
@@ -269,10 +275,10 @@ def key_of(piece: Piece) -> tuple[Any, ...]:
         case FilePart():
             return "file", part.id
         case ProviderPart():
-            return "provider", part.kind, _fields(part.native)
+            return "provider", part.kind, _native_text(part.native)
 
 
-def _fields(native: JsonMap | None) -> str:
+def _native_text(native: JsonMap | None) -> str:
     """Returns native fields as a text for comparison."""
     try:
         return json.dumps(msgspec.to_builtins(native), sort_keys=True)

@@ -59,7 +59,7 @@ def name_unwritable(messages: Iterable[Message]) -> Generator[None]:
         OverflowError,
     ) as error:
         for position, message in enumerate(messages):
-            if (fault := _fault(message)) is not None:
+            if (fault := _find_encoding_fault(message)) is not None:
                 raise HistoryError(
                     f"messages[{position}] cannot be written as JSON: {fault or type(fault).__name__}; arguments, results, metadata and "
                     "native hold texts, numbers, booleans, null, and lists and objects with string keys of them"
@@ -67,9 +67,9 @@ def name_unwritable(messages: Iterable[Message]) -> Generator[None]:
         raise
 
 
-def _fault(message: Message) -> Exception | None:
+def _find_encoding_fault(message: Message) -> Exception | None:
     """Returns the exception that encoding a message as JSON raises, or None."""
-    for value in _values(message):
+    for value in _message_values(message):
         try:
             json.dumps(value)
             json_bytes.check_depth(_encode(value))
@@ -80,7 +80,7 @@ def _fault(message: Message) -> Exception | None:
     return None
 
 
-def _values(message: Message) -> Iterator[Any]:
+def _message_values(message: Message) -> Iterator[Any]:
     """Yields what of a message may be any value."""
     yield from (message.metadata, message.native)
     for piece in message.content:
@@ -222,6 +222,7 @@ class Plan(msgspec.Struct, frozen=True):
         return {"ok": self.ok, **fields}
 
     def __str__(self) -> str:
+        """Returns the plan as lines for people: changes, losses and cost."""
         serious = [loss for loss in self.losses if not loss.is_minor]
         minor = [loss for loss in self.losses if loss.is_minor]
         sections = (

@@ -162,22 +162,22 @@ class _Tracing:
         own_left = [
             number
             for number in own
-            if number in self._free and _is_of_kind(self._own[number], kind, role)
+            if number in self._free and _has_kind_and_role(self._own[number], kind, role)
         ]
         reads_left = [
             number
             for number in reads
-            if number not in self._sources and _is_of_kind(self._read[number], kind, role)
+            if number not in self._sources and _has_kind_and_role(self._read[number], kind, role)
         ]
         return own_left, reads_left
 
 
-def _is_of_kind(piece: Piece, kind: str, role: Role | None) -> bool:
-    """True if a piece is of a kind and role. `content` and `rest` are files and texts, `None` is
-    any role."""
+def _has_kind_and_role(piece: Piece, kind: str, role: Role | None) -> bool:
+    """True if a piece of a projected conversation has this kind and role. `kind`: `call`, `result`,
+    `file` or `text`; `content` and `rest` are files and texts. `role`: None for any."""
     if role is not None and piece.role is not role:
         return False
-    piece_kind = _kind(piece.part)
+    piece_kind = _kind_of_content(piece.part)
     if kind in ("content", "rest"):
         return piece_kind in ("file", "text")
     return piece_kind == kind
@@ -190,7 +190,7 @@ def letters(piece: Piece) -> str:
     return ""
 
 
-def _kind(piece: Content) -> str:
+def _kind_of_content(piece: Content) -> str:
     """Returns the kind of a piece of content: call, result, text or file."""
     if isinstance(piece, ToolCallPart):
         return "call"

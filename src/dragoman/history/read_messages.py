@@ -58,10 +58,10 @@ def read(
     problems: list[Problem] = []
     messages: list[Message] = []
     position, last = 0, format or near
-    for element_kind, run in groupby(_flat(value), _kind):
+    for element_kind, run in groupby(_flatten_input(value), _kind_of_input):
         elements = list(run)
         if element_kind == "object":
-            loaded, last = _objects(elements, position, format, last, problems)
+            loaded, last = _read_objects(elements, position, format, last, problems)
             messages += loaded
         elif element_kind == "string":
             messages += map(speak, elements)
@@ -69,7 +69,8 @@ def read(
             messages += elements
         else:
             problems += [
-                Problem(index, *_fault(element)) for index, element in enumerate(elements, position)
+                Problem(index, *_find_input_fault(element))
+                for index, element in enumerate(elements, position)
             ]
         position += len(elements)
     return LoadedMessages(messages, problems, last, _is_lone(value))
@@ -86,7 +87,7 @@ def _all_ours(value: object) -> list[Message] | None:
     return None
 
 
-def _flat(value: object) -> Iterator[Any]:
+def _flatten_input(value: object) -> Iterator[Any]:
     """Yields the elements of lists within each other, without those that are empty."""
     stack: list[Iterator[Any]] = [iter((value,))]
     open_: dict[int, None] = {}  # the lists that it is within, in order
@@ -120,11 +121,11 @@ def _is_empty(element: object) -> bool:
 
 def _is_lone(value: object) -> bool:
     if isinstance(value, Mapping):
-        return not _bodies()(cast("JsonMap", value))
+        return not _make_body_check()(cast("JsonMap", value))
     return isinstance(value, (str, Message))
 
 
-def _kind(element: object) -> str:
+def _kind_of_input(element: object) -> str:
     """Returns the kind of an input element: message, JSON object, text or something else."""
     if isinstance(element, Message):
         return "message"
@@ -145,7 +146,7 @@ def _says(fields: JsonMap) -> bool:
     return fields.get("content") is not None or fields.get("parts") is not None
 
 
-def _fault(element: object) -> tuple[str | None, str]:
+def _find_input_fault(element: object) -> tuple[str | None, str]:
     """Returns the field at fault, and what is wrong."""
     if isinstance(element, dict):
         role = cast("Json", element)["role"]
@@ -156,7 +157,7 @@ def _fault(element: object) -> tuple[str | None, str]:
     return None, f"{_EXPECTED}, not {type(element).__name__}"
 
 
-def _objects(
+def _read_objects(
     elements: Sequence[Json],
     start: int,
     name: str | None,
@@ -165,16 +166,16 @@ def _objects(
 ) -> tuple[list[Message], str | None]:
     """Reads adjacent JSON objects as messages. Returns them, and the format of the last."""
     messages: list[Message] = []
-    for is_body, run in groupby(elements, _bodies()):
+    for is_body, run in groupby(elements, _make_body_check()):
         part = list(run)
         for element in part if is_body else (part,):
-            loaded, near = _run(element, start, name, near, problems)
+            loaded, near = _read_adjacent_messages(element, start, name, near, problems)
             messages += loaded
             start += 1 if is_body else len(part)
     return messages, near
 
 
-def _bodies() -> Callable[[JsonMap], bool]:
+def _make_body_check() -> Callable[[JsonMap], bool]:
     """Returns a function that says if an element is the body of a request, and no message."""
     layouts_known = layouts().values()
     lists = frozenset(field for layout in layouts_known for field in layout.fields or ())
@@ -193,13 +194,13 @@ def _is_body(element: JsonMap, *, lists: frozenset[str], texts: Sequence[str]) -
     return "type" not in element and any(isinstance(element.get(field), str) for field in texts)
 
 
-def _run(
+def _read_adjacent_messages(
     value: object, start: int, name: str | None, near: str | None, problems: list[Problem]
 ) -> tuple[list[Message], str | None]:
     """Returns messages beside each other, or the body of a request."""
     try:
         if name is not None:
-            return _load(name, payload_of(value, name), start, problems), name
+            return _load_payload(name, payload_of(value, name), start, problems), name
         try:
             runs = formats.detect_list(value, near=near)
         except HistoryError:
@@ -208,7 +209,7 @@ def _run(
             return _one_by_one(cast("list[Any]", value), start, near, problems)
         messages: list[Message] = []
         for run in runs:
-            messages += _load(run.format, run.payload, start + run.start, problems)
+            messages += _load_payload(run.format, run.payload, start + run.start, problems)
         return messages, runs[-1].format
     except HistoryError as error:
         problems.append(Problem(start, None, error.message))
@@ -235,12 +236,12 @@ def _one_by_one(
             problems += [Problem(start + index, None, errors[index]) for index in indexes]
         else:
             payload = payload_of([elements[index] for index in indexes], name)
-            messages += _load(name, payload, start + indexes[0], problems)
+            messages += _load_payload(name, payload, start + indexes[0], problems)
             near = name
     return messages, near
 
 
-def _load(name: str, payload: object, start: int, problems: list[Problem]) -> list[Message]:
+def _load_payload(name: str, payload: object, start: int, problems: list[Problem]) -> list[Message]:
     """Loads a payload in a named format, and notes its problems by their place in the input."""
     faults: list[Problem] = []
     messages = formats.get(name).load_messages(payload, problems=faults)

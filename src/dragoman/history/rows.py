@@ -39,6 +39,7 @@ class Index:
     __slots__ = ("_layers", "places", "upto")
 
     def __init__(self) -> None:
+        """Creates an index of the history's rows that covers none yet."""
         self._layers: tuple[_Layer, ...] = ()
         self.places: dict[str, int] = {}
         """Of this list alone."""
@@ -133,6 +134,7 @@ class Rows:
     )
 
     def __init__(self) -> None:
+        """Creates a history's rows without messages."""
         self._chunks: list[tuple[Row, ...]] = []
         self._tail: list[Row] = []
         self._ids, self._turns, self._calls = Index(), Index(), Index()
@@ -193,7 +195,7 @@ class Rows:
     def position(self, message_id: str) -> int | None:
         """Returns where the message of that id stands."""
         if self._ids.upto < len(self):
-            self._extend(self._ids, _message_id)
+            self._extend_index(self._ids, _message_id)
         position = self._ids.find(message_id)
         if (
             position is not None
@@ -205,7 +207,7 @@ class Rows:
 
     def turn(self, turn_id: str) -> int | None:
         """Returns where a message of the turn of that id stands."""
-        self._extend(self._turns, _turn_id)
+        self._extend_index(self._turns, _turn_id)
         position = self._turns.find(turn_id)
         if position is not None and position < len(self) and self[position].message.turn == turn_id:
             return position
@@ -213,7 +215,7 @@ class Rows:
 
     def call(self, call_id: str) -> int | None:
         """Returns where the newest call of that id stands."""
-        self._extend(self._calls, _call_ids)
+        self._extend_index(self._calls, _call_ids)
         position = self._calls.find(call_id)
         if position is None or (
             position < len(self) and call_id in _call_ids(self[position].message)
@@ -236,12 +238,12 @@ class Rows:
         keys = {*ids, *turns} if turns else ids
         if not self._waiting_keys.isdisjoint(keys):
             return True
-        self._extend(self._ids, _message_id)
+        self._extend_index(self._ids, _message_id)
         if turns:
-            self._extend(self._turns, _turn_id)
+            self._extend_index(self._turns, _turn_id)
         return self._ids.has_any(keys) or (bool(turns) and self._turns.has_any(turns))
 
-    def _extend(self, index: Index, keys: Callable[[Message], Iterable[str]]) -> None:
+    def _extend_index(self, index: Index, keys: Callable[[Message], Iterable[str]]) -> None:
         """Adds the rows that an index does not cover yet, by their keys."""
         if index.upto < len(self):
             for position, row in enumerate(self.between(index.upto, len(self)), index.upto):
@@ -388,7 +390,7 @@ class Rows:
             (self._turns, _turn_id),
             (self._calls, _call_ids),
         ):
-            self._extend(index, keys)  # once, for all forks
+            self._extend_index(index, keys)  # once, for all forks
         other._ids, other._turns = self._ids.fork(stop), self._turns.fork(stop)
         other._calls = self._calls.fork(stop)
         other._find_last_start()

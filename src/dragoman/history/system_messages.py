@@ -33,6 +33,7 @@ class Systems:
     others."""
 
     def __init__(self, systems: Iterable[System] = ()) -> None:
+        """Keeps a conversation's system messages by their positions."""
         self.every: list[System] = list(systems)
         """All of them, as they came."""
         self.changes = 0
@@ -98,25 +99,28 @@ class ConversationView(Sequence[Message]):
     def _rows(self, rows: Rows) -> None:
         self._placed = rows
 
-    def _all(self) -> tuple[Message, ...]:
+    def _whole_conversation(self) -> tuple[Message, ...]:
         """Returns the whole conversation, system messages included, as one cached tuple."""
         seen = len(self._rows), self._rows.changes, self._systems.changes
         if self._seen != seen:
-            self._seen, self._messages = seen, tuple(_weave(self._rows, self._systems))
+            self._seen, self._messages = (
+                seen,
+                tuple(_weave_system_messages(self._rows, self._systems)),
+            )
         return self._messages
 
     def __len__(self) -> int:
         return len(self._rows) + len(self._systems.every)
 
     def __iter__(self) -> Iterator[Message]:
-        return iter(self._all())
+        return iter(self._whole_conversation())
 
     @overload
     def __getitem__(self, index: int) -> Message: ...
     @overload
     def __getitem__(self, index: slice) -> tuple[Message, ...]: ...
     def __getitem__(self, index: int | slice) -> Message | tuple[Message, ...]:
-        return self._all()[index]
+        return self._whole_conversation()[index]
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)} messages)"
@@ -161,7 +165,7 @@ class ConversationView(Sequence[Message]):
         return self.add_system(messages)
 
 
-def _weave(rows: Rows, systems: Systems) -> Iterator[Message]:
+def _weave_system_messages(rows: Rows, systems: Systems) -> Iterator[Message]:
     """Yields a conversation with its system messages: those that came before it first, the others
     where they came."""
     every = systems.in_order()

@@ -79,7 +79,7 @@ def find_target(target: str | Provider | Format, request: ModelRequest | None = 
         SettingsError: no provider and no format has that name.
     """
     if isinstance(target, Provider):
-        return _model(target, ModelString(target.name), request)
+        return _model_target(target, ModelString(target.name), request)
     if not isinstance(target, str):
         return format_target(target, request=request)
     try:
@@ -92,10 +92,12 @@ def find_target(target: str | Provider | Format, request: ModelRequest | None = 
         ) from error
     if provider.by_url and string.chat is None and target in formats.names():
         return format_target(formats.get(target), request=request)
-    return _model(provider, string, request)
+    return _model_target(provider, string, request)
 
 
-def _model(provider: Provider, string: ModelString, request: ModelRequest | None = None) -> Target:
+def _model_target(
+    provider: Provider, string: ModelString, request: ModelRequest | None = None
+) -> Target:
     """Returns the target for a provider's model: its wire, endpoint and profile."""
     wire = wires.client(provider.wire) or wires.get(provider.wire)
     model = string.chat or provider.chat_model
@@ -138,7 +140,7 @@ def format_target(
     of a model's API. `options`: what its `dump_messages` takes besides."""
     is_wire = target_format.name in wires.names("model")
     if is_wire:
-        quirks = _quirks(target_format.name, origin)
+        quirks = _reader_quirks(target_format.name, origin)
     else:
         quirks = None
     if quirks is not None:
@@ -166,7 +168,7 @@ def format_target(
     )
 
 
-def _quirks(wire: str, origin: Origin | None) -> Any:
+def _reader_quirks(wire: str, origin: Origin | None) -> Any:
     """Returns what a reader does differently, where it is a provider that is known and speaks the
     wire."""
     if origin is None:

@@ -61,7 +61,7 @@ def _merge_turns(turn: Sequence[Message], copy: Sequence[Message]) -> list[Messa
     pairs = _pair_pieces(first, second)
     homes, moved = _merge_homes(first, second, pairs)
     pieces = list(first.pieces)
-    copies = [_move(piece, moved) for piece in second.pieces]
+    copies = [_move_piece(piece, moved) for piece in second.pieces]
     for copy_index, index in pairs.items():
         pieces[index] = _merge_piece(pieces[index], copies[copy_index])
     # What is new stands behind the known piece that it followed; what follows no known piece more,
@@ -84,7 +84,7 @@ def _pair_pieces(first: Flat, second: Flat) -> dict[int, int]:
     second copy to position in the first."""
     indexes_by_key: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
     for index, piece in enumerate(first.pieces):
-        for key in _keys(piece):
+        for key in _piece_keys(piece):
             indexes_by_key[key].append(index)
     keys = [key_of(piece) for piece in second.pieces]
     counts, met = Counter(keys), Counter[tuple[Any, ...]]()
@@ -105,7 +105,7 @@ def _pair_pieces(first: Flat, second: Flat) -> dict[int, int]:
     return pairs
 
 
-def _keys(piece: Piece) -> list[tuple[Any, ...]]:
+def _piece_keys(piece: Piece) -> list[tuple[Any, ...]]:
     """Returns the keys under which a piece is found: one that names its provider's id also by a
     copy that has lost it."""
     key = key_of(piece)
@@ -148,7 +148,7 @@ def _merge_piece(piece: Piece, copy: Piece) -> Piece:
     if merged is not call:
         piece = piece._replace(part=merged)
     if is_forward:
-        return _with_answer(piece, copy)
+        return _take_copied_result(piece, copy)
     return piece
 
 
@@ -167,8 +167,9 @@ def _merge_call(call: ToolCallPart, other: ToolCallPart, *, is_forward: bool) ->
     return replace(call, native=native)
 
 
-def _with_answer(piece: Piece, copy: Piece) -> Piece:
-    """Returns a call with the result that its copy has, unless that says the same as its own."""
+def _take_copied_result(piece: Piece, copy: Piece) -> Piece:
+    """Returns a stored call with the result that the client's copy of it has, or unchanged if both
+    have the same result."""
     before, result = result_of(piece), result_of(copy)
     if result is None:
         return piece
@@ -247,7 +248,7 @@ def _with_fields(message: Message, copy: Message) -> Message:
     return message
 
 
-def _move(piece: Piece, moved: Mapping[int, int]) -> Piece:
+def _move_piece(piece: Piece, moved: Mapping[int, int]) -> Piece:
     """Returns a piece, and its answer, moved to other messages of the turn."""
     answer = piece.answer
     if answer is not None:
@@ -438,7 +439,7 @@ def fill_arguments(rows: Rows, messages: Sequence[Message]) -> Sequence[Message]
         for piece in message.content
         if isinstance(piece, ToolResultPart)
     }
-    return [_fill(rows, message, answered) for message in messages]
+    return [_fill_call_arguments(rows, message, answered) for message in messages]
 
 
 def lacks_arguments(messages: Sequence[Message]) -> bool:
@@ -450,7 +451,7 @@ def _is_empty(piece: object) -> bool:
     return isinstance(piece, ToolCallPart) and not piece.arguments and piece.state == "complete"
 
 
-def _fill(rows: Rows, message: Message, answered: set[str]) -> Message:
+def _fill_call_arguments(rows: Rows, message: Message, answered: set[str]) -> Message:
     """Returns a message whose answered calls without arguments get them from the open calls in the
     rows."""
     arguments_found = {

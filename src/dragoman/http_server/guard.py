@@ -85,14 +85,16 @@ class HostGuard:
         headers: list[tuple[bytes, bytes]] = scope["headers"]
         hosts = [value for name, value in headers if name == b"host"]
         origins = [value for name, value in headers if name == b"origin"]
-        if (refusal := self._refusal(scope, hosts, origins)) is not None:
+        if (refusal := self._find_refusal(scope, hosts, origins)) is not None:
             await refusal(scope, receive, send)
         elif origins:
             await self._answer_page(origins[0], scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
-    def _refusal(self, scope: Scope, hosts: list[bytes], origins: list[bytes]) -> Response | None:
+    def _find_refusal(
+        self, scope: Scope, hosts: list[bytes], origins: list[bytes]
+    ) -> Response | None:
         """Returns the refusal of a request with an unknown host or a foreign origin, or None."""
         # Two Host headers may be read differently by a proxy before the server.
         if len(hosts) != 1 or not self._is_allowed_host(hosts[0]):

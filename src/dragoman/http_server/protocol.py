@@ -115,12 +115,12 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_url(self, url: bytes) -> None:
         """Takes a piece of the request's address."""
-        self._count(len(url))
+        self._count_header_bytes(len(url))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Takes one of the request's headers."""
-        self._count(len(name) + len(value) + len(": \r\n"))
+        self._count_header_bytes(len(name) + len(value) + len(": \r\n"))
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
@@ -157,7 +157,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.write(_REFUSAL)
         self.transport.close()
 
-    def _count(self, size: int) -> None:
+    def _count_header_bytes(self, size: int) -> None:
         """Counts bytes of the first line and the headers. Those that arrived together with the
         first byte of the request are in no other count."""
         self._head += size

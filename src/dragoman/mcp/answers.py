@@ -69,6 +69,8 @@ class Answers:
     """
 
     def __init__(self, server: str, context: ToolContext[Any]) -> None:
+        """Starts with the answers that the run was resumed with. `server`: the MCP server's
+        name."""
         notes = if_object(context.record.question_metadata.get(_NOTES))
         questions = [str(digest) for digest in if_list(notes.get("questions"))]
         self._server = server

@@ -45,6 +45,7 @@ class ServerCall:
     """A call of a tool. What the server asks meanwhile is answered in tasks that the call owns."""
 
     def __init__(self, options: Options, name: str, context: ToolContext[Any]) -> None:
+        """Prepares a call of an MCP tool within a run."""
         self._options = options
         self._context = context
         self._answers = Answers(name, context)
@@ -71,8 +72,8 @@ class ServerCall:
                 self.answered = True
                 return result
         finally:
-            await self._end()
-        # Unreachable: the scope is only cancelled with a question, which `_end` raises.
+            await self._end_tasks()
+        # Unreachable: the scope is only cancelled with a question, which `_end_tasks` raises.
         raise AssertionError("a call that is cancelled has a question")
 
     async def _call_until_answered(
@@ -182,7 +183,7 @@ class ServerCall:
             )
         return work.result()
 
-    async def _end(self) -> None:
+    async def _end_tasks(self) -> None:
         """Stops all tasks that still answer requests.
 
         Raises:
@@ -214,6 +215,7 @@ class Inputs:
     """Finds the call that a server's request belongs to, and answers the request."""
 
     def __init__(self, options: Options, name: str) -> None:
+        """Creates what answers an MCP server's requests for input."""
         self._options = options
         self._name = name
         self._calls: dict[ServerCall, None] = {}
@@ -239,7 +241,7 @@ class Inputs:
         params: types.ElicitRequestParams,
     ) -> types.ElicitResult | types.ErrorData:
         """Asks a person. The library calls this."""
-        return await self._respond(types.ElicitRequest(params=params))
+        return await self._respond_to_request(types.ElicitRequest(params=params))
 
     async def sample(
         self,
@@ -247,13 +249,13 @@ class Inputs:
         params: types.CreateMessageRequestParams,
     ) -> Any:
         """Asks a model. The library calls this."""
-        return await self._respond(types.CreateMessageRequest(params=params))
+        return await self._respond_to_request(types.CreateMessageRequest(params=params))
 
     async def list_roots(self, context: ClientRequestContext) -> types.ListRootsResult:  # noqa: ARG002 - as above
         """Returns the roots. The library calls this."""
         return list_roots(self._options)
 
-    async def _respond(self, request: types.InputRequest) -> Any:
+    async def _respond_to_request(self, request: types.InputRequest) -> Any:
         """Answers an MCP request in the name of its call, or declines it if the call is unknown."""
         call = await self._find_asking_call()
         if call is None:

@@ -48,6 +48,7 @@ class Connection:
     nothing behind."""
 
     def __init__(self, options: Options, name: str) -> None:
+        """Creates a connection to an MCP server, not opened yet."""
         self._options = options
         self._name = name
         self._client: Client | None = None
@@ -99,13 +100,13 @@ class Connection:
             async with asyncio.timeout(self._options.connect_timeout):
                 await self._ready.wait()
         except TimeoutError:
-            await self._abandon()
+            await self._abandon_session()
             bound = f"{self._options.connect_timeout:g} seconds (connect_timeout=)"
             raise ToolError(
                 f"{self._name} did not answer within {bound}{self._quote_stderr()}"
             ) from None
         except asyncio.CancelledError:
-            await self._abandon()
+            await self._abandon_session()
             raise
         if self._client is None:
             await self.close()
@@ -126,7 +127,7 @@ class Connection:
             return Failure("lost", f"the connection was closed{self._quote_stderr()}")
         return None
 
-    async def _abandon(self) -> None:
+    async def _abandon_session(self) -> None:
         """Cancels an MCP session that is still opening."""
         if self._task is not None:
             self._task.cancel()

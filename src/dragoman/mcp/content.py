@@ -56,7 +56,9 @@ def load_resource(contents: _Contents, beside: JsonMap = {}) -> _Part | None:
         return TextPart(contents.text, {MCP: {**native, **beside}})
     name = unquote(urlsplit(uri).path.rpartition("/")[2]) or None
     mime_type = contents.mime_type or "application/octet-stream"
-    return DataPart(_decode(contents.blob, uri), mime_type, name, {MCP: {"uri": uri, **beside}})
+    return DataPart(
+        _decode_server_base64(contents.blob, uri), mime_type, name, {MCP: {"uri": uri, **beside}}
+    )
 
 
 def check_size(parts: Iterable[_Part], most: int, server: str, beside: int = 0) -> None:
@@ -82,7 +84,9 @@ def _load_block(block: Any) -> _Part | None:
             return None
         return TextPart(block.text, native)
     if isinstance(block, types.ImageContent | types.AudioContent):
-        return DataPart(_decode(block.data, block.type), block.mime_type, native=native)
+        return DataPart(
+            _decode_server_base64(block.data, block.type), block.mime_type, native=native
+        )
     if isinstance(block, types.EmbeddedResource):
         return load_resource(block.resource, beside)
     if isinstance(block, types.ResourceLink):
@@ -110,7 +114,7 @@ def _dump_fields(block: Any, *names: str) -> Json:
     return block.model_dump(mode="json", by_alias=True, exclude_none=True, include=set(names))
 
 
-def _decode(data: str, what: str) -> bytes:
+def _decode_server_base64(data: str, what: str) -> bytes:
     """Decodes base64 of the MCP server. Raises `ToolError` if it is invalid."""
     try:
         return b64decode(data, validate=True)

@@ -99,33 +99,33 @@ class _Client(httpx2.AsyncClient):
         try:
             response = await super().send(request, **options)
         except _UNREACHED as error:
-            return self._fail(
+            return self._make_failure_response(
                 request, Failure("unreached", f"it cannot be reached: {_describe_error(error)}")
             )
         except httpx2.TransportError as error:
-            return self._fail(
+            return self._make_failure_response(
                 request, Failure("lost", f"the connection broke: {_describe_error(error)}")
             )
         except OAuthFlowError as error:
-            return self._fail(
+            return self._make_failure_response(
                 request, Failure("status", f"signing in failed: {_describe_error(error)}")
             )
         except BaseException as error:
             # `SignInNeeded` is not an Exception, since the library would log one with a traceback.
             failure = getattr(error, "failure", None)
             if isinstance(failure, Failure):
-                return self._fail(request, failure)
+                return self._make_failure_response(request, failure)
             raise
         failure = _find_failure(request, response)
         if failure is not None:
             await response.aclose()
-            return self._fail(request, failure)
+            return self._make_failure_response(request, failure)
         # Streams of events are bounded by the library, each event by itself.
         if _is_json(response):
             response.stream = _Bounded(response.stream, self._most)
         return response
 
-    def _fail(self, request: httpx2.Request, failure: Failure) -> httpx2.Response:
+    def _make_failure_response(self, request: httpx2.Request, failure: Failure) -> httpx2.Response:
         """Returns a response with a JSON-RPC error that stands for the failure."""
         error = {
             "code": INTERNAL_ERROR,

@@ -142,6 +142,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The protocol version: `auto`, `legacy`, or one version."""
 
     def __post_init__(self) -> None:
+        """Raises `SettingsError` for options that do not fit the way in which the MCP server is
+        reached."""
         is_url = isinstance(self.server, str)
         if (self.headers or self.oauth is not None) and not is_url:
             raise SettingsError(

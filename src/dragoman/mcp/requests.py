@@ -1,6 +1,6 @@
 """`Requests`: lists and calls to one server, over a session that is opened when needed.
 
-Every request goes through `_send`, which repeats it once on a new session if the old one is over
+Every request goes through `_send_to_session`, which repeats it once on a new session if the old one is over
 and repeating is safe: the server has not received it, or it changes nothing.
 """
 
@@ -89,6 +89,8 @@ class Requests:
         """Returns the content of an MCP resource as parts."""
 
         async def read(connection: Connection) -> tuple[Any, ...]:
+            """Reads one MCP resource over a connection. Contents of an unknown kind are left
+            out."""
             result = await connection.client.read_resource(uri)
             read_parts = [load_resource(contents) for contents in result.contents]
             parts = tuple([part for part in read_parts if part is not None])
@@ -101,6 +103,7 @@ class Requests:
         """Returns the messages of a prompt of an MCP server."""
 
         async def read_prompt(connection: Connection) -> list[Message]:
+            """Gets the prompt from the MCP server, as messages."""
             result = await connection.client.get_prompt(name, dict(arguments))
             messages: list[Message] = []
             for message in result.messages:
@@ -124,6 +127,7 @@ class Requests:
         """Returns the result of a tool call. `repeats`: a second call does no harm."""
 
         async def run_call(connection: Connection) -> Any:
+            """Calls the MCP tool over one connection."""
             # The library checks results against the tool's output schema, so it must have listed
             # the tool.
             if not connection.has_listed:
@@ -138,7 +142,7 @@ class Requests:
                     raise
             return load_result(result, self._options.max_result, self._name)
 
-        return await self._send(run_call, repeats=repeats)
+        return await self._send_to_session(run_call, repeats=repeats)
 
     @asynccontextmanager
     async def _limit_time(self, name: str) -> AsyncGenerator[None, None]:
@@ -166,7 +170,7 @@ class Requests:
         connect timeout.
 
         Raises:
-            SignIn, ToolError: see `_send`.
+            SignIn, ToolError: see `_send_to_session`.
         """
         seconds = self._options.connect_timeout
 
@@ -175,13 +179,15 @@ class Requests:
                 return await work(connection)
 
         try:
-            return await self._send(in_time, repeats=True)
+            return await self._send_to_session(in_time, repeats=True)
         except TimeoutError:
             raise ToolError(
                 f"{self._name} did not answer within {seconds:g} seconds (connect_timeout=)"
             ) from None
 
-    async def _send(self, work: Callable[[Connection], Awaitable[T]], *, repeats: bool) -> T:
+    async def _send_to_session(
+        self, work: Callable[[Connection], Awaitable[T]], *, repeats: bool
+    ) -> T:
         """Runs `work` with a session, and once more with a new session if the first is over and
         repeating is safe.
 

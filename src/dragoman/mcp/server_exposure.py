@@ -268,6 +268,7 @@ def _make_claim() -> Callable[[str, str, str], bool]:
     seen: dict[tuple[str, str], None] = {}
 
     def claim(thread_id: str, answer_id: str, _: str) -> bool:
+        """Returns True the first time that an answer is claimed."""
         first = (thread_id, answer_id) not in seen
         seen[thread_id, answer_id] = None
         if len(seen) > _CLAIMS:

@@ -97,6 +97,7 @@ class _TokenRequired:
         self._expected = f"Bearer {token}".encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers MCP requests without the token with 401, and passes on the others."""
         if scope["type"] == "http":
             authorization = Headers(scope=scope).get("authorization", "")
             # Takes the same time for every wrong token, so that none can be guessed bytewise.

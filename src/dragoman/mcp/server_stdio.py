@@ -62,6 +62,7 @@ async def _read_lines(descriptor: int) -> AsyncGenerator[str, None]:
     loop = asyncio.get_running_loop()
 
     def read() -> None:
+        """Reads lines of MCP messages from standard input, in a thread."""
         piece = b"-"
         while piece:
             piece = os.read(descriptor, _PIECE)

@@ -66,7 +66,7 @@ async def take_answer(server: str, oauth: OAuth, address: str) -> None:
     Raises:
         ToolError: the user was refused or did not agree.
     """
-    stored = await _load(server, oauth)
+    stored = await _load_sign_in(server, oauth)
     begun = stored.begun
     # Some applications pass on only the query of the address.
     query = parse_qs(urlsplit(address).query if "://" in address else address.lstrip("?"))
@@ -89,6 +89,7 @@ class SignInAuth(OAuthClientProvider):
     runs again."""
 
     def __init__(self, server: str, oauth: OAuth) -> None:
+        """Creates the OAuth sign-in to an MCP server."""
         metadata = OAuthClientMetadata(
             redirect_uris=[AnyUrl(oauth.redirect_uri)],
             client_name=oauth.client_name,
@@ -103,7 +104,7 @@ class SignInAuth(OAuthClientProvider):
 
     async def _initialize(self) -> None:
         await super()._initialize()
-        self.context.token_expiry_time = (await _load(self._server, self._oauth)).expires_at
+        self.context.token_expiry_time = (await _load_sign_in(self._server, self._oauth)).expires_at
 
     async def _perform_authorization_code_grant(self) -> tuple[str, str]:
         """Returns the user's code and the verifier of that sign-in.
@@ -111,7 +112,7 @@ class SignInAuth(OAuthClientProvider):
         Raises:
             SignInNeeded: there is no code yet.
         """
-        stored = await _load(self._server, self._oauth)
+        stored = await _load_sign_in(self._server, self._oauth)
         begun = stored.begun
         if begun is not None and begun.code is not None:
             await _save(self._server, self._oauth, msgspec.structs.replace(stored, begun=None))
@@ -173,12 +174,12 @@ class _Storage:
         self._server, self._oauth = server, oauth
 
     async def get_tokens(self) -> OAuthToken | None:
-        tokens = (await _load(self._server, self._oauth)).tokens
+        tokens = (await _load_sign_in(self._server, self._oauth)).tokens
         return OAuthToken.model_validate(tokens) if tokens is not None else None
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
         """Stores the OAuth tokens, with the time at which they expire."""
-        stored = await _load(self._server, self._oauth)
+        stored = await _load_sign_in(self._server, self._oauth)
         # Tokens say only in how many seconds they expire, which means nothing later.
         expires_at = None
         if tokens.expires_in is not None:
@@ -191,7 +192,7 @@ class _Storage:
     async def get_client_info(self) -> OAuthClientInformationFull | None:
         """Returns the OAuth client that was registered, or the one that the options name, or
         None."""
-        client = (await _load(self._server, self._oauth)).client
+        client = (await _load_sign_in(self._server, self._oauth)).client
         if client is not None:
             return OAuthClientInformationFull.model_validate(client)
         if self._oauth.client_id is None:
@@ -206,12 +207,12 @@ class _Storage:
         )
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        stored = await _load(self._server, self._oauth)
+        stored = await _load_sign_in(self._server, self._oauth)
         client = client_info.model_dump(mode="json", exclude_none=True)
         await _save(self._server, self._oauth, msgspec.structs.replace(stored, client=client))
 
 
-async def _load(server: str, oauth: OAuth) -> _StoredSignIn:
+async def _load_sign_in(server: str, oauth: OAuth) -> _StoredSignIn:
     """Loads the state of an MCP server's sign-in from the token store."""
     data = await oauth.store.load(server)
     if data is None:

@@ -51,6 +51,7 @@ class MCPToolset(Toolset):
     """
 
     def __init__(self, options: Options) -> None:
+        """Creates the toolset of an MCP server, not connected yet."""
         self._options = options
         self.name = options.name or make_label(options.server)
         """The server's name in errors."""
@@ -206,6 +207,7 @@ class MCPToolset(Toolset):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        """Closes the MCP session of this event loop if no other run uses it."""
         await self._sessions.leave()
 
 
@@ -353,6 +355,7 @@ def _make_sign_in_tool(toolset: MCPToolset, options: Options) -> Tool:
     """Returns the tool that stands for all tools until a user has signed in."""
 
     async def sign_in(dragoman_context: ToolContext[Any]) -> str:
+        """Asks the run's user to sign in to the MCP server."""
         address = await toolset.sign_in(next(toolset.find_addresses(dragoman_context), None))
         if address is not None:
             raise SignIn(address, f"Please sign in to {toolset.name}.")

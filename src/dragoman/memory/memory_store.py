@@ -49,13 +49,17 @@ class _ThreadRecord:
     """A thread with its messages, its branches and the last used position."""
 
     def __init__(self, thread: Thread) -> None:
+        """Creates the memory store's record of a thread that has no messages yet."""
         self.thread = thread
         self.rows: list[_Row] = []
         self.indexes: defaultdict[str, list[int]] = defaultdict(list)
         """Message id → indexes of its rows."""
         self.branches: dict[int, Branch] = {}
+        """Number of a branch → the branch."""
         self.end = 0
+        """Position of the last message that was saved; 0: none."""
         self.slots: dict[str, SlotText] = {}
+        """Name of a slot → its text."""
 
 
 class MemoryStore:
@@ -179,7 +183,8 @@ class MemoryStore:
         """Closes the store, as `Store.close`. What it holds stays."""
 
     def _find_slots(self, slot: Slot) -> dict[str, SlotText]:
-        """Returns the texts of the slot's thread or resource, by name."""
+        """Returns the slots, by name, of the thread or resource that a slot belongs to. Empty if
+        that is unknown; nothing may be added to it then."""
         if slot.thread_id is None:
             return self._resources.get(slot.resource_id or "", {})
         record = self._threads.get(slot.thread_id)

@@ -25,7 +25,7 @@ __all__ = ["read_slot", "write_slot"]
 
 def read_slot(connection: Connection, slot: Slot) -> SlotText:
     """Returns the text in a slot, with version 0 if nothing was written."""
-    table, _, is_slot = _locate(slot)
+    table, _, is_slot = _locate_slot(slot)
     column = _text_column(table)
     row = connection.execute(select(table.c[column], table.c.version).where(is_slot)).first()
     return SlotText() if row is None else SlotText(row[0], row[1])
@@ -35,7 +35,7 @@ def write_slot(
     connection: Connection, slot: Slot, text: str, version: int | None, time: datetime
 ) -> SlotText:
     """Writes a text and returns it with its version. See `Store.write_slot`."""
-    table, key, is_slot = _locate(slot)
+    table, key, is_slot = _locate_slot(slot)
     thread = _lock_thread(connection, slot)
     stored = read_slot(connection, slot).version
     check_slot(slot, thread, stored, version)
@@ -56,7 +56,7 @@ def write_slot(
     return SlotText(text, stored + 1)
 
 
-def _locate(slot: Slot) -> tuple[Table, Json, ColumnElement[bool]]:
+def _locate_slot(slot: Slot) -> tuple[Table, Json, ColumnElement[bool]]:
     """Returns the table of a slot, the key of its row, and the condition that finds the row."""
     if slot.thread_id is None:
         table, key = resources, {"resource_id": slot.resource_id}

@@ -68,7 +68,7 @@ class TitleTasks:
 
     def begin(self, work: Coroutine[None, None, object], thread_id: str) -> asyncio.Task[None]:
         """Does work in a task. What it raises is logged: a title is an aid."""
-        task = asyncio.create_task(_try(work, thread_id), name=f"dragoman-title-{thread_id}")
+        task = asyncio.create_task(_try_title(work, thread_id), name=f"dragoman-title-{thread_id}")
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
@@ -82,7 +82,7 @@ class TitleTasks:
             await asyncio.wait(tasks)
 
 
-async def _try(work: Coroutine[None, None, object], thread_id: str) -> None:
+async def _try_title(work: Coroutine[None, None, object], thread_id: str) -> None:
     try:
         async with asyncio.timeout(_SECONDS):
             await work

@@ -34,14 +34,14 @@ from dragoman.providers.keys import check_key, find_auth, request_headers
 from dragoman.providers.provider import ModelEndpoint, Provider
 from dragoman.request import HttpRequest
 from dragoman.runtime import running_loop
-from dragoman.transport.base import Response, Transport
+from dragoman.transport.base import Response, Transport, read_all
 from dragoman.transport.exchange import request_body
 from dragoman.transport.redaction import find_secrets, hide_secrets, is_secret, public_url, redact
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-__all__ = ["Access", "Key", "ModelRoute", "read_all", "encoding_error"]
+__all__ = ["Access", "Key", "ModelRoute", "encoding_error"]
 
 Key: TypeAlias = str | Callable[[], str | Awaitable[str]]
 """A key, or a function that gives the one to use now; it is called for every request."""
@@ -97,6 +97,8 @@ class Access:
         system: Mapping[str, str] = os.environ,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        """Creates the access to a provider's API: where it is, with which key, over which
+        transport."""
         self.provider = provider
         self._transport = provider.transport or transport
         self._api_key = api_key
@@ -223,7 +225,7 @@ class Access:
             DragomanError: as `Transport.send`, also from where the credentials are checked.
         """
         key = route.key if route is not None else None
-        sent_request = self._authorize(request, await self._load_credentials(key))
+        sent_request = self._authorize_request(request, await self._load_credentials(key))
         response = await self._transport.send(sent_request)
         if response.status == 401:
             sent_request, response = await self._send_renewed(request, sent_request, response)
@@ -240,7 +242,7 @@ class Access:
         if self._grant is not None and self._grant.headers.items() <= sent_request.headers.items():
             self._grant = None
         try:
-            renewed_request = self._authorize(request, await self._load_credentials())
+            renewed_request = self._authorize_request(request, await self._load_credentials())
         except BaseException:
             await response.close()
             raise
@@ -304,7 +306,7 @@ class Access:
             request_secrets,
         )
 
-    def _authorize(self, request: HttpRequest, credentials: _Credentials) -> HttpRequest:
+    def _authorize_request(self, request: HttpRequest, credentials: _Credentials) -> HttpRequest:
         """Returns the request with the provider's headers, signed if the credentials sign
         requests."""
         request = msgspec.structs.replace(
@@ -392,7 +394,7 @@ class Access:
                 request = next(flow)
                 while True:
                     if credentials is not None:
-                        request = self._authorize(request, credentials)
+                        request = self._authorize_request(request, credentials)
                     response = await self._transport.send(request)
                     try:
                         answer = AuthResponse(response.status, await read_all(response))
@@ -408,14 +410,6 @@ class Access:
 def _digest_headers(headers: Mapping[str, str]) -> str:
     """Returns a digest of headers, whatever their order."""
     return blake2b(msgspec.json.encode(sorted(headers.items())), digest_size=16).hexdigest()
-
-
-async def read_all(response: Response) -> bytes:
-    """Reads the rest of a response body."""
-    chunks: list[bytes] = []
-    while data := await response.read():
-        chunks.append(data)
-    return b"".join(chunks)
 
 
 async def _read_error(response: Response) -> bytes:

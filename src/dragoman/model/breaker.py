@@ -127,9 +127,9 @@ class Breaker:
         # An unknown model: sending the request reports that.
         if destination is None:
             return following(request)
-        return self._guard(request, following, destination)
+        return self._guard_request(request, following, destination)
 
-    async def _guard(
+    async def _guard_request(
         self, request: ModelRequest, following: Batches, destination: Origin
     ) -> AsyncGenerator[list[Event], None]:
         """Sends a request unless its endpoint's circuit is open, and notes whether the endpoint
@@ -209,6 +209,7 @@ class _Circuit:
     __slots__ = ("failed", "opened_at", "trial")
 
     def __init__(self) -> None:
+        """Starts with a closed circuit, through which requests go."""
         self.failed: deque[float] = deque()
         """When requests failed, while the circuit was closed."""
         self.opened_at: float | None = None

@@ -51,11 +51,11 @@ class SqliteStore:
 
     async def get(self, key: str) -> bytes | None:
         """See `CacheStore.get`."""
-        return await run_sync(self._get, key)
+        return await run_sync(self._get_answer, key)
 
     async def put(self, key: str, value: bytes) -> None:
         """See `CacheStore.put`."""
-        await run_sync(self._put, key, value)
+        await run_sync(self._put_answer, key, value)
 
     async def close(self) -> None:
         """See `CacheStore.close`."""
@@ -63,9 +63,9 @@ class SqliteStore:
         if engine is not None:
             await run_sync(engine.dispose)
 
-    def _get(self, key: str) -> bytes | None:
+    def _get_answer(self, key: str) -> bytes | None:
         """Returns the cached answer for a key, and notes that it was used."""
-        with self._open().begin() as connection:
+        with self._open_cache_file().begin() as connection:
             value = connection.execute(
                 select(_answers.c.value).where(_answers.c.key == key)
             ).scalar()
@@ -75,18 +75,18 @@ class SqliteStore:
                 )
             return value
 
-    def _put(self, key: str, value: bytes) -> None:
+    def _put_answer(self, key: str, value: bytes) -> None:
         """Stores an answer under a key, and deletes the least recently used ones beyond the
         limit."""
         row = {"value": value, "used_at": time_ns()}
         oldest = select(_answers.c.key).order_by(_answers.c.used_at.desc()).offset(self._most)
-        with self._open().begin() as connection:
+        with self._open_cache_file().begin() as connection:
             connection.execute(
                 insert(_answers).values(key=key, **row).on_conflict_do_update(set_=row)
             )
             connection.execute(delete(_answers).where(_answers.c.key.in_(oldest)))
 
-    def _open(self) -> Engine:
+    def _open_cache_file(self) -> Engine:
         """Opens the SQLite file of the response cache on first use."""
         with self._opening:
             if self._engine is None:

@@ -3,12 +3,12 @@
 A `Caller` is what all requests of one model share. `Caller.events` goes through these steps, in
 this order:
 
-1. `_open` finds the route and sends the request (`_send`). Where a provider has forgotten the
+1. `_open_response` finds the route and sends the request (`_send_once`). Where a provider has forgotten the
    stored response that the
    request goes on from, it sends the whole conversation once more.
-2. `_dump` writes the request: forwarded as a client sent it, from what is remembered of earlier
+2. `_dump_model_request` writes the request: forwarded as a client sent it, from what is remembered of earlier
    requests, or anew.
-3. `_read` turns what each network read brings into events. Nearly all reads are one delta, which
+3. `_decode_network_read` turns what each network read brings into events. Nearly all reads are one delta, which
    passes as it is.
 4. `_complete_starts` and `_explain` add what a decoder cannot know: times, losses, and whose error
    it is.
@@ -107,6 +107,7 @@ class ModelCaller:
         new_id: Callable[[], str],
         clock: Callable[[], datetime],
     ) -> None:
+        """Creates the caller of one model. `name`: the model's; `new_id`: makes message ids."""
         self.access = access
         self._provider = provider
         self._name = name
@@ -146,7 +147,7 @@ class ModelCaller:
         try:
             try:
                 lowered = _LoweredRequest(request, profile, lowering_losses)
-                open_response = await self._open(lowered, watch, losses)
+                open_response = await self._open_response(lowered, watch, losses)
             except (DragomanError, UnicodeEncodeError) as error:
                 if isinstance(error, UnicodeEncodeError):
                     error = encoding_error(error)
@@ -162,7 +163,7 @@ class ModelCaller:
                     data = await response.read()
                 except ProviderError as error:
                     data, read_error = b"", error
-                if events := self._read(open_response, data, read_error):
+                if events := self._decode_network_read(open_response, data, read_error):
                     if watch is not None and (len(events) > 1 or type(events[0]) is not PartDelta):
                         watch.add(events)
                     yield events
@@ -180,7 +181,7 @@ class ModelCaller:
             if watch is not None:
                 await watch.end()
 
-    async def _open(
+    async def _open_response(
         self, lowered: _LoweredRequest, watch: Watch | None, losses: dict[Loss, None] | None
     ) -> _OpenResponse:
         """Sends a request; if only its link to a stored response was refused, thinking that is
@@ -189,7 +190,7 @@ class ModelCaller:
         lessons = 0
         while True:
             try:
-                return await self._send(lowered, watch, losses)
+                return await self._send_once(lowered, watch, losses)
             except DragomanError as error:
                 # Each changes the request so that it is not done again.
                 request = lowered.request
@@ -205,7 +206,7 @@ class ModelCaller:
                 losses_so_far = (*lowered.losses, lesson.loss)
                 lowered = lowered._replace(request=lesson.request, losses=losses_so_far)
 
-    async def _send(
+    async def _send_once(
         self, lowered: _LoweredRequest, watch: Watch | None, all_losses: dict[Loss, None] | None
     ) -> _OpenResponse:
         """Sends a request once, and returns the open response."""
@@ -230,7 +231,7 @@ class ModelCaller:
         if watch is not None:
             await watch.begin(ModelStart(request.run, target, self.wire.name, request))
         quirks = attach_profile(route.quirks, self.wire, lowered.profile)
-        http, prefix_sent, losses = self._dump(request, target, quirks)
+        http, prefix_sent, losses = self._dump_model_request(request, target, quirks)
         if kept.places is not None:
             losses = map_losses_to_input(losses, kept.places)
         losses = [
@@ -259,7 +260,7 @@ class ModelCaller:
         """Returns the profile of the model at an endpoint."""
         return profiles.REGISTRY.find(self._provider, self._name, endpoint=endpoint)
 
-    def _dump(
+    def _dump_model_request(
         self, request: ModelRequest, target: Origin, quirks: Any
     ) -> tuple[HttpRequest, str, list[Loss]]:
         """Writes a request. Returns it with the value for the answer's `Origin.prefix` and the
@@ -294,7 +295,7 @@ class ModelCaller:
         lost = [*repairs, *map_losses_before_repair(losses, sources)]
         return http, before or compute_prefix(mended, wire), lost
 
-    def _read(
+    def _decode_network_read(
         self, open_response: _OpenResponse, data: bytes, read_error: ProviderError | None
     ) -> list[Event]:
         """Decodes one network read into events. Empty `data`: the body has ended, or `read_error`

@@ -1,7 +1,7 @@
 """A chat model: a provider's record, its wire and a transport put together.
 
 A request goes through the middlewares of the model (`batches`), then to the model that its model
-string names (`_route`), then through what that one's provider needs, and is sent by its
+string names (`_route_request`), then through what that one's provider needs, and is sent by its
 `call.Caller`, which has the steps of one request.
 """
 
@@ -156,7 +156,7 @@ class ChatModel:
     def bound(self, request: ModelRequest, losses: dict[Loss, None] | None = None) -> ChatModel:
         """Returns a copy of the model whose `send_stream` uses this request's tools, settings and
         options, and whose requests add their losses to `losses`."""
-        return self._with(request=request, losses=losses)
+        return self._copy_with(request=request, losses=losses)
 
     def led_by(
         self, middleware: Sequence[Middleware], fallbacks: Mapping[str, ChatModel]
@@ -164,19 +164,19 @@ class ChatModel:
         """Returns a copy of the model with these middlewares around its own. They may ask
         `fallbacks` instead."""
         providers = (self.providers[0], *[model.providers[0] for model in fallbacks.values()])
-        return self._with(
+        return self._copy_with(
             _middleware=(*middleware, *self._middleware), fallbacks=fallbacks, providers=providers
         )
 
     def with_innermost(self, layer: Middleware) -> ChatModel:
         """Returns a copy of the model with this middleware below all of its own."""
-        return self._with(_middleware=(*self._middleware, layer))
+        return self._copy_with(_middleware=(*self._middleware, layer))
 
     def variant(self, name: str, layer: Middleware) -> ChatModel:
         """Returns another model of the same provider, which is reached in the same way. `layer`: a
         middleware around each of its requests, below the choice of a model."""
         string = str(ModelString(self.provider.name, name))
-        return self._with(
+        return self._copy_with(
             name=name,
             string=string,
             request=self.request.replace(model=string),
@@ -258,7 +258,7 @@ class ChatModel:
         request = self.request.replace(messages=tuple(messages), output_schema=output_schema)
         return answer_chunks(self.batches(request))
 
-    def _with(self, **changes: Any) -> ChatModel:
+    def _copy_with(self, **changes: Any) -> ChatModel:
         """Returns a copy of the model with some attributes changed."""
         model = object.__new__(type(self))
         model.__dict__.update(self.__dict__, **changes)
@@ -266,9 +266,13 @@ class ChatModel:
         return model
 
     def _wrap(self) -> Batches:
-        return wrap(self._route, self._middleware, self.target) if self._middleware else self._route
+        return (
+            wrap(self._route_request, self._middleware, self.target)
+            if self._middleware
+            else self._route_request
+        )
 
-    def _route(self, request: ModelRequest) -> AsyncGenerator[list[Event], None]:
+    def _route_request(self, request: ModelRequest) -> AsyncGenerator[list[Event], None]:
         """Goes on with a request at the model that it names, with what that one's provider
         needs."""
         try:
@@ -276,7 +280,7 @@ class ChatModel:
         except DragomanError as error:
             return _fail(error)
         if model is not self:
-            model = model._with(losses=self.losses)
+            model = model._copy_with(losses=self.losses)
             wire = request.wire or self.wire.name
             request = request.replace(
                 model=model.string, wire=wire if request.options else request.wire
@@ -363,7 +367,7 @@ class _Chunks:
         if getattr(event, "message_id", None) != start.message_id:
             return None
         if isinstance(event, MessageFinished):
-            return self._last(event)
+            return self._last_chunk(event)
         part: Content | None = None
         if isinstance(event, PartStarted) and isinstance(event.part, TextPart):
             self._texts[event.index] = []
@@ -381,7 +385,7 @@ class _Chunks:
         message = Message(start.role, (part,), id=start.message_id, created_at=start.created_at)
         return ChatResult(message, thinking=message.thinking, id=start.message_id)
 
-    def _last(self, finish: MessageFinished) -> ChatResult[Message]:
+    def _last_chunk(self, finish: MessageFinished) -> ChatResult[Message]:
         """Returns the last chunk of an answer, with finish reason, usage and metadata."""
         whole = self._builder.message().replace(content=())
         return ChatResult(

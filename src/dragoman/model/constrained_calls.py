@@ -180,6 +180,7 @@ class _CallReader:
     """Turns the events of a list of arguments into those of a message with tool calls. Sans-I/O."""
 
     def __init__(self, tool: ToolSpec, exchange: SplitConversation, steps: _Steps) -> None:
+        """Prepares to read calls from the constrained output of a model without tool calls."""
         self._tool = tool
         self._made = set(exchange.answered)
         self._steps = steps
@@ -200,13 +201,13 @@ class _CallReader:
                     self._made.add(key)
                     message.close(self._add_call(text))
         elif isinstance(event, MessageFinished):
-            self._finish(event)
+            self._finish_with_calls(event)
         elif isinstance(event, RunError):
             event.error.partial = message.build_partial_message() if message.started else None
             message.events.append(event)
         return message.take()
 
-    def _finish(self, event: MessageFinished) -> None:
+    def _finish_with_calls(self, event: MessageFinished) -> None:
         """Ends the message with calls, with the usage of all steps."""
         message, reason = self._message, event.finish_reason or FinishReason.unspecified
         is_complete = reason in _COMPLETE_REASONS
@@ -280,6 +281,7 @@ class JsonItems:
     """
 
     def __init__(self) -> None:
+        """Starts before the first item of a JSON list that streams."""
         self._text = ""
         self._position = 0
         self._begin = 0

@@ -86,16 +86,16 @@ def keep_prefix(
     """
     kept = KeptRequest(request, target, Note())
     can_change = hasattr(wire, "load_change")
-    if not can_change and next(_origins(request.messages, target), None) is None:
+    if not can_change and next(_own_origins(request.messages, target), None) is None:
         return kept
     profile = find_profile(target.endpoint)
     # A client of the same API says itself what its conversation is.
     if can_change and not request.as_sent and request.messages:
         opening = find_opening(request.messages, target)
         if profile.midsys:
-            kept = _keep(kept, opening, cast("_ChangingWire", wire))
+            kept = _keep_request_prefix(kept, opening, cast("_ChangingWire", wire))
         kept = _mark_drops(kept, opening)
-    target = _bind(target, kept.request, profile)
+    target = _bind_target(target, kept.request, profile)
     losses = (
         *kept.losses,
         *_find_break(kept.request.messages, target),
@@ -138,7 +138,7 @@ def drop_mismatches(request: ModelRequest, error: DragomanError) -> ModelRequest
     return request.replace(prefix="drop")
 
 
-def _bind(target: Origin, request: ModelRequest, profile: ModelProfile) -> Origin:
+def _bind_target(target: Origin, request: ModelRequest, profile: ModelProfile) -> Origin:
     """Returns the target with the digests that its signed thinking is bound to in this request."""
     if profile.binds is None:
         return target
@@ -154,7 +154,7 @@ def _bind(target: Origin, request: ModelRequest, profile: ModelProfile) -> Origi
 def _find_break(messages: Sequence[Message], target: Origin) -> list[Loss]:
     """Returns a loss for what differs from the opening of the last request, which counts the
     messages whose thinking it voids."""
-    newest = next((origin for origin in _origins(messages, target)), None)
+    newest = next((origin for origin in _own_origins(messages, target)), None)
     if newest is None:
         return []
     changed = [
@@ -167,12 +167,12 @@ def _find_break(messages: Sequence[Message], target: Origin) -> list[Loss]:
     ]
     if not changed:
         return []
-    void = sum(1 for origin in _origins(messages, target) if origin.binds == "prefix")
+    void = sum(1 for origin in _own_origins(messages, target) if origin.binds == "prefix")
     why = f"changed since the last request; the thinking of {void} messages is void for it"
     return [Loss(None, None, Lost.prefix, why, " and ".join(changed))]
 
 
-def _origins(messages: Sequence[Message], target: Origin) -> Iterator[Origin]:
+def _own_origins(messages: Sequence[Message], target: Origin) -> Iterator[Origin]:
     """Yields the origins of the target's own answers, the newest first."""
     for message in reversed(messages):
         if message.origin is not None and message.origin.provider == target.provider:
@@ -190,7 +190,7 @@ def _mark_drops(kept: KeptRequest, opening: Opening) -> KeptRequest:
     return kept
 
 
-def _keep(kept: KeptRequest, opening: Opening, wire: _ChangingWire) -> KeptRequest:
+def _keep_request_prefix(kept: KeptRequest, opening: Opening, wire: _ChangingWire) -> KeptRequest:
     """Returns the request with the opening's system text and tools, the note for its answer, and
     where its messages stood."""
     request, messages = kept.request, kept.request.messages

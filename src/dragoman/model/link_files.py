@@ -151,7 +151,7 @@ class LinkSource:
         """
         try:
             async with asyncio.timeout(self._seconds):
-                file = await self._fetch(link.url, most)
+                file = await self._fetch_link(link.url, most)
         except TimeoutError:
             timeout_error = ProviderTimeoutError(
                 f"the file was not there within {self._seconds:g} s: try again later"
@@ -165,7 +165,7 @@ class LinkSource:
             )
         return file
 
-    async def _fetch(self, url: str, most: int) -> DataPart:
+    async def _fetch_link(self, url: str, most: int) -> DataPart:
         """Downloads a URL, with retries if the server fails."""
         for attempt in range(self._retries):
             try:
@@ -208,7 +208,7 @@ class LinkedFiles:
     def get(self, key: LinkKey) -> LinkedFile | None:
         """Returns a stored outcome, or None if there is none."""
         with self._lock:
-            self._evict()
+            self._evict_files()
             if key not in self._files:
                 return None
             linked = self._files[key] = self._files.pop(key)._replace(used_at=self._clock())
@@ -221,9 +221,9 @@ class LinkedFiles:
                 self._size -= previous.size
             linked = self._files[key] = LinkedFile(file, self._clock())
             self._size += linked.size
-            self._evict()
+            self._evict_files()
 
-    def _evict(self) -> None:
+    def _evict_files(self) -> None:
         """Drops files that are old or too many."""
         oldest = self._clock() - self._seconds
         while self._files and (

@@ -182,7 +182,8 @@ class MediaEndpoint:
             await response.close()
 
     def _date(self, event: Event) -> Event:
-        """Returns the event with the time, if it begins a message."""
+        """Returns an event of a media answer with the current time if it begins a message, since
+        media APIs do not report one."""
         if isinstance(event, MessageStarted):
             return msgspec.structs.replace(event, created_at=self._clock())
         return event
@@ -211,6 +212,7 @@ def _check_message(message: Message, media_kind: MediaKind) -> None:
 
 
 def _default_model(provider: Provider, media_kind: MediaKind) -> str | None:
+    """Returns the provider's default model for images, speech or transcripts."""
     names: Mapping[MediaKind, str | None] = {
         "images": provider.image_model or provider.media_model,
         "speech": provider.speech_model,

@@ -97,7 +97,7 @@ def _wrap_events(layers: Sequence[_EventMiddleware], call: Batches) -> Batches:
 
     chain: Next = events_of
     for layer in layers:
-        chain = _bind(layer, chain)
+        chain = _bind_middleware(layer, chain)
 
     async def batches(request: ModelRequest) -> AsyncGenerator[list[Event], None]:
         events = chain(request)
@@ -111,7 +111,7 @@ def _wrap_events(layers: Sequence[_EventMiddleware], call: Batches) -> Batches:
     return batches
 
 
-def _bind(layer: _EventMiddleware, following: Next) -> Next:
+def _bind_middleware(layer: _EventMiddleware, following: Next) -> Next:
     """Returns the middleware as a function of the request alone."""
 
     def bound(request: ModelRequest) -> AsyncIterator[Event]:

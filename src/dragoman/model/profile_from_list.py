@@ -23,14 +23,14 @@ def load_listed_profile(fields: JsonMap) -> ModelProfile | None:
     that a profile holds."""
     cells: Json = {}
     for field, path, read in _CELLS:
-        value = read(_find(fields, path))
+        value = read(_find_by_keys(fields, path))
         if value is not None:
             cells.setdefault(field, value)
-    cells |= _read_anthropic_thinking(_find(fields, "capabilities"))
+    cells |= _read_anthropic_thinking(_find_by_keys(fields, "capabilities"))
     return ModelProfile(**cells) if cells else None
 
 
-def _find(fields: JsonMap, path: str) -> Any:
+def _find_by_keys(fields: JsonMap, path: str) -> Any:
     """Returns the value at a path of keys, or None."""
     *above, last = path.split("/")
     for key in above:

@@ -45,6 +45,7 @@ class Watch:
     __slots__ = ("_began_at", "_first_at", "_hooks", "_losses", "_reads", "_start", "raised")
 
     def __init__(self, hooks: tuple[Hooks, ...]) -> None:
+        """Prepares the report of one model call to hooks."""
         self.raised: Exception | None = None
         """An exception that was raised instead of being sent as an event."""
         self._hooks = hooks

@@ -53,6 +53,7 @@ class MinuteWindow:
     nothing else counts."""
 
     def __init__(self, limit: int) -> None:
+        """Starts an empty window. `limit`: requests or tokens per minute."""
         self.limit = limit
         self.total = 0
         """Sum of the amounts that count now."""

@@ -182,13 +182,13 @@ def _count_once(message: Message) -> _Counts:
     memo = _counts_by_id.get(key)
     if memo is not None and memo[0]() is message:
         return memo[1]
-    counts = _count(message.content)
+    counts = _count_content(message.content)
     if counts.size >= _LARGE:
         _counts_by_id[key] = ref(message, lambda _, memo=_counts_by_id: memo.pop(key, None)), counts
     return counts
 
 
-def _count(pieces: Iterable[Content]) -> _Counts:
+def _count_content(pieces: Iterable[Content]) -> _Counts:
     """Counts the texts, calls and files of content."""
     texts: list[str] = []
     files: list[FileSize] = []
@@ -362,7 +362,7 @@ def _read_pixels(data: bytes) -> tuple[int, int]:
     if data.startswith(b"\xff\xd8"):
         return _read_jpeg(data)
     if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
-        return _read_webp(data)
+        return _read_webp_size(data)
     raise ValueError("no known image")
 
 
@@ -383,7 +383,7 @@ def _read_jpeg(data: bytes) -> tuple[int, int]:
     raise ValueError("no size")
 
 
-def _read_webp(data: bytes) -> tuple[int, int]:
+def _read_webp_size(data: bytes) -> tuple[int, int]:
     """Reads width and height from the header of a WebP image."""
     chunk_type = data[12:16]
     if chunk_type == b"VP8 ":

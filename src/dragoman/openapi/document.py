@@ -130,7 +130,7 @@ def load(document: JsonMap | str | Path) -> Document:
     if isinstance(document, Mapping):
         root = _copy_as_json(document)
     else:
-        root = _parse(_read_text(document))
+        root = _parse_document(_read_text(document))
     if not isinstance(root, dict):
         raise SettingsError("an OpenAPI document is an object, and this is none")
     root = cast("Json", root)
@@ -156,7 +156,7 @@ def load(document: JsonMap | str | Path) -> Document:
 
 
 def _read_text(document: str | Path) -> str:
-    """Returns the text of an OpenAPI document, read from a file if it is a path."""
+    """Returns the text of an OpenAPI document, which is a text already or in a file."""
     if isinstance(document, str):
         if "\n" not in document and not document.lstrip().startswith("{"):
             raise SettingsError(
@@ -169,7 +169,7 @@ def _read_text(document: str | Path) -> str:
         raise SettingsError(f"the OpenAPI document {document} cannot be read: {error}") from error
 
 
-def _parse(text: str) -> Any:
+def _parse_document(text: str) -> Any:
     """Parses the text of an OpenAPI document as JSON, otherwise as YAML."""
     try:
         return json_bytes.decode(text)

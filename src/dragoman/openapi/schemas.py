@@ -30,6 +30,7 @@ class Schemas:
     it refers to itself."""
 
     def __init__(self, document: Document) -> None:
+        """Creates the converter of an OpenAPI document's schemas."""
         self._document = document
         self._names: dict[str, str] = {}
         self.definitions: Json = {}

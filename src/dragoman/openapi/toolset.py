@@ -59,6 +59,8 @@ class OpenAPIToolset(Toolset):
     def __init__(
         self, name: str, tools: Sequence[Tool], left_out: Mapping[str, str], requests: ApiRequests
     ) -> None:
+        """Creates a toolset of OpenAPI operations. `left_out`: operations that cannot be tools, and
+        why."""
         self.name = name
         self.tools = tuple(tools)
         """The tools, in the document's order."""
@@ -77,6 +79,7 @@ class OpenAPIToolset(Toolset):
         return self
 
     async def __aexit__(self, *error: object) -> None:
+        """Closes the connections of this event loop to the API after the last run has left."""
         loop = asyncio.get_running_loop()
         self._inside[loop] = self._inside.get(loop, 1) - 1
         if not self._inside[loop]:

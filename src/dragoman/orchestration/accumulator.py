@@ -71,12 +71,12 @@ class MessageAccumulator(MessageBuilder):
     def add(self, event: Event) -> None:
         """Takes the next event of a model call."""
         super().add(event)
-        if self._overridden and (part := self._piece(event)) is not None:
+        if self._overridden and (part := self._event_content(event)) is not None:
             chunk = Message.model(part)
             self._chunks.append(chunk)
             self._accumulated = self.accumulate(self._accumulated or Message.model(), chunk)
 
-    def _piece(self, event: Event) -> Content | None:
+    def _event_content(self, event: Event) -> Content | None:
         """Returns the content that an event adds, a piece of text or a finished part, or None."""
         if not isinstance(event, PartDelta | PartFinished) or event.message_id != self._id:
             return None

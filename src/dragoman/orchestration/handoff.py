@@ -160,6 +160,7 @@ class _OtherAnswer:
     """Rewrites what the other agent shows into a message of this run's model, while it streams."""
 
     def __init__(self, state: StreamingState, to: str, *, by_call: bool) -> None:
+        """Prepares the answer of the agent that a handoff goes to."""
         self._state, self._to, self._by_call = state, to, by_call
         self._new_id = state.new_id or new_id
         self._id = ""

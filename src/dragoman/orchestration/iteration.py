@@ -194,6 +194,7 @@ class Rewriting:
     """Applies an `output` that an orchestrator changed to the events and to their message."""
 
     def __init__(self) -> None:
+        """Starts without events of a message whose output process_iteration may rewrite."""
         self._original = OutputText()
         self._builder = MessageBuilder()
         self._texts: dict[_PartKey, str] = {}
@@ -228,7 +229,8 @@ class Rewriting:
         return self._replace_message(step, original)
 
     def rewrite_message(self, message: Message) -> Message:
-        """Returns an unfinished message with the changed output."""
+        """Returns a message of the model that a failed or cancelled step left unfinished, with the
+        text that users were shown if process_iteration has rewritten the step's output."""
         if not self._changed:
             return message
         return message.replace(content=self._builder.message().content)
@@ -246,7 +248,7 @@ class Rewriting:
         """Returns the events with their own text."""
         changed: list[Event] = []
         for event, text in zip(events, texts, strict=True):
-            changed += self._add(event, text)
+            changed += self._add_event(event, text)
         return changed
 
     def _rewrite_events(self, events: Sequence[Event], output: str) -> list[Event]:
@@ -257,14 +259,14 @@ class Rewriting:
         )
         for index, event in enumerate(events):
             if index == first and isinstance(event, PartFinished):
-                changed += self._add(PartDelta(event.message_id, event.index, output), output)
+                changed += self._add_event(PartDelta(event.message_id, event.index, output), output)
             if first is None and output and isinstance(event, MessageFinished):
                 changed += self._insert_part(event.message_id, output)
             if isinstance(event, PartDelta) and self._original.is_output(event):
                 if index == first and output:
-                    changed += self._add(msgspec.structs.replace(event, delta=output), output)
+                    changed += self._add_event(msgspec.structs.replace(event, delta=output), output)
                 continue
-            changed += self._add(event, "")
+            changed += self._add_event(event, "")
         if first is None and not any(isinstance(event, MessageFinished) for event in events):
             self._waiting = output
         return changed
@@ -285,7 +287,7 @@ class Rewriting:
             self._builder.add(event)
         return part
 
-    def _add(self, event: Event, text: str) -> list[Event]:
+    def _add_event(self, event: Event, text: str) -> list[Event]:
         """Passes an event to the builder and returns the events to show. A text part starts with
         its first piece, so that one without output leaves no trace."""
         events = [event]

@@ -48,7 +48,7 @@ class Seal(msgspec.Struct, frozen=True):
         if self.key is None:
             return interrupt
         token = _Token(_dump_expiry(interrupt.expires_at), _make_nonce(interrupt))
-        outer = self._sign(interrupt, interrupt.id, token, state)
+        outer = self._sign_interrupt(interrupt, interrupt.id, token, state)
         inner = f"+{interrupt.signature}" if interrupt.signature else ""
         return msgspec.structs.replace(interrupt, signature=outer + inner)
 
@@ -72,7 +72,8 @@ class Seal(msgspec.Struct, frozen=True):
         token = _parse_token(outer)
         # In constant time, so that nobody can guess a signature byte by byte.
         if not hmac.compare_digest(
-            outer.encode(), self._sign(interrupt, resume.interrupt_id, token, state).encode()
+            outer.encode(),
+            self._sign_interrupt(interrupt, resume.interrupt_id, token, state).encode(),
         ):
             raise ResumeError(
                 f"the signature of the answer to {resume.interrupt_id!r} is not that of this call: it was made for another "
@@ -91,7 +92,9 @@ class Seal(msgspec.Struct, frozen=True):
             return interrupt_id
         return SIGNED + _parse_token((resume.signature or "").partition("+")[0]).nonce
 
-    def _sign(self, interrupt: Interrupt, interrupt_id: str, token: _Token, state: bytes) -> str:
+    def _sign_interrupt(
+        self, interrupt: Interrupt, interrupt_id: str, token: _Token, state: bytes
+    ) -> str:
         """Returns the signature for an interrupt."""
         call = interrupt.call
         fields: list[Any] = [

@@ -76,14 +76,14 @@ class ToolRound:
 
     def add(self, slot: int, part: ToolResultPart | MarkPart) -> None:
         """Shows a result, or a mark after the results."""
-        start = self._start or self._begin()
+        start = self._start or self._begin_results()
         events = part_events(start.message_id, slot, part)
         if not self._parts:
             events.insert(0, start)
         self._parts[slot] = part
         self._outbox.put(events)
 
-    def _begin(self) -> MessageStarted:
+    def _begin_results(self) -> MessageStarted:
         """Returns the start of the results' message, made for the first of them."""
         if self._new_id is None:
             self._start = MessageStarted(_ANONYMOUS_ID, Role.USER, anonymous=True, turn=self._turn)

@@ -76,6 +76,7 @@ class _Lowering:
     """The settings of one request on their way down."""
 
     def __init__(self, request: ModelRequest, profile: ModelProfile) -> None:
+        """Starts with a request and the profile of the model that it is lowered to."""
         self._request = request
         self._profile = profile
         self._settings = request.settings
@@ -99,7 +100,7 @@ class _Lowering:
             return request
         return request.replace(settings=self._settings, output_schema=self._schema)
 
-    def _set(self, name: str, value: Any, why: str | None) -> None:
+    def _lower_setting(self, name: str, value: Any, why: str | None) -> None:
         """Changes a setting. `why`: the reason to tell; `None`: it asks for the same."""
         self._settings = msgspec.structs.replace(self._settings, **{name: value})
         if why is not None:
@@ -115,7 +116,7 @@ class _Lowering:
             return
         if profile.thinks == "never":
             silent = reasoning in ("off", 0)
-            self._set("reasoning", None, None if silent else "the model does not think")
+            self._lower_setting("reasoning", None, None if silent else "the model does not think")
         elif reasoning in ("off", 0):
             self._switch_off(reasoning)
         elif isinstance(reasoning, int):
@@ -128,17 +129,21 @@ class _Lowering:
         profile = self._profile
         if profile.off != () or reasoning == 0:
             if reasoning == 0 and profile.off is not None:
-                self._set("reasoning", "off", None)
+                self._lower_setting("reasoning", "off", None)
                 self._switch_off("off")
             return
         least = find_allowed("minimal", _efforts(profile))
         if least is not None:
-            self._set("reasoning", least, f"the model cannot stop thinking; {least} is sent")
+            self._lower_setting(
+                "reasoning", least, f"the model cannot stop thinking; {least} is sent"
+            )
         elif profile.budget is not None and _takes_budget(profile):
             tokens = profile.budget[0]
-            self._set("reasoning", tokens, f"the model cannot stop thinking; {tokens} are sent")
+            self._lower_setting(
+                "reasoning", tokens, f"the model cannot stop thinking; {tokens} are sent"
+            )
         else:
-            self._set("reasoning", None, "the model cannot stop thinking")
+            self._lower_setting("reasoning", None, "the model cannot stop thinking")
 
     def _lower_effort(self, effort: Effort) -> None:
         """Lowers an effort to the highest below that the model takes, or to its tokens."""
@@ -152,10 +157,10 @@ class _Lowering:
         if allowed is None and "switch" in (profile.ways or ()):
             return
         if allowed is None:
-            self._set("reasoning", None, "the model takes no effort")
+            self._lower_setting("reasoning", None, "the model takes no effort")
         elif allowed != effort:
             why = f"the model takes {', '.join(profile.efforts)}; {allowed} is sent"
-            self._set("reasoning", allowed, why)
+            self._lower_setting("reasoning", allowed, why)
 
     def _lower_tokens(self, tokens: int, effort: Effort | None = None) -> None:
         """Lowers a number of tokens to what the model takes, or to an effort. `effort`: what the
@@ -163,7 +168,9 @@ class _Lowering:
         profile = self._profile
         if profile.ways is not None and not _takes_budget(profile):
             effort = effort_for(tokens)
-            self._set("reasoning", effort, f"the model takes no number of tokens; {effort} is sent")
+            self._lower_setting(
+                "reasoning", effort, f"the model takes no number of tokens; {effort} is sent"
+            )
             self._lower_effort(effort)
             return
         if profile.budget is None:
@@ -172,16 +179,18 @@ class _Lowering:
         limit = self._find_limit() if not most else most + 1
         if limit is not None and limit <= least:
             why = f"the model thinks {least} tokens at least, and the answer may have {limit}"
-            self._set("reasoning", None, why)
+            self._lower_setting("reasoning", None, why)
             return
         allowed = max(least, tokens)
         if limit is not None and allowed >= limit:
             # below the limit of the answer there must be room for the answer itself
             allowed = most or max(least, limit - min(limit // 2, _ANSWER))
         if allowed != tokens:
-            self._set("reasoning", allowed, f"{tokens} tokens are asked for, {allowed} are sent")
+            self._lower_setting(
+                "reasoning", allowed, f"{tokens} tokens are asked for, {allowed} are sent"
+            )
         elif effort is not None:
-            self._set("reasoning", allowed, None)
+            self._lower_setting("reasoning", allowed, None)
 
     def _find_limit(self) -> int | None:
         """Returns the most tokens that one answer of the model may have, its thinking included, or
@@ -195,7 +204,7 @@ class _Lowering:
             return
         has_tools = any(isinstance(tool, ToolSpec) for tool in self._request.tools)
         if has_tools and may_think(self._settings, self._profile):
-            self._set("reasoning", "off", "the model takes no tools while it thinks")
+            self._lower_setting("reasoning", "off", "the model takes no tools while it thinks")
 
     # sampling
 
@@ -220,18 +229,23 @@ class _Lowering:
             usual = value == DEFAULTS.get(name)
             if name in refused:
                 if not usual or name not in (profile.default_passes or ()):
-                    self._set(name, None, None if usual else why)
+                    self._lower_setting(name, None, None if usual else why)
             elif name in fixed and not usual:
-                self._set(name, None, f"the model takes {DEFAULTS.get(name, 'its default')} alone")
+                self._lower_setting(
+                    name, None, f"the model takes {DEFAULTS.get(name, 'its default')} alone"
+                )
             elif name in ranges:
                 self._clamp(name, value, *ranges[name])
             if name in (profile.ignored or ()) and getattr(self._settings, name) is not None:
-                self._set(name, value, "the model takes it and ignores it")
+                self._lower_setting(name, value, "the model takes it and ignores it")
 
     def _clamp(self, name: str, value: float, least: float, most: float) -> None:
+        """Moves a number setting into the range that the model accepts, and notes the change."""
         allowed = max(least, min(value, most))
         if allowed != value:
-            self._set(name, allowed, f"the model takes {least:g} to {most:g}; {allowed:g} is sent")
+            self._lower_setting(
+                name, allowed, f"the model takes {least:g} to {most:g}; {allowed:g} is sent"
+            )
 
     def _part_pairs(self) -> None:
         """Leaves out one of two settings that the model does not take together."""
@@ -240,9 +254,9 @@ class _Lowering:
             if value is None or getattr(self._settings, second, None) is None:
                 continue
             if value == DEFAULTS.get(first):
-                self._set(first, None, None)
+                self._lower_setting(first, None, None)
             else:
-                self._set(second, None, f"the model does not take it beside {first}")
+                self._lower_setting(second, None, f"the model does not take it beside {first}")
 
     # tools, limits, schema
 
@@ -260,14 +274,14 @@ class _Lowering:
             elif profile.forced == "unless-budget" and isinstance(settings.reasoning, int):
                 why = "the model cannot be made to call a tool while it thinks by a budget"
             if why is not None:
-                self._set("tool_choice", None, why)
+                self._lower_setting("tool_choice", None, why)
         if settings.parallel_tool_calls and profile.parallel is False:
-            self._set("parallel_tool_calls", None, "the model calls one tool at a time")
+            self._lower_setting("parallel_tool_calls", None, "the model calls one tool at a time")
 
     def _lower_max_tokens(self) -> None:
         most, asked = self._profile.output, self._settings.max_tokens
         if asked is not None and most is not None and asked > most:
-            self._set("max_tokens", most, f"the model answers with at most {most} tokens")
+            self._lower_setting("max_tokens", most, f"the model answers with at most {most} tokens")
 
     def _lower_schema(self) -> None:
         """Leaves the output schema out where the model takes none, or none beside tools."""

@@ -43,6 +43,8 @@ class ProfileRegistry:
     """The profiles of this process. `clock`: seconds that only grow."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        """Creates a registry without the user's profiles and lessons. `clock`: seconds, for the
+        lessons' age."""
         self._clock = clock
         self._registered: dict[tuple[str, str], ModelProfile] = {}
         self._tables: list[ProfileTable] | None = None
@@ -60,7 +62,7 @@ class ProfileRegistry:
         Raises:
             SettingsError: no provider has that name, or a file of profiles cannot be read.
         """
-        provider, name = _parse(model)
+        provider, name = _split_model_string(model)
         return self.find(provider, name, wire=wire)
 
     def find(
@@ -83,16 +85,16 @@ class ProfileRegistry:
             SettingsError: a file of profiles cannot be read.
         """
         wire = wire or provider.wire
-        lesson = self._lesson(endpoint, wire, model) if self._learned and endpoint else None
+        lesson = self._find_lesson(endpoint, wire, model) if self._learned and endpoint else None
         if lesson is not None:
-            return self._build(provider, model, wire, lesson)
+            return self._build_profile(provider, model, wire, lesson)
         # The record itself may differ under one name, such as in tests and after `replace=True`.
         key = (id(provider), model, wire)
         ready = self._ready.get(key)
         if ready is None or ready[0] is not provider:
             if len(self._ready) >= _CACHED:
                 self._ready.clear()
-            ready = self._ready[key] = (provider, self._build(provider, model, wire, None))
+            ready = self._ready[key] = (provider, self._build_profile(provider, model, wire, None))
         return ready[1]
 
     def find_sources(self, model: str) -> Mapping[str, str]:
@@ -105,8 +107,8 @@ class ProfileRegistry:
         Raises:
             SettingsError: no provider has that name.
         """
-        provider, name = _parse(model)
-        family = _family(provider, name)
+        provider, name = _split_model_string(model)
+        family = _find_vendor(provider, name)
         profile = load_shipped(sources=True).find(family, name) if family else None
         return {} if profile is None else profile.for_wire(provider.wire).sources or {}
 
@@ -130,7 +132,7 @@ class ProfileRegistry:
             raise SettingsError(
                 f'profiles.register("{model}"): pass a profile, or like="PROVIDER:MODEL"'
             )
-        provider, name = _parse(model)
+        provider, name = _split_model_string(model)
         known = profile or EMPTY
         if like is not None:
             known = known.over(self._find_like(like))
@@ -145,7 +147,7 @@ class ProfileRegistry:
         Raises:
             SettingsError: it cannot be read; names the line and the key.
         """
-        table = self._read(Path(path))
+        table = self._read_profile_file(Path(path))
         self._user_tables().insert(0, table)
         self._ready.clear()
 
@@ -170,7 +172,7 @@ class ProfileRegistry:
             model: the provider's name of the model.
             profile: the fields that the error tells.
         """
-        known = self._lesson(endpoint, wire, model)
+        known = self._find_lesson(endpoint, wire, model)
         profile = profile if known is None else known.changed_by(profile)
         self._learned[endpoint, wire, model] = (self._clock() + _LESSON_SECONDS, profile)
 
@@ -182,7 +184,7 @@ class ProfileRegistry:
         self._ready.clear()
         self._tables = None
 
-    def _build(
+    def _build_profile(
         self, provider: Provider, model: str, wire: str, lesson: ModelProfile | None
     ) -> ModelProfile:
         """Returns the profile of a model on one wire, merged from all sources, the weakest source
@@ -197,13 +199,13 @@ class ProfileRegistry:
         if lesson is not None:
             known = known.changed_by(lesson)
         for table in reversed(self._user_tables()):
-            for vendor in dict.fromkeys((_family(provider, model) or "", provider.name)):
+            for vendor in dict.fromkeys((_find_vendor(provider, model) or "", provider.name)):
                 if (profile := table.find(vendor, model)) is not None:
                     known = profile.for_wire(wire).over(known)
         registered = self._registered.get((provider.name, model))
         return known if registered is None else registered.for_wire(wire).over(known)
 
-    def _lesson(self, endpoint: str, wire: str, model: str) -> ModelProfile | None:
+    def _find_lesson(self, endpoint: str, wire: str, model: str) -> ModelProfile | None:
         """Returns the profile that a provider's error taught about a model, or None if it has
         expired."""
         key = (endpoint, wire, model)
@@ -218,8 +220,8 @@ class ProfileRegistry:
     def _find_like(self, like: str) -> ModelProfile:
         """Returns the profile of the model that another entry is `like`, with what differs by
         wire."""
-        provider, name = _parse(like)
-        family = _family(provider, name) or ""
+        provider, name = _split_model_string(like)
+        family = _find_vendor(provider, name) or ""
         profile = self._registered.get((provider.name, name), EMPTY)
         for table in (*(self._tables or ()), load_shipped()):
             # what is true of the API alone says nothing of the model
@@ -238,10 +240,10 @@ class ProfileRegistry:
         if self._tables is None:
             self._tables = []
             for path in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
-                self._tables.insert(0, self._read(Path(path)))
+                self._tables.insert(0, self._read_profile_file(Path(path)))
         return self._tables
 
-    def _read(self, path: Path) -> ProfileTable:
+    def _read_profile_file(self, path: Path) -> ProfileTable:
         """Reads and checks a file of profiles. Raises `SettingsError` if it cannot be read."""
         try:
             text = path.read_text("utf-8")
@@ -253,14 +255,14 @@ class ProfileRegistry:
         return table
 
 
-def _parse(model: str) -> tuple[Provider, str]:
+def _split_model_string(model: str) -> tuple[Provider, str]:
     """Returns the provider and the model name that a model string holds."""
     string = parse_model_string(model)
     provider = providers.get(string.provider)
     return provider, string.chat or provider.chat_model or ""
 
 
-def _family(provider: Provider, model: str) -> str | None:
+def _find_vendor(provider: Provider, model: str) -> str | None:
     """Returns the vendor under which the profile table lists a provider's models, or None."""
     family = provider.family
     if callable(family):
@@ -273,7 +275,7 @@ def _family(provider: Provider, model: str) -> str | None:
 
 def _find_shipped(provider: Provider, model: str) -> ModelProfile:
     """Returns the profile of a provider's model in the table that dragoman ships."""
-    family = _family(provider, model)
+    family = _find_vendor(provider, model)
     profile = load_shipped().find(family, model) if family else None
     if profile is None:
         return EMPTY

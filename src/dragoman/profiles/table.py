@@ -58,6 +58,7 @@ class ProfileTable:
     def __init__(
         self, text: str, name: str, *, get: Callable[[str], ModelProfile] | None = None
     ) -> None:
+        """Reads the table of model profiles from the text of a file."""
         self._text, self._name, self._get = text, name, get
         try:
             content = tomllib.loads(text)
@@ -72,9 +73,11 @@ class ProfileTable:
                 continue
             for key, entry in cast("Json", entries).items():
                 if not isinstance(entry, dict):
-                    raise self._error(vendor, key, f"it must be a table; write [{vendor}.NAME]")
+                    raise self._profile_error(
+                        vendor, key, f"it must be a table; write [{vendor}.NAME]"
+                    )
             self._vendors[vendor] = cast("dict[str, Json]", entries)
-        self._beginnings = {vendor: self._sort_names(vendor) for vendor in self._vendors}
+        self._beginnings = {vendor: self._list_prefixes(vendor) for vendor in self._vendors}
         self._profiles: dict[tuple[str, str], ModelProfile] = {}
 
     def find(self, vendor: str, model: str) -> ModelProfile | None:
@@ -119,9 +122,11 @@ class ProfileTable:
         """
         profile = self._profiles.get((vendor, key))
         if profile is None:
-            cells = self._resolve(vendor, key, ())
+            cells = self._resolve_entry(vendor, key, ())
             base = self._vendors[vendor].get(BASE, {}) if key != BASE else {}
-            profile = self._convert(vendor, key, _merge(_cells(base, f"{vendor}.base"), cells))
+            profile = self._convert_cells(
+                vendor, key, _merge_cells(_cells(base, f"{vendor}.base"), cells)
+            )
             self._profiles[vendor, key] = profile
         return profile
 
@@ -134,18 +139,19 @@ class ProfileTable:
         for vendor, key in self.entries():
             self.profile(vendor, key)
 
-    def _sort_names(self, vendor: str) -> list[tuple[str, str]]:
-        """Beginnings and the entries that have them, the longest first."""
+    def _list_prefixes(self, vendor: str) -> list[tuple[str, str]]:
+        """Returns the prefixes of model names and the key of the profile that is for them, the
+        longest first. `vendor`: whose profiles."""
         pairs: list[tuple[str, str]] = []
         for key, entry in self._vendors[vendor].items():
             names = entry.get("names", [key])
             if not isinstance(names, list):
-                raise self._error(vendor, key, "names must be a list of texts", "names")
+                raise self._profile_error(vendor, key, "names must be a list of texts", "names")
             if key != BASE:
                 pairs += [(_dashed(str(name)), key) for name in cast("list[object]", names)]
         return sorted(pairs, key=lambda pair: len(pair[0]), reverse=True)
 
-    def _resolve(self, vendor: str, key: str, path: tuple[str, ...]) -> Json:
+    def _resolve_entry(self, vendor: str, key: str, path: tuple[str, ...]) -> Json:
         """Returns the cells of a profile entry, merged over those of the entry that it is
         `like`."""
         entry = self._vendors[vendor][key]
@@ -154,18 +160,20 @@ class ProfileTable:
         if like is None:
             return cells
         if key in path:
-            raise self._error(vendor, key, "it is like itself", "like")
+            raise self._profile_error(vendor, key, "it is like itself", "like")
         if like in self._vendors[vendor]:
-            parent = self._resolve(vendor, like, (*path, key))
+            parent = self._resolve_entry(vendor, like, (*path, key))
         elif self._get is not None and ":" in str(like):
             parent = _to_cells(self._get(str(like)))
         else:
-            raise self._error(vendor, key, f'there is no entry "{like}" of {vendor}', "like")
+            raise self._profile_error(
+                vendor, key, f'there is no entry "{like}" of {vendor}', "like"
+            )
         for field in entry.get("unset", ()):
-            parent = _without(parent, field.split("."))
-        return _merge(parent, cells)
+            parent = _without_cell(parent, field.split("."))
+        return _merge_cells(parent, cells)
 
-    def _convert(self, vendor: str, key: str, cells: Json) -> ModelProfile:
+    def _convert_cells(self, vendor: str, key: str, cells: Json) -> ModelProfile:
         """Converts the cells of an entry to a `ModelProfile`. An error names the line and the
         field."""
         try:
@@ -174,9 +182,11 @@ class ProfileTable:
             message = str(error)
             match = re.search(r"`\$\.(?:on\[\.\.\.\]\.)?(\w+)|field `(\w+)`", message)
             field = (match[1] or match[2]) if match else None
-            raise self._error(vendor, key, message, field) from None
+            raise self._profile_error(vendor, key, message, field) from None
 
-    def _error(self, vendor: str, key: str, what: str, field: str | None = None) -> SettingsError:
+    def _profile_error(
+        self, vendor: str, key: str, what: str, field: str | None = None
+    ) -> SettingsError:
         """Returns a `SettingsError` that names the line of a field in the profile file, or of its
         entry."""
         lines = self._text.split("\n")
@@ -242,7 +252,7 @@ def _cells(entry: Json, where: str) -> Json:
     return cells
 
 
-def _merge(parent: Json, cells: Json) -> Json:
+def _merge_cells(parent: Json, cells: Json) -> Json:
     """Merges the cells of a profile entry over those of its parent. `on` is merged by wire and
     field. `on` is merged by wire and field."""
     merged = {**parent, **cells}
@@ -255,7 +265,7 @@ def _merge(parent: Json, cells: Json) -> Json:
     return merged
 
 
-def _without(cells: Json, path: list[str]) -> Json:
+def _without_cell(cells: Json, path: list[str]) -> Json:
     """Returns the cells of a profile entry without the cell at a path."""
     first, *further = path
     if not further:
@@ -263,7 +273,7 @@ def _without(cells: Json, path: list[str]) -> Json:
     inner = cells.get(first)
     if not isinstance(inner, dict):
         return cells
-    return {**cells, first: _without(cast("Json", inner), further)}
+    return {**cells, first: _without_cell(cast("Json", inner), further)}
 
 
 def _to_cells(profile: ModelProfile) -> Json:

@@ -42,6 +42,7 @@ class EmbeddedServers:
     """
 
     def __init__(self) -> None:
+        """Starts without servers of embedded models."""
         self.key = token_urlsafe(32)
         """Bearer token of the servers' requests."""
         self._lock = threading.Lock()

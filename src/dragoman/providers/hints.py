@@ -19,7 +19,7 @@ def install_command(package: str) -> str:
     """Returns the command that installs a package into this Python, in the required version: by its
     pip, by uv, or, since a virtual environment may have neither, by the pip of the Python that made
     it."""
-    wanted = f"'{_requirement(package)}'"
+    wanted = f"'{_find_requirement(package)}'"
     if find_spec("pip") is not None:
         return f"{_python()} -m pip install {wanted}"
     if shutil.which("uv"):
@@ -27,7 +27,7 @@ def install_command(package: str) -> str:
     return f"python3 -m pip --python {sys.executable} install {wanted}"
 
 
-def _requirement(package: str) -> str:
+def _find_requirement(package: str) -> str:
     """Returns the package with the version that one of dragoman's extras requires."""
     from importlib.metadata import PackageNotFoundError, requires
 

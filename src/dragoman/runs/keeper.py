@@ -52,6 +52,7 @@ class Keeper:
     def __init__(
         self, log: RunLog, owner: str, *, lease_seconds: float, poll_seconds: float
     ) -> None:
+        """Creates the keeper of one process's runs. Times are in seconds."""
         self.driven: dict[str, DrivenRun] = {}
         self._log = log
         self._owner = owner

@@ -68,6 +68,7 @@ class Ledger:
     """
 
     def __init__(self) -> None:
+        """Creates a ledger without durable calls."""
         self.statuses: dict[str, RunStatus] = {}
         """Status of each run. Use `lease_ends` instead of their `driven`, which is not kept here."""
         self.lease_ends: dict[str, float] = {}

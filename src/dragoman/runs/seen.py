@@ -15,6 +15,7 @@ class SeenPart:
     __slots__ = ("deltas", "index", "part", "separator")
 
     def __init__(self, part: Content | OpenText) -> None:
+        """Starts with a part that users see, as it begins."""
         self.part = part
         self.index: int | None = None
         """Index of the part for the client; None if it was not sent yet."""
@@ -39,6 +40,7 @@ class SeenMessage:
     )
 
     def __init__(self, start: MessageStarted) -> None:
+        """Starts with a message that users see, without parts."""
         self.start = start
         self.finish: MessageFinished | None = None
         self.sent_as = ""

@@ -30,6 +30,7 @@ class Cursor:
     __slots__ = ("read_bytes", "tail")
 
     def __init__(self) -> None:
+        """Creates a reader's position in a run's tail of events."""
         self.read_bytes = 0
         """Bytes of the events that the reader has passed on, counted from the start of the run."""
         self.tail: RunTail | None = None
@@ -61,6 +62,7 @@ class RunTail:
     """
 
     def __init__(self) -> None:
+        """Creates a run's tail without events."""
         self.end = 0
         """Number of events that are stored."""
         self.is_closed = False

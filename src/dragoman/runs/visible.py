@@ -89,9 +89,9 @@ class Visible:
         self._retractable = retractable
         self._calls = calls
         self._inner = InnerRuns()
-        self._reset(None)
+        self._reset_run(None)
 
-    def _reset(self, run: RunStarted | None) -> None:
+    def _reset_run(self, run: RunStarted | None) -> None:
         """Begins a run. `run`: its start, or None if there is none."""
         self._run_id = None if run is None else run.run_id
         self._typed = None if run is None else run.typed
@@ -120,7 +120,7 @@ class Visible:
             return []
         if isinstance(event, RunStarted):
             ended = self.close()
-            self._reset(event)
+            self._reset_run(event)
             return [*ended, event]
         if self._is_over:
             return []
@@ -216,7 +216,7 @@ class Visible:
             return [event]
         started = self._start_part(message, event.index, seen_part)
         if seen_part.separator is None:
-            before = self._separator(message, seen_part)
+            before = self._text_separator(message, seen_part)
         else:
             before = ""
         if before:
@@ -242,7 +242,7 @@ class Visible:
         started = self._start_part(message, event.index, seen_part)
         if isinstance(part, TextPart):
             if seen_part.separator is None:
-                before = self._separator(message, seen_part)
+                before = self._text_separator(message, seen_part)
             else:
                 before = seen_part.separator
             if before:
@@ -395,7 +395,7 @@ class Visible:
         message.sent_as = start.message_id
         return [start] if is_first else []
 
-    def _separator(self, message: SeenMessage, seen_part: SeenPart) -> str:
+    def _text_separator(self, message: SeenMessage, seen_part: SeenPart) -> str:
         """Returns the text to send before a part's own: a line break if tools ran after the text of
         an earlier message. It is called once for each part."""
         seen_part.separator = ""

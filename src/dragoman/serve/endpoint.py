@@ -113,6 +113,8 @@ class Endpoint:
                 connection = Connection(receive, send, service.limits, id_headers)
 
                 async def work() -> None:
+                    """Answers the request, while the connection watches for the client's
+                    leaving."""
                     call = self._make_call(
                         scope, headers, wire, route, caller, data, connection, observed
                     )

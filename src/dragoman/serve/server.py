@@ -149,7 +149,7 @@ class _Shutdown:
         """Refuses new calls, and gives open ones time to finish."""
         self._service.gate.closed = True
         if self._draining is None:
-            self._draining = asyncio.create_task(self._drain())
+            self._draining = asyncio.create_task(self._drain_calls())
 
     def stop_now(self) -> None:
         """Ends all calls now."""
@@ -167,7 +167,7 @@ class _Shutdown:
         if tasks := set(self._server.server_state.tasks):
             await asyncio.wait(tasks, timeout=_CLOSING_SECONDS)
 
-    async def _drain(self) -> None:
+    async def _drain_calls(self) -> None:
         """Waits for running calls to end, then stops the server."""
         with anyio.move_on_after(self._seconds):
             await self._service.drain()

@@ -76,7 +76,9 @@ class Database:
         self._write_engine = open_engine(url, connections=1, writes=True)
         self._read_engine = open_engine(url, connections=_READERS, writes=False)
         thread = f"dragoman-{name.replace(' ', '-')}"
-        self._writer = Writer(self._commit, name=thread, closed=self._closed_error, pause=pause)
+        self._writer = Writer(
+            self._commit_work, name=thread, closed=self._closed_error, pause=pause
+        )
         self._readers = ThreadPoolExecutor(_READERS, f"{thread}-read")
         self._opening = threading.Lock()
         self._opened = False
@@ -114,7 +116,8 @@ class Database:
         """
 
         def run_work() -> T:
-            self._open()
+            """Runs the read in a transaction, in a thread."""
+            self._open_tables()
             try:
                 with self._read_engine.connect() as connection:
                     return work(connection)
@@ -138,10 +141,10 @@ class Database:
         self._write_engine.dispose()
         self._read_engine.dispose()
 
-    def _commit(self, works: Sequence[Any]) -> Sequence[Any]:
+    def _commit_work(self, works: Sequence[Any]) -> Sequence[Any]:
         """Runs pieces of work in the writer's thread. Returns the result of each, or the exception
         that refuses it. Returns the result of each, or the exception that refuses it."""
-        self._open()
+        self._open_tables()
         # Pieces of work of several callers share a transaction, which makes a commit cheap for
         # each.
         if len(works) > 1:
@@ -153,7 +156,7 @@ class Database:
             except Exception as error:  # noqa: BLE001 - each piece of work is told what it was
                 if isinstance(error, SQLAlchemyError) and not _is_undone(error):
                     return [self._store_error(error) for _ in works]
-            return [result for work in works for result in self._commit([work])]
+            return [result for work in works for result in self._commit_work([work])]
         for last in range(_ATTEMPTS - 1, -1, -1):
             try:
                 return self._run_transaction(works)
@@ -178,7 +181,7 @@ class Database:
     def _run_transaction(self, works: Sequence[Any]) -> Sequence[Any]:
         """Runs pieces of work in one transaction; after a failure the connection is replaced."""
         try:
-            transaction = self._begin()
+            transaction = self._begin_transaction()
             with transaction:
                 assert self._connection is not None
                 results = self._carry_out(self._connection, works)
@@ -193,7 +196,7 @@ class Database:
         self.commits += 1
         return results
 
-    def _begin(self) -> RootTransaction:
+    def _begin_transaction(self) -> RootTransaction:
         """Begins a transaction. Raises `_NotBegunError` if the database cannot be reached."""
         try:
             self._connection = self._connection or self._write_engine.connect()
@@ -201,7 +204,7 @@ class Database:
         except SQLAlchemyError as error:
             raise _NotBegunError(error) from error
 
-    def _open(self) -> None:
+    def _open_tables(self) -> None:
         """Creates or migrates the tables before the first use."""
         if self._opened:
             return

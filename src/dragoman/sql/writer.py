@@ -95,7 +95,7 @@ class Writer:
             queued, is_open = self._drain_queue(first)
             if queued:
                 written_at = monotonic()
-                self._write(queued)
+                self._write_batch(queued)
 
     def _drain_queue(self, first: _QueuedWork | None) -> tuple[list[_QueuedWork], bool]:
         """Returns all work in the queue, and False if the queue was closed."""
@@ -109,7 +109,7 @@ class Writer:
             return queued, True
         return queued, False
 
-    def _write(self, queued: list[_QueuedWork]) -> None:
+    def _write_batch(self, queued: list[_QueuedWork]) -> None:
         """Commits a batch of queued work, and gives each waiting caller its result."""
         try:
             results = self._commit([work for work, _, _ in queued])

@@ -202,6 +202,8 @@ def make_recorder(
     logger = get_logger(scope, release, logger_provider)
 
     def record_failure(operation: str, span: Span, context: Context, error: BaseException) -> None:
+        """Records a failed operation in its OpenTelemetry span, and as a log record if the
+        operation has a name."""
         error_name, text = (
             error_type(error),
             describe_error(error) if isinstance(error, Exception) else "",

@@ -45,6 +45,7 @@ class MetricRecorder:
     counted where there are any."""
 
     def __init__(self, meter: Meter, conventions: str, *, all_parts: bool) -> None:
+        """Creates the OpenTelemetry instruments of dragoman's metrics."""
         self._of_parts = all_parts
 
         def seconds(name: str, text: str, buckets: tuple[float, ...] = SECONDS):  # noqa: ANN202

@@ -64,6 +64,7 @@ class _RunSpan:
     """A run that goes on."""
 
     def __init__(self, span: Span, name: Attributes) -> None:
+        """Keeps the OpenTelemetry span of a run, with the agent's name."""
         self.span = span
         self.context = set_span_in_context(span)
         self.name = name
@@ -110,6 +111,8 @@ class Spans:
         conventions: str,
         all_metrics: bool,
     ) -> None:
+        """Creates the hooks that write OpenTelemetry spans. `content`: whether spans hold
+        messages."""
         release = _find_version()
         self._tracer = trace.get_tracer(_SCOPE, release, tracer_provider)
         meter = metrics.get_meter(_SCOPE, release, meter_provider)

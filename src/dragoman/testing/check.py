@@ -132,7 +132,7 @@ class Check(msgspec.Struct, Generic[B], frozen=True, kw_only=True):
         try:
             waiting = self.function(bench)
             if waiting is not None:
-                _wait(waiting)
+                _wait_for_check(waiting)
         except Skipped:
             raise
         except CheckFailed as wrong:
@@ -158,7 +158,11 @@ def check_maker(bench: Callable[..., B], prefix: str = "") -> CheckMaker[B]:
     def make_check(
         *needs: str, shows: tuple[str, ...] = (), look: str = "", live: bool = False
     ) -> Callable[[Callable[[B], Awaitable[None] | None]], Check[B]]:
+        """Returns a decorator that makes a function a check. `look`: where to look if the check
+        fails."""
+
         def make(function: Callable[[B], Awaitable[None] | None]) -> Check[B]:
+            """Makes a function a check, named after it and described by its docstring."""
             return Check(
                 function=function,
                 bench=bench,
@@ -236,7 +240,10 @@ def require(condition: object, problem: str) -> None:
 def require_equal(actual: Any, wanted: Any, subject: str) -> None:
     """Fails the check if `actual` differs from `wanted`. `subject` names the value in the
     message."""
-    require(actual == wanted, f"{subject} must be {_short(wanted)} and is {_short(actual)}")
+    require(
+        actual == wanted,
+        f"{subject} must be {_shorten_repr(wanted)} and is {_shorten_repr(actual)}",
+    )
 
 
 def attempt(work: Callable[[], T], what: str, *, but: tuple[type[Exception], ...] = ()) -> T | None:
@@ -264,7 +271,7 @@ def unwrap_error(error: BaseException) -> BaseException:
     return error
 
 
-def _short(value: Any) -> str:
+def _shorten_repr(value: Any) -> str:
     """Returns the repr of a value, with its middle cut out if it is long."""
     text = repr(value)
     if len(text) <= 400:
@@ -272,7 +279,7 @@ def _short(value: Any) -> str:
     return f"{text[:300]} … {text[-80:]}"
 
 
-def _wait(work: Awaitable[None]) -> None:
+def _wait_for_check(work: Awaitable[None]) -> None:
     """Runs a coroutine to its end in its own event loop, so that checks work inside a running loop
     too."""
     portal = Portal()

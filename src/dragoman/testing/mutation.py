@@ -38,7 +38,7 @@ Path = tuple[str | int, ...]
 """The keys and indexes that lead to a value within another."""
 
 
-def _nest(depth: int) -> JsonValue:
+def _nest_deeply(depth: int) -> JsonValue:
     """Returns objects and lists nested to a depth, in turn."""
     value: JsonValue = "deep"
     for level in range(depth):
@@ -58,7 +58,7 @@ ODD: tuple[JsonValue, ...] = (
     None, True, False, 0, -1, 7, 1.5, -0.0, 2**63, 10**30, 10**400, 1e308, float("inf"),
     "", "x", "\ud800", "a\udc00b", "\x00", "9" * 400, "1e999", "null", "{}", "[]", '{"a":', '"', "[" * 3000, "data:;base64,", "é" * 3000,
     [], {}, [None], [[]], [{}], [0], ["x"], {"": None}, {"type": []}, {"type": "x"}, {"type": "text"}, {"x": {"x": []}},
-    {"type": "text", "text": 5}, {"\ud800": "x"}, [["user"]], [{"type": {}}], _nest(100), _nest(126), _nest(300), _nest(1200),
+    {"type": "text", "text": 5}, {"\ud800": "x"}, [["user"]], [{"type": {}}], _nest_deeply(100), _nest_deeply(126), _nest_deeply(300), _nest_deeply(1200),
 )  # fmt: skip
 """Values to put in place of others: every type, empty, huge, truncated, deeply nested."""
 
@@ -119,11 +119,13 @@ def mutate(chance: Random, sample: Sample, donors: Sequence[Sample] = ()) -> Jso
     """
     value = sample.value
     for _ in range(chance.choice((1, 1, 1, 2, 3))):
-        value = edit_at(value, chance.choice(sample.paths), lambda old: _edit(chance, old, donors))
+        value = edit_at(
+            value, chance.choice(sample.paths), lambda old: _edit_value(chance, old, donors)
+        )
     return value
 
 
-def _edit(chance: Random, old: JsonValue, donors: Sequence[Sample]) -> JsonValue:
+def _edit_value(chance: Random, old: JsonValue, donors: Sequence[Sample]) -> JsonValue:
     """Returns another value: an edit of the old one's type, a donor's piece, or an odd value."""
     edits = _EDITS.get(type(cast("object", old)))
     # Slightly more than half keep the type, so that input gets past the first type check.

@@ -83,6 +83,7 @@ class Recordings:
         fresh: bool = True,
         normalize: Callable[[Any], Any] | None = None,
     ) -> None:
+        """Creates the recorded exchanges of a test, in a folder."""
         self.folder = folder
         self.records = record
         self._new_folder = folder.with_name(f"{folder.name}.new") if record else None
@@ -101,7 +102,7 @@ class Recordings:
         """
         if self._new_folder is not None:
             return await Recorder(_Sender(real), self._new_folder).send(request)
-        wanted = self._key(request.method, request.path, request_body(request))
+        wanted = self._exchange_key(request.method, request.path, request_body(request))
         for exchange in self._remaining:
             if self._key_of(exchange) == wanted:
                 self._remaining.remove(exchange)
@@ -141,9 +142,9 @@ class Recordings:
             shutil.rmtree(self._new_folder, ignore_errors=True)
 
     def _key_of(self, exchange: Exchange) -> tuple[str, str, Any]:
-        return self._key(exchange.method, exchange.url or "", exchange.request_body)
+        return self._exchange_key(exchange.method, exchange.url or "", exchange.request_body)
 
-    def _key(self, method: str, url: str, body: Any) -> tuple[str, str, Any]:
+    def _exchange_key(self, method: str, url: str, body: Any) -> tuple[str, str, Any]:
         """Returns the key by which a recorded exchange is found: method, URL and body, without
         secrets."""
         # Recordings have no keys in them, so those of a request are removed before a comparison.
@@ -223,6 +224,7 @@ class Network:
     """
 
     def __init__(self, hosts: Collection[str] = (), recordings: Recordings | None = None) -> None:
+        """Creates the network of a test, which replays recordings and reaches only these hosts."""
         self.scripted: list[ScriptedModel] = []
         self.recordings = recordings
         self._hosts = set(hosts)

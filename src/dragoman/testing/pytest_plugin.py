@@ -38,6 +38,7 @@ class _Session:
     thread use."""
 
     def __init__(self, config: pytest.Config) -> None:
+        """Creates dragoman's state of a pytest session."""
         self.record: str = (
             config.getoption("--dragoman-record") or config.getini("dragoman_record") or "none"
         )

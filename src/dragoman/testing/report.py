@@ -68,6 +68,7 @@ def _run_check(check: BoundCheck) -> tuple[Finding, BaseException | None]:
     """Returns the finding of a check, and the exception that made it fail."""
 
     def make_finding(outcome: _Outcome, details: str = "") -> Finding:
+        """Returns the finding of this check for the report."""
         return Finding(
             check.subject_name,
             check.name,

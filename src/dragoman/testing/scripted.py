@@ -97,6 +97,8 @@ class Script:
     def __init__(
         self, answers: Answers | Mapping[Any, Answers], by: Callable[[ModelRequest], Hashable]
     ) -> None:
+        """Creates a script of a model's answers. `by`: returns the key that selects answers for a
+        request."""
         self._by = by
         self._scripts: dict[Any, _Answers] | None = None
         self._script = _Answers(())
@@ -154,6 +156,7 @@ class _Answers:
     """Answers in order, taken from their iterable when needed: it may be endless."""
 
     def __init__(self, answers: Answers) -> None:
+        """Creates the scripted answers of one key, in order."""
         self.used_count = 0
         self._function: Any = None
         every: Iterable[Any] = ()
@@ -263,6 +266,7 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
     async or a generator), or a mapping from the key of a conversation (`by`) to either."""
 
     def __post_init__(self) -> None:
+        """Creates the scripted server that answers this model's requests."""
         super().__post_init__()
         if self.server is not None:
             return

@@ -210,6 +210,7 @@ def answer_with(value: Any) -> Callable[[ModelRequest], Message]:
     """
 
     def answer(request: ModelRequest) -> Message:
+        """Answers a request with the scripted messages."""
         from pydantic_core import to_jsonable_python
 
         value_as_json: Any = to_jsonable_python(value, fallback=msgspec.to_builtins)
@@ -247,6 +248,7 @@ class ScriptedResponse:
         pieces: AsyncGenerator[bytes],
         ended: Callable[[object], None],
     ) -> None:
+        """Creates a scripted HTTP response, whose body comes in these pieces."""
         self.status = status
         self.headers = headers
         self._pieces = pieces

@@ -98,6 +98,8 @@ class ScriptedServer:
         stream: bool = True,
         remembers: bool = False,
     ) -> None:
+        """Creates a scripted server of a provider's API. `reply`: returns the answer to a
+        request."""
         self.requests: list[ModelRequest] = []
         self.embedded: list[EmbeddingsRequest] = []
         self.media_requests: list[MediaRequest] = []
@@ -160,14 +162,14 @@ class ScriptedServer:
                 unknown = InvalidRequestError(
                     f"Previous response with id '{response_id}' not found."
                 )
-                return self._answer(wanted, Answer(content=unknown), 0)
+                return self._respond_scripted(wanted, Answer(content=unknown), 0)
             wanted = _add_stored_messages(wanted, self._stored[response_id])
         self.requests.append(wanted)
         number = next(self._numbers)
         reply = await self._make_reply(wanted)
         if isinstance(reply, Exchange):
             return await Player([reply]).send(request)
-        return self._answer(wanted, as_answer(reply), number)
+        return self._respond_scripted(wanted, as_answer(reply), number)
 
     async def close(self) -> None:
         """Does nothing: a scripted server holds no connections."""
@@ -209,7 +211,7 @@ class ScriptedServer:
         self.embedded.append(wanted)
         made_vectors = vectors(wanted)
         if isinstance(made_vectors, DragomanError):
-            return self._answer(
+            return self._respond_scripted(
                 ModelRequest(wanted.model), Answer(content=made_vectors), len(self.embedded)
             )
         usage = Usage(input_tokens=len(wanted.texts), total_tokens=len(wanted.texts))
@@ -226,7 +228,7 @@ class ScriptedServer:
         made = media(wanted)
         if isinstance(made, DragomanError):
             count = len(self.media_requests)
-            return self._answer(ModelRequest(wanted.model), Answer(content=made), count)
+            return self._respond_scripted(ModelRequest(wanted.model), Answer(content=made), count)
         media_type, data = write_media(self._wire, media_kind, wanted, made)
         headers = {"content-type": media_type}
         return self._open_response(200, headers, deliver(Answer(), data, self._piece))
@@ -245,7 +247,7 @@ class ScriptedServer:
         self._open.add(response)
         return response
 
-    def _answer(self, wanted: ModelRequest, answer: Answer, number: int) -> Response:
+    def _respond_scripted(self, wanted: ModelRequest, answer: Answer, number: int) -> Response:
         """Returns the response of an answer, or raises the error that breaks the connection."""
         headers = {"x-request-id": f"kit-request-{number}", **answer.headers}
         content, status = answer.content, answer.status or 200

@@ -104,11 +104,11 @@ def agent_tool(
     run: Json = {key: fields.pop(key) for key in ("limits", "share_state") if key in fields}
     if output_type is not str:
         run["output_type"] = output_type
-    schema, prompt_of = _arguments(prompt)
+    schema, prompt_of = _make_arguments(prompt)
 
     async def handler(context_: ToolContext[Any], **arguments: Any) -> Any:
         result = await context_.send(agent, await prompt_of(context_, arguments), **run)
-        return _answer(result.output, context_.record.runs[-1].messages)
+        return _make_answer(result.output, context_.record.runs[-1].messages)
 
     if description is None:
         if prompt is None:
@@ -132,7 +132,7 @@ def name_for_models(display_name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", display_name.lower()).strip("_")
 
 
-def _arguments(prompt: Callable[..., Any] | None) -> tuple[JsonMap, Callable[..., Any]]:
+def _make_arguments(prompt: Callable[..., Any] | None) -> tuple[JsonMap, Callable[..., Any]]:
     """Returns the schema of the arguments, and what makes a prompt of them."""
     if prompt is None:
         return _PROMPT, _text
@@ -163,7 +163,7 @@ async def _text(_: ToolContext[Any], arguments: JsonMap) -> str:
     return arguments["prompt"]
 
 
-def _answer(output: object, messages: tuple[Message, ...]) -> Any:
+def _make_answer(output: object, messages: tuple[Message, ...]) -> Any:
     """Returns what the other agent is given: the output, and the files beside it."""
     parts = [part for message in messages if message.role is Role.MODEL for part in message.parts]
     files = [part for part in parts if isinstance(part, _FILES)]

@@ -93,6 +93,7 @@ class CallRecord:
         resume: Iterable[Resume] = (),
         question_metadata: JsonMap = {},
     ) -> None:
+        """Creates the record of the calls of a run that waited."""
         self.answers = tuple(answers)
         """To the questions of the tool, in the order in which they were asked."""
         self.question_metadata = question_metadata

@@ -181,7 +181,7 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
             return _result_of_run(before, options.get("output_type", str))
         if before.messages:
             prompt, options = None, {**options, "history": before.messages, "resume": record.resume}
-        result = await _drain(self, begin_inner_run(self, agent, prompt, **options))
+        result = await _drain_run(self, begin_inner_run(self, agent, prompt, **options))
         messages = (*options.get("history", ()), *result.messages)
         if isinstance(result.output, str):
             output = result.output
@@ -220,7 +220,7 @@ def relay_of(context: ToolContext[Any], run: Any) -> Relay:
     return Relay(run.id, {message.id for message in context.messages if message.id}, owners)
 
 
-async def _drain(context: ToolContext[Any], run: Any) -> ChatResult[Any]:
+async def _drain_run(context: ToolContext[Any], run: Any) -> ChatResult[Any]:
     """Reads a run to its end, at the pace of whoever reads the run around it."""
     outbox, relay = context.outbox, relay_of(context, run)
     try:

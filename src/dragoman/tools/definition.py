@@ -95,6 +95,8 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
     """Its name before a toolset gave it another; `None`: it has its own."""
 
     def __post_init__(self) -> None:
+        """Checks a tool's name, and makes its JSON Schema from the handler's signature if none is
+        given."""
         if not self.name or self.name == "<lambda>":
             raise ToolError(f"the tool for {self.handler!r} has no name; give it one with name=…")
         if not self.input_schema:
@@ -155,9 +157,9 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
         else:
             tell = None
         if self.timeout is None:
-            return await self._invoke(self.handler, checked_arguments, tell)
+            return await self._invoke_handler(self.handler, checked_arguments, tell)
         with anyio.move_on_after(self.timeout):
-            return await self._invoke(self.handler, checked_arguments, tell)
+            return await self._invoke_handler(self.handler, checked_arguments, tell)
         raise TimeoutError(f"{self.name} did not finish within {self.timeout:g} seconds")
 
     async def invoke(self, arguments: JsonMap, context: ToolContext[Any] | None = None) -> Any:
@@ -171,7 +173,7 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
         call = ToolCallPart("", self.name, dict(arguments))
         return await self.run(call, ToolContext(None, "", ()) if context is None else context)
 
-    async def _invoke(
+    async def _invoke_handler(
         self,
         handler: Callable[..., Any],
         arguments: JsonMap,
@@ -244,6 +246,7 @@ class FunctionTool(Tool[DepsContra], Generic[P, R, DepsContra], frozen=True, eq=
         return cast("Callable[P, R]", self.handler)(*args, **kwargs)
 
     def __get__(self, instance: object, owner: object = None) -> FunctionTool[..., R, DepsContra]:
+        """Returns the tool bound to an instance, for a method that is a tool."""
         bind = getattr(self.handler, "__get__", None)
         bound = bind(instance, owner) if bind else self.handler
         if bound is self.handler:

@@ -66,7 +66,7 @@ class ToolExecutor:
     ) -> list[ToolExecutionResult]:
         """Runs all calls; the results stand in the order of the calls. `context`: in place of the
         run's."""
-        with _knowing(context):
+        with _share_knowledge(context):
             return await self.execute_reporting(calls, tools)
 
     async def execute_reporting(
@@ -89,15 +89,15 @@ class ToolExecutor:
         if hooks := context.run.hooks if context.run is not None else find_active_hooks():
             tool = tools.get(call.name)
             start = ToolStart(context.run, call, "" if tool is None else tool.description)
-            return await watch_call(hooks, start, self._run(call, tools, context))
-        return await self._run(call, tools, context)
+            return await watch_call(hooks, start, self._run_call(call, tools, context))
+        return await self._run_call(call, tools, context)
 
-    async def _run(
+    async def _run_call(
         self, call: ToolCallPart, tools: Mapping[str, Tool], context: ToolContext[Any]
     ) -> ToolExecutionResult:
         """Runs one call. Every error, also a failed lookup, becomes a result for the model."""
         try:
-            return success_result(call, await _find(call, tools).run(call, context))
+            return success_result(call, await _find_tool(call, tools).run(call, context))
         except AskUser as question:
             return error_result(call, question)
         except Exception as error:  # noqa: BLE001 - the model is told
@@ -137,6 +137,7 @@ class ParallelToolExecutor(ToolExecutor):
     """
 
     def __init__(self, max_concurrency: int = 10) -> None:
+        """Creates an executor of tool calls side by side. `max_concurrency`: None for no limit."""
         if max_concurrency < 1:
             raise SettingsError(
                 f"max_concurrency is {max_concurrency}; at least one call must be able to run"
@@ -212,7 +213,7 @@ class BoundExecutor:
         """Runs calls as `ToolExecutor.execute_reporting` does, if it `reports`."""
         if (begun := self._begin(calls)) is not None:
             await begun
-        with _knowing(self._context()):
+        with _share_knowledge(self._context()):
             return await self.executor.execute_reporting(calls, tools, report)
 
     async def execute_batch(
@@ -221,7 +222,7 @@ class BoundExecutor:
         """Runs calls as `ToolExecutor.execute_batch` does."""
         if (begun := self._begin(calls)) is not None:
             await begun
-        with _knowing(self._context()):
+        with _share_knowledge(self._context()):
             return await self.executor.execute_batch(calls, tools)
 
     async def execute_single(
@@ -230,12 +231,12 @@ class BoundExecutor:
         """Runs a call as `ToolExecutor.execute_single` does."""
         if (begun := self._begin((call,))) is not None:
             await begun
-        with _knowing(self._context()):
+        with _share_knowledge(self._context()):
             return await self.executor.execute_single(call, tools)
 
 
 @contextmanager
-def _knowing(context: ToolContext[Any] | None) -> Generator[None]:
+def _share_knowledge(context: ToolContext[Any] | None) -> Generator[None]:
     """Yields what tools may know that are run within; `None`: as it is."""
     if context is None:
         yield
@@ -273,7 +274,7 @@ async def _wait_for_all(tasks: Sequence[asyncio.Task[None]]) -> None:
         raise asyncio.CancelledError
 
 
-def _find(call: ToolCallPart, tools: Mapping[str, Tool]) -> Tool:
+def _find_tool(call: ToolCallPart, tools: Mapping[str, Tool]) -> Tool:
     """Returns the tool of a call. Raises `ToolError` if it does not exist or its arguments cannot
     be read."""
     if call.run_by == "provider":
@@ -289,7 +290,8 @@ def _find(call: ToolCallPart, tools: Mapping[str, Tool]) -> Tool:
 async def watch_call(
     hooks: tuple[Hooks, ...], start: ToolStart, work: Coroutine[Any, Any, ToolExecutionResult]
 ) -> ToolExecutionResult:
-    """Runs a tool between the hooks of its start and its end."""
+    """Runs a tool call between the hooks `tool_start` and `tool_end`. The latter is called in every
+    case, also before an error goes on."""
     result: ToolExecutionResult | None = None
     raised: BaseException | None = None
     began_at = monotonic()

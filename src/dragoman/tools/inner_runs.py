@@ -47,6 +47,7 @@ class Account:
     limits of the run and of those around it."""
 
     def __init__(self) -> None:
+        """Starts the account of a run's limits, which runs in its tools share."""
         self.calls = _Calls()
         """The calls of models that have ended."""
         self.model_calls = 0
@@ -76,7 +77,7 @@ class Account:
         account: Account | None = self
         while account is not None:
             if (why := account.reached(model_calls, tool_calls)) is not None:
-                self._fill(account, why)
+                self._stop_runs(account, why)
                 raise LimitReachedError(why)
             account = account._outer
         account = self
@@ -86,12 +87,12 @@ class Account:
             account = account._outer
 
     def check(self) -> None:
-        """Raises `LimitReachedError` where a run in a tool has met a limit that is also this
-        run's."""
+        """Raises `LimitReachedError` if an agent that ran in a tool has reached a limit that it
+        shares with this run."""
         if self.full is not None:
             raise LimitReachedError(self.full)
 
-    def _fill(self, last: Account, why: str) -> None:
+    def _stop_runs(self, last: Account, why: str) -> None:
         """Stops this run and those around it, up to and with `last`."""
         account: Account | None = self
         while account is not None:
@@ -119,10 +120,10 @@ class Relay:
     def feed(self, events: Sequence[Event]) -> list[Event]:
         """Returns an inner run's next events as they stand in the stream of the outer run."""
         if self._new_ids:
-            return [self._stamp(event) for event in events]
-        return [event if type(event) is PartDelta else self._stamp(event) for event in events]
+            return [self._stamp_event(event) for event in events]
+        return [event if type(event) is PartDelta else self._stamp_event(event) for event in events]
 
-    def _stamp(self, event: Event) -> Event:
+    def _stamp_event(self, event: Event) -> Event:
         """Returns an event of an inner run with its run's id, and with a message id that the outer
         run does not use."""
         if isinstance(event, RunStarted | RunFinished | RunError):
@@ -132,14 +133,14 @@ class Relay:
             changes["run_id"] = self._run_id
         if (message_id := getattr(event, "message_id", None)) is not None:
             if isinstance(event, MessageStarted):
-                self._own(message_id)
+                self._note_owner(message_id)
             if (new_id := self._new_ids.get(message_id)) is not None:
                 changes["message_id"] = new_id
         if changes:
             return msgspec.structs.replace(event, **changes)
         return event
 
-    def _own(self, message_id: str) -> None:
+    def _note_owner(self, message_id: str) -> None:
         """Notes to which run within a tool a message id belongs."""
         if (
             message_id in self._others

@@ -28,6 +28,8 @@ class Emission:
         self._is_excess = is_excess
 
     def __await__(self) -> Generator[None, None, None]:
+        """Waits until the outbox has room again. An awaited emission does not count as excess, as
+        its tool waits and cannot flood the outbox."""
         if self._is_excess:
             self._is_excess = False
             self._outbox.excess -= 1
@@ -55,6 +57,8 @@ class Outbox:
     )
 
     def __init__(self) -> None:
+        """Creates an empty outbox, which belongs to the event loop and thread of its first
+        reader."""
         self.events: deque[Event] = deque()
         """Those that wait to be read, oldest first."""
         self._readers: list[asyncio.Future[None]] = []

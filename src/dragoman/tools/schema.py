@@ -58,7 +58,7 @@ def build(handler: Callable[..., Any]) -> Arguments:
         )
     types = {parameter.name: resolve(handler, parameter) for parameter in parameters}
     try:
-        adapter = _adapter(parameters, types)
+        adapter = _make_adapter(parameters, types)
         schema = adapter.json_schema()
     except (PydanticUserError, PydanticUndefinedAnnotation) as error:
         culprit = next((name for name, hint in types.items() if not _has_schema(hint)), "?")
@@ -66,19 +66,20 @@ def build(handler: Callable[..., Any]) -> Arguments:
         raise ToolError(
             f"{name_of(handler)}: the type of {culprit!r} cannot be an argument: {reason}"
         ) from error
-    _annotate(schema["properties"], parameters, describe(handler)[1])
+    _annotate_schema(schema["properties"], parameters, describe(handler)[1])
     validate = adapter.validator.validate_python
 
     def convert(values: JsonMap) -> Json:
+        """Returns a tool's arguments as the values of its parameters."""
         try:
             return validate(values)
         except ValidationError as error:
-            raise ToolError(_explain(error)) from error
+            raise ToolError(_explain_faults(error)) from error
 
     return Arguments(_without_titles(schema), convert)
 
 
-def _adapter(parameters: Sequence[inspect.Parameter], types: JsonMap) -> TypeAdapter[Json]:
+def _make_adapter(parameters: Sequence[inspect.Parameter], types: JsonMap) -> TypeAdapter[Json]:
     """Returns the pydantic adapter for a handler's parameters."""
     fields: Json = {}
     more: Json = {"closed": True}
@@ -106,7 +107,7 @@ def _has_schema(hint: Any) -> bool:
     return True
 
 
-def _annotate(
+def _annotate_schema(
     properties: dict[str, Json],
     parameters: Sequence[inspect.Parameter],
     descriptions: Mapping[str, str],
@@ -145,7 +146,7 @@ def _without_titles(schema: object) -> Any:
     }
 
 
-def _explain(error: ValidationError) -> str:
+def _explain_faults(error: ValidationError) -> str:
     """Explains invalid arguments to the model, one fault after the other."""
     faults = [
         f"{'.'.join(map(str, fault['loc'])) or 'the whole'}: "

@@ -50,6 +50,8 @@ class _Check:
     """One check: what it found so far, and the steps that it may still take."""
 
     def __init__(self, root: JsonMap) -> None:
+        """Creates the check of a value against a JSON Schema. `root`: the schema with its
+        `$defs`."""
         self.root = root
         self.steps = MOST_STEPS
         self.faults: dict[tuple[int, int, str], Sequence[str]] = {}
@@ -120,16 +122,18 @@ def _check_rule(
         yield from _check_value(
             _resolve_reference(reference, check.root), value, where, depth + 1, check
         )
-    if (names := _as_list(rule.get("type"))) and not any(_is(value, name) for name in names):
+    if (names := _as_list(rule.get("type"))) and not any(
+        _has_json_type(value, name) for name in names
+    ):
         yield f"{label}: should be {' or '.join(map(str, names[:_SHOWN]))}, got {value!r:.100}"
         return
     if isinstance(enum := rule.get("enum"), Sequence):
         choices = cast("Sequence[Any]", enum)
-        check.spend(len(choices) * _weight(value) // _COMPARED_A_STEP)
+        check.spend(len(choices) * _weigh_comparison(value) // _COMPARED_A_STEP)
         if value not in choices:
             yield f"{label}: should be one of {_show_choices(choices)}, got {value!r:.100}"
     if "const" in rule:
-        check.spend(_weight(value) // _COMPARED_A_STEP)
+        check.spend(_weigh_comparison(value) // _COMPARED_A_STEP)
     if "const" in rule and value != rule["const"]:
         yield f"{label}: should be {rule['const']!r:.300}, got {value!r:.100}"
     if isinstance(either := rule.get("anyOf"), Sequence):
@@ -156,7 +160,7 @@ def _check_options(
         yield best[0]
 
 
-def _weight(value: object) -> int:
+def _weigh_comparison(value: object) -> int:
     """Returns what it costs to compare a value with another, in small values; counted up to what no
     check can pay."""
     weight, level = 0, [value]
@@ -213,7 +217,7 @@ def _as_list(value: object) -> Sequence[Any]:
     return []
 
 
-def _is(value: object, name: object) -> bool:
+def _has_json_type(value: object, name: object) -> bool:
     """Returns whether a value has a JSON type. Unknown types match anything."""
     if not isinstance(name, str) or name not in _TYPES:
         return True

@@ -26,7 +26,7 @@ class SharedState:
         Raises:
             ToolError: the value is not JSON.
         """
-        self._state = _own(to_json_value(value))
+        self._state = _copy_for_state(to_json_value(value))
         if outbox is None:
             self._outbox = Outbox()
         else:
@@ -78,7 +78,7 @@ class SharedState:
         Raises:
             ToolError: the value is not JSON, or larger than a state may be.
         """
-        state = _own(to_json_value(value))
+        state = _copy_for_state(to_json_value(value))
         with self._lock:
             self._state = state
             self.changes += 1
@@ -114,7 +114,7 @@ class SharedState:
         return f"SharedState({self._state.value!r})"
 
 
-def _own(value: object) -> PatchedValue:
+def _copy_for_state(value: object) -> PatchedValue:
     """Returns a copy of a value for the shared state. Raises `ToolError` if it is too large."""
     try:
         return PatchedValue(value)

@@ -62,7 +62,7 @@ def success_result(call: ToolCallPart, value: object) -> ToolExecutionResult:
         Exception: the value is no JSON; of the type that its encoder raises.
     """
     whole = replace_halves(value, f"the result of {call.name}")
-    return ToolExecutionResult(call, ToolResultPart(call.id, call.name, _content(whole)))
+    return ToolExecutionResult(call, ToolResultPart(call.id, call.name, _load_value_content(whole)))
 
 
 def error_result(call: ToolCallPart, error: Exception) -> ToolExecutionResult:
@@ -75,7 +75,7 @@ def error_result(call: ToolCallPart, error: Exception) -> ToolExecutionResult:
     if content is None:
         result = {"error": _encodable(error)}
     else:
-        result = _content(content)
+        result = _load_value_content(content)
     return ToolExecutionResult(
         call, ToolResultPart(call.id, call.name, result, is_error=True), error
     )
@@ -101,22 +101,22 @@ def to_json_value(value: Any) -> Any:
         TypeError: it holds something that has no JSON form.
     """
     # What fails on the wire fails here.
-    text = msgspec.json.encode(value, enc_hook=_jsonable)
-    if b"null" in text and not _is_finite(msgspec.to_builtins(value, enc_hook=_jsonable)):
+    text = msgspec.json.encode(value, enc_hook=_make_jsonable)
+    if b"null" in text and not _is_finite(msgspec.to_builtins(value, enc_hook=_make_jsonable)):
         raise ToolError(
             "the value holds a number that JSON has not: NaN or an infinity; give None or a text in place of it"
         )
     return msgspec.json.decode(text)
 
 
-def _content(value: Any) -> Any:
+def _load_value_content(value: Any) -> Any:
     """Returns a tool's value as content: parts if it holds parts, otherwise JSON."""
     if isinstance(value, (list, tuple)):
         items = tuple(cast("list[Any]", value))
     else:
         items = (value,)
     if any(isinstance(item, _PARTS) for item in items):
-        return _parts(items)
+        return _load_value_parts(items)
     return to_json_value(value)
 
 
@@ -129,7 +129,7 @@ def _is_finite(value: object) -> bool:
     return not isinstance(value, (list, tuple)) or all(map(_is_finite, cast("list[Any]", value)))
 
 
-def _parts(items: tuple[Any, ...]) -> tuple[Any, ...]:
+def _load_value_parts(items: tuple[Any, ...]) -> tuple[Any, ...]:
     """Returns the parts of a tool's value. Raises `ToolError` if other values are mixed in."""
     parts = tuple(TextPart(item) if isinstance(item, str) else item for item in items)
     strange = {type(item).__name__ for item in parts if not isinstance(item, _PARTS)}
@@ -140,7 +140,7 @@ def _parts(items: tuple[Any, ...]) -> tuple[Any, ...]:
     return parts
 
 
-def _jsonable(value: object) -> Any:
+def _make_jsonable(value: object) -> Any:
     """Returns a value that msgspec cannot encode as JSON, such as a pydantic model, as JSON
     values."""
     # Anywhere else it would not have to be asked for.

@@ -123,6 +123,7 @@ class Toolset:
             )
 
         def with_approval(tool: Tool) -> Tool:
+            """Returns the tool with the approval that it requires."""
             if editable is None:
                 may_edit = tool.editable
             else:
@@ -141,6 +142,7 @@ class CombinedToolset(Toolset):
     """
 
     def __init__(self, tools: Iterable[Given | Toolset], name: str = "") -> None:
+        """Creates a toolset of several tools and toolsets."""
         self.name = name
         self._tools = tuple(
             member if isinstance(member, Toolset) or is_tool(member) else _tool(index, member)
@@ -172,6 +174,7 @@ class CombinedToolset(Toolset):
         return [listed_tool for listed_tool, _ in by_name.values()]
 
     async def __aenter__(self) -> Self:
+        """Enters all toolsets, and leaves those that were entered if one fails."""
         entered: list[Toolset] = []
         try:
             for member in self.sets:
@@ -183,7 +186,7 @@ class CombinedToolset(Toolset):
                     ) from error
                 entered.append(member)
         except BaseException:
-            await _leave(entered)
+            await _leave_toolsets(entered)
             raise
         return self
 
@@ -193,7 +196,7 @@ class CombinedToolset(Toolset):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await _leave(self.sets)
+        await _leave_toolsets(self.sets)
 
 
 class _Derived(Toolset):
@@ -322,7 +325,7 @@ def split_tools(tools: Iterable[Tool | Toolset]) -> tuple[dict[str, Tool], Combi
     return tool_map(fixed_tools), CombinedToolset(tools) if len(fixed_tools) < len(tools) else None
 
 
-async def _leave(sets: Sequence[Toolset]) -> None:
+async def _leave_toolsets(sets: Sequence[Toolset]) -> None:
     """Leaves sets in reverse, all of them, also in the middle of a cancellation."""
     with anyio.move_on_after(_LEAVE_SECONDS, shield=True):
         for member in reversed(sets):

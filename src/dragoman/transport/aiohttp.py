@@ -39,17 +39,18 @@ class AiohttpTransport:
     """
 
     def __init__(self, timeouts: Timeouts = Timeouts(), bounds: Bounds = Bounds()) -> None:  # noqa: B008 - frozen values
+        """Creates a transport over aiohttp, which opens a pool for each event loop."""
         self._timeouts = timeouts
         self._bounds = bounds
         self._pools: _Pools = {}
         # Also keeps the pools out of the garbage that a transport may be part of, where aiohttp
         # would complain of them.
-        weakref.finalize(self, _abandon, self._pools)
+        weakref.finalize(self, _abandon_pools, self._pools)
 
     async def send(self, request: HttpRequest) -> Response:
         """See `Transport.send`. The request's headers stand above those that HTTP needs
         (`user-agent`, `accept`, …)."""
-        return await (await self._pool()).send(request, self)
+        return await (await self._open_pool()).send(request, self)
 
     async def close(self) -> None:
         """See `Transport.close`. An answer that is still being read on this loop ends with an
@@ -61,7 +62,7 @@ class AiohttpTransport:
             await keeper.aclose()
         _discard_ended(self._pools)
 
-    async def _pool(self) -> Pool:
+    async def _open_pool(self) -> Pool:
         """Returns the open connection pool of the running event loop."""
         from dragoman.transport.pool import Pool
 
@@ -93,7 +94,7 @@ def _discard_ended(pools: _Pools) -> None:
             pool.discard()
 
 
-def _abandon(pools: _Pools) -> None:
+def _abandon_pools(pools: _Pools) -> None:
     """Drops all pools. Without a reference left, each generator asks its loop to end it, from any
     thread."""
     _discard_ended(pools)

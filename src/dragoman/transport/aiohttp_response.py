@@ -72,6 +72,7 @@ class AiohttpResponse:
         bounds: Bounds,
         owner: object,
     ) -> None:
+        """Wraps a response of aiohttp whose body is still to be read."""
         self.status = response.status
         self.headers = {name.lower(): value for name, value in response.headers.items()}
         self._response = response
@@ -120,14 +121,14 @@ class AiohttpResponse:
 
     async def close(self) -> None:
         """See `Response.close`."""
-        self._end()
+        self._end_connection()
 
     def __del__(self) -> None:
         # The event loop may be closed by now.
         with suppress(RuntimeError):
-            self._end()
+            self._end_connection()
 
-    def _end(self) -> None:
+    def _end_connection(self) -> None:
         """Ends the connection at once, without waiting for the server."""
         self._cancel_timers()
         connection = self._response.connection
@@ -143,18 +144,18 @@ class AiohttpResponse:
         self._size += len(data)
         most = bounds.body if self._succeeds else bounds.error_body
         if most is not None and self._size > most:
-            self._refuse(f"a body of more than {most} bytes", "Bounds.body")
+            self._stop_at_bound(f"a body of more than {most} bytes", "Bounds.body")
             return data[: len(data) - (self._size - most)]
         if self._lines:
             end = max(data.rfind(b"\n"), data.rfind(b"\r")) + 1
             # Only the length is kept: the line itself may be in many reads.
             self._line = len(data) - end if end else self._line + len(data)
             if bounds.line is not None and self._line > bounds.line:
-                self._refuse(f"a line of more than {bounds.line} bytes", "Bounds.line")
+                self._stop_at_bound(f"a line of more than {bounds.line} bytes", "Bounds.line")
                 return data[:end]
         return data
 
-    def _refuse(self, what: str, bound: str) -> None:
+    def _stop_at_bound(self, what: str, bound: str) -> None:
         """Stops reading at a bound. A successful response fails then; an error's body is merely
         cut."""
         if self._succeeds:
@@ -162,7 +163,7 @@ class AiohttpResponse:
                 f"{host_and_port(self._url)} sent {what}: ask for less, or raise {bound} of the transport"
             )
         self._complete = True
-        self._end()
+        self._end_connection()
 
     def _finish_read(self) -> bytes:
         """Returns the empty last read, or raises the refusal."""
@@ -176,7 +177,7 @@ class AiohttpResponse:
             self._complete = True
             # Wakes the reader that waits for more.
             self._content.set_exception(aiohttp.SocketTimeoutError())
-            self._end()
+            self._end_connection()
 
     def _read_arrived(self) -> bytes:
         """Returns the bytes that came before the connection broke, which aiohttp hides once there

@@ -11,7 +11,7 @@ import msgspec
 from dragoman.errors import ProviderConnectionError
 from dragoman.request import HttpRequest
 
-__all__ = ["Bounds", "ConnectionLostError", "Response", "Timeouts", "Transport"]
+__all__ = ["Bounds", "ConnectionLostError", "Response", "Timeouts", "Transport", "read_all"]
 
 
 class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,3 +93,11 @@ class Transport(Protocol):
     async def close(self) -> None:
         """Closes the connections of the running event loop, and those of loops that have ended."""
         ...
+
+
+async def read_all(response: Response) -> bytes:
+    """Reads the rest of a response body."""
+    chunks: list[bytes] = []
+    while data := await response.read():
+        chunks.append(data)
+    return b"".join(chunks)

@@ -38,6 +38,7 @@ class Player:
         *,
         match: Literal["order", "request"] = "order",
     ) -> None:
+        """Creates a transport that plays recorded exchanges."""
         self.requests: list[HttpRequest] = []
         self._left = list(answers)
         self._match = match
@@ -83,6 +84,7 @@ class _PlayedResponse:
     """A response from a recording."""
 
     def __init__(self, exchange: Exchange) -> None:
+        """Creates the response of a recorded exchange."""
         self.status = exchange.status
         self.headers: Mapping[str, str] = exchange.headers
         self._pieces = iter(exchange.split_body())

@@ -43,6 +43,7 @@ class Pool:
     environment has then."""
 
     def __init__(self, timeouts: Timeouts, bounds: Bounds) -> None:
+        """Creates a pool without connections."""
         self._timeouts = timeouts
         self._bounds = bounds
         self._proxies = environment.find_proxies()

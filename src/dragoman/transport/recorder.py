@@ -53,6 +53,7 @@ class Recorder:
     def __init__(
         self, transport: Transport, folder: Path | str, notes: Mapping[str, str] | None = None
     ) -> None:
+        """Creates a transport that records exchanges to a folder."""
         self._transport = transport
         self._folder = Path(folder)
         self._notes = dict(notes or {})
@@ -108,6 +109,7 @@ class _Recording:
     """A response that is written to a file when it ends, once."""
 
     def __init__(self, response: Response, request: HttpRequest, recorder: Recorder) -> None:
+        """Wraps a response whose body is recorded while it is read."""
         self.status = response.status
         self.headers = response.headers
         self._response = response

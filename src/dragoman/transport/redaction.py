@@ -43,8 +43,8 @@ def is_secret(name: str) -> bool:
 
 @lru_cache(64)
 def public_url(url: str) -> str:
-    """Returns a URL without user, password, secret query parameters and keys in its path. Also
-    takes malformed ones."""
+    """Returns a URL as it may be logged or recorded: without user, password, secret query
+    parameters and keys in its path. Malformed URLs are redacted as well."""
     scheme, after_scheme = _split_scheme(url)
     base, _, query = _split_user(after_scheme)[1].partition("#")[0].partition("?")
     authority, slash, path = base.partition("/")

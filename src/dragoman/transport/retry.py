@@ -76,6 +76,8 @@ class Retry:
         random: Callable[[], float] = random.random,
         now: Callable[[], float] = time.time,
     ) -> None:
+        """Creates a transport that retries requests. `base` and `cap`: the first and the longest
+        wait, in seconds."""
         self._transport = transport
         self._attempts = attempts
         self._base = base
@@ -109,7 +111,7 @@ class Retry:
             else:
                 status = response.status
                 wait = min(parse_retry_after(response.headers, self._now()) or wait, self._cap)
-                await _drain(response)
+                await _drain_response(response)
             if (on_retry := ON_RETRY.get()) is not None:
                 await on_retry(attempt + 1, 0.0 if at_once else wait, status, error)
             # Its traceback refers to this frame: without this the two would keep each other alive.
@@ -139,6 +141,7 @@ class _StartedResponse:
     """A response whose first bytes have been read."""
 
     def __init__(self, response: Response, first: bytes) -> None:
+        """Wraps a response of which the first bytes were read."""
         self.status = response.status
         self.headers = response.headers
         self._response = response
@@ -177,7 +180,7 @@ def _should_retry(response: Response) -> bool:
     )
 
 
-async def _drain(response: Response) -> None:
+async def _drain_response(response: Response) -> None:
     """Reads the rest of a response so that its connection can be reused, unless that takes too
     long."""
     try:

@@ -37,7 +37,7 @@ def load_calls(data: JsonMap, content: Sequence[Content], where: str) -> list[Co
     }
     whole = _entries(data.get("tool_calls"), dict)
     broken = _entries(data.get("invalid_tool_calls"), str | None)
-    cut = _cut(data.get("tool_call_chunks"))
+    cut = _find_cut_arguments(data.get("tool_call_chunks"))
     for number, fields in enumerate([*whole, *broken]):
         id_ = fields.get("id")
         form: Json = {}
@@ -126,7 +126,7 @@ def dump_function_call(call: ToolCallPart) -> Json:
     return {"name": call.name, "arguments": raw}
 
 
-def _cut(chunks: object) -> dict[str, str]:
+def _find_cut_arguments(chunks: object) -> dict[str, str]:
     """Returns the argument texts of a LangChain chunk's incomplete calls, by their ids."""
     texts: dict[str, str] = {}
     for chunk in if_list(chunks):

@@ -69,15 +69,15 @@ def load_content(
     if not blocks or (len(blocks) == 1 and _is_plain(blocks[0])):
         form["content"] = "list"
     noise: Json = {}
-    clean = [_quiet(block, index, noise) for index, block in enumerate(blocks)]
+    clean = [_strip_stream_fields(block, index, noise) for index, block in enumerate(blocks)]
     if noise:
         form["noise"] = noise
     pieces: list[Content] = []
-    for wire, group in groupby(clean, lambda block: _family(block, role, signer)):
+    for wire, group in groupby(clean, lambda block: _find_block_family(block, role, signer)):
         if wire is not None and wire not in (ANTHROPIC, RESPONSES):
             pieces += _load_exploded(list(cast("Iterable[Block]", group)), signer)
         elif wire is None or (wire == ANTHROPIC and signer == "google"):
-            pieces += [_load(block, signer) for block in group]
+            pieces += [_load_langchain_block(block, signer) for block in group]
         else:
             pieces += _of_wire(wire, list(group), role)
     return tuple(pieces)
@@ -108,7 +108,7 @@ def dump_content(
     """Returns the field `content` of a LangChain message. `pieces`: each with its place in the
     message, which the losses name; they name no message."""
     blocks: list[Any] = []
-    for wire, group in groupby(pieces, lambda piece: _wire(piece[1])):
+    for wire, group in groupby(pieces, lambda piece: _choose_block_wire(piece[1])):
         run = list(group)
         if wire is None:
             blocks += [block for _, piece in run for block in _dump_all(piece)]
@@ -129,7 +129,7 @@ def dump_content(
 
 
 def _add_noise(blocks: list[Any], noise: JsonMap) -> None:
-    """Gives blocks back the meaningless fields that `_quiet` took off. `noise`: fields by the
+    """Gives blocks back the meaningless fields that `_strip_stream_fields` took off. `noise`: fields by the
     LangChain block's position as text, for JSON; another type of block stands there if it was
     edited."""
     for position, fields in noise.items():
@@ -146,11 +146,11 @@ def in_content(piece: ToolCallPart | ToolResultPart) -> bool:
     if piece.run_by == "provider" or stood or isinstance(piece, ToolResultPart):
         return piece.run_by == "provider" or bool(stood)
     if piece.state != "complete":
-        return _wire(piece) is not None
-    return _wire(piece) is not None or bool(_foreign_fields(piece.native))
+        return _choose_block_wire(piece) is not None
+    return _choose_block_wire(piece) is not None or bool(_foreign_fields(piece.native))
 
 
-def _family(block: object, role: Role, signer: str | None) -> str | None:
+def _find_block_family(block: object, role: Role, signer: str | None) -> str | None:
     """Returns the provider family of a LangChain block, shared by the blocks of a signed reasoning
     item."""
     if not isinstance(block, dict):
@@ -170,7 +170,7 @@ def _load_exploded(blocks: list[Block], signer: str | None) -> Sequence[Content]
     """Returns the piece of exploded blocks, or a piece for each if they cannot be written back."""
     pieces = load_exploded(blocks)
     if len(pieces) != 1 or dump_exploded(pieces[0]) != blocks:
-        return [_load(block, signer) for block in blocks]
+        return [_load_langchain_block(block, signer) for block in blocks]
     return [_note(pieces[0], **{"as": "exploded"})]
 
 
@@ -196,8 +196,13 @@ def _of_wire(wire: str, blocks: list[Block], role: Role) -> tuple[Content, ...]:
     if again != blocks and not (
         pieces and all(isinstance(piece, ThinkingPart) for piece in pieces)
     ):
-        return (_whole(blocks[0]),)
-    return tuple([piece if _wire(piece) == wire else _note(piece, wire=wire) for piece in pieces])
+        return (_keep_block_whole(blocks[0]),)
+    return tuple(
+        [
+            piece if _choose_block_wire(piece) == wire else _note(piece, wire=wire)
+            for piece in pieces
+        ]
+    )
 
 
 def _note(piece: Content, **form: Any) -> Content:
@@ -206,7 +211,7 @@ def _note(piece: Content, **form: Any) -> Content:
     return msgspec.structs.replace(piece, native=native)
 
 
-def _wire(piece: Content) -> str | None:
+def _choose_block_wire(piece: Content) -> str | None:
     """Returns the wire that writes a piece; `None`: LangChain's own blocks say it."""
     native, form = piece.native or {}, OWN.form(piece.native)
     if "as" not in form and (noted := form.get("wire")) in (ANTHROPIC, RESPONSES):
@@ -223,13 +228,13 @@ def _wire(piece: Content) -> str | None:
         return None
     for wire in (ANTHROPIC, RESPONSES):
         if wire in native or wire + NOTES in native:
-            if _takes(wire, piece):
+            if _wire_takes_piece(wire, piece):
                 return wire
             return None
     return None
 
 
-def _takes(wire: str, piece: Content) -> bool:
+def _wire_takes_piece(wire: str, piece: Content) -> bool:
     """True if the wire writes such a piece as a LangChain block that is known as its own."""
     fields = if_object((piece.native or {}).get(wire))
     if isinstance(piece, ProviderPart):
@@ -241,7 +246,7 @@ def _takes(wire: str, piece: Content) -> bool:
     return True
 
 
-def _quiet(block: object, index: int, noise: Json) -> Any:
+def _strip_stream_fields(block: object, index: int, noise: Json) -> Any:
     """Returns a LangChain block without the numbers by which a stream was put together and without
     fields that say nothing, which are noted."""
     if not isinstance(block, dict):
@@ -261,7 +266,7 @@ def _quiet(block: object, index: int, noise: Json) -> Any:
     return quiet
 
 
-def _load(block: Any, signer: str | None) -> Content:
+def _load_langchain_block(block: Any, signer: str | None) -> Content:
     """Returns a text, or a block of LangChain's own."""
     if isinstance(block, str):
         if block:
@@ -272,24 +277,26 @@ def _load(block: Any, signer: str | None) -> Content:
     if block_type == "non_standard":
         piece = _load_wrapped(block)
     elif block_type in MEDIA:
-        standard, foreign = _extras(block)
+        standard, foreign = _split_block_fields(block)
         if (piece := load_media(standard)) is not None and foreign:
             piece = msgspec.structs.replace(piece, native={**foreign, **(piece.native or {})})
     elif block_type in _LOADERS:
         piece = _LOADERS[block_type](block, signer)
-    if piece is not None and _dump(piece) == block:
+    if piece is not None and _dump_langchain_block(piece) == block:
         return piece
-    return _whole(block)
+    return _keep_block_whole(block)
 
 
 def _whole_text() -> ProviderPart:
     return ProviderPart("text", OWN.note({"text": ""}, form={"as": "string"}))
 
 
-def _whole(block: Block) -> ProviderPart:
+def _keep_block_whole(block: Block) -> ProviderPart:
     """Keeps a LangChain block whole as a provider's part."""
     block_type = if_text(block.get("type")) or "block"
-    if block_type == "non_standard" and (foreign := _foreign(if_object(block.get("value")))):
+    if block_type == "non_standard" and (
+        foreign := _find_foreign_native(if_object(block.get("value")))
+    ):
         return ProviderPart(if_text(block["value"].get("type")) or block_type, foreign)
     return ProviderPart(block_type, OWN.note(block, mark=True))
 
@@ -297,10 +304,10 @@ def _whole(block: Block) -> ProviderPart:
 def _dump_all(piece: Content) -> list[Any]:
     if OWN.form(piece.native).get("as") == "exploded":
         return dump_exploded(piece)
-    return [_dump(piece)]
+    return [_dump_langchain_block(piece)]
 
 
-def _dump(piece: Content) -> Any:
+def _dump_langchain_block(piece: Content) -> Any:
     """Returns a piece of content as LangChain's text or block."""
     block_fields, form = OWN.fields(piece.native), OWN.form(piece.native)
     if form.get("as") == "non_standard" and form.get("of") in (ANTHROPIC, RESPONSES):
@@ -329,7 +336,7 @@ def _dump(piece: Content) -> Any:
 def _load_text(block: Block, _: str | None) -> TextPart | None:
     """Returns a LangChain block of text as a part, or None if it is empty."""
     text = block.get("text")
-    extra_fields, foreign = _extras(read_extra_fields(block, "type", "text"))
+    extra_fields, foreign = _split_block_fields(read_extra_fields(block, "type", "text"))
     if isinstance(text, str) and text:
         return TextPart(text, _native(extra_fields, {}, foreign))
     return None
@@ -343,7 +350,7 @@ def _load_reasoning(block: Block, signer: str | None) -> ThinkingPart | None:
     text = block.get(field, "")
     if not isinstance(text, str):
         return None
-    extra_fields, foreign = _extras(read_extra_fields(block, "type", field))
+    extra_fields, foreign = _split_block_fields(read_extra_fields(block, "type", field))
     form: Json = {"as": block_type, **({} if field in block else {"text": "absent"})}
     if block_type == "reasoning":
         signature = if_object(extra_fields.get("extras")).get("signature")
@@ -387,7 +394,9 @@ def _load_call(block: Block, _: str | None) -> ToolCallPart | None:
     id_, name, arguments = block.get("id"), block.get("name"), block.get("args")
     if not isinstance(id_, str) or not isinstance(name, str) or not isinstance(arguments, dict):
         return None
-    extra_fields, foreign = _extras(read_extra_fields(block, "type", "id", "name", "args"))
+    extra_fields, foreign = _split_block_fields(
+        read_extra_fields(block, "type", "id", "name", "args")
+    )
     runner = "provider" if block["type"] == "server_tool_call" else "agent"
     native = _native(extra_fields, {"as": block["type"]}, foreign)
     return ToolCallPart(id_, name, cast("Block", arguments), run_by=runner, native=native)
@@ -417,7 +426,7 @@ def _load_server_result(block: Block, _: str | None) -> ToolResultPart | None:
     id_, status = block.get("tool_call_id"), block.get("status")
     if not isinstance(id_, str) or status not in ("success", "error"):
         return None
-    extra_fields, foreign = _extras(
+    extra_fields, foreign = _split_block_fields(
         read_extra_fields(block, "type", "tool_call_id", "status", "output")
     )
     form = {"as": "server_tool_result", **({} if "output" in block else {"output": "absent"})}
@@ -431,16 +440,18 @@ def _dump_result(piece: ToolResultPart, block_fields: Block, form: JsonMap) -> B
     block["status"] = "error" if piece.is_error else "success"
     if form.get("output") != "absent" or piece.result is not None:
         block["output"] = (
-            [_dump(part) for part in piece.result] if piece.is_content else piece.result
+            [_dump_langchain_block(part) for part in piece.result]
+            if piece.is_content
+            else piece.result
         )
     return _with_extras(block, _foreign_fields(piece.native))
 
 
-def _extras(block_fields: Block) -> tuple[Block, Json]:
+def _split_block_fields(block_fields: Block) -> tuple[Block, Json]:
     """Splits the fields of a block into LangChain's own and the `native` of other formats that
     dragoman wrote into `extras`."""
     extras = if_object(block_fields.get("extras"))
-    if not (foreign := _foreign(extras)):
+    if not (foreign := _find_foreign_native(extras)):
         return block_fields, {}
     more = read_extra_fields(extras, OURS)
     return {
@@ -449,7 +460,7 @@ def _extras(block_fields: Block) -> tuple[Block, Json]:
     }, foreign
 
 
-def _foreign(fields_around: JsonMap) -> Json:
+def _find_foreign_native(fields_around: JsonMap) -> Json:
     """Returns the fields of other formats, never their notes, which nobody else may write."""
     fields = if_object(fields_around.get(OURS))
     fine = fields and all(

@@ -49,7 +49,7 @@ def load_media(block: JsonMap) -> Media | None:
 def dump_media(part: Media) -> Block:
     """Returns a file as a LangChain block, a standard one unless it was read from another."""
     form = OWN.form(part.native)
-    dump = _FORMS.get(form.get("as", ""), _standard)
+    dump = _FORMS.get(form.get("as", ""), _dump_standard_block)
     return dump(part, OWN.fields(part.native), form)
 
 
@@ -75,7 +75,7 @@ def _load_standard(block: JsonMap, block_type: str) -> Media | None:
             name,
             OWN.note(read_extra_fields(extra_fields, "text"), form=form),
         )
-    if block_type != _kind(media_type):
+    if block_type != _choose_media_block_type(media_type):
         form["kind"] = block_type
     return _load_file(block, media_type, name, extra_fields, form)
 
@@ -94,9 +94,9 @@ def _load_file(
     return None
 
 
-def _standard(part: Media, block_fields: Block, form: JsonMap) -> Block:
+def _dump_standard_block(part: Media, block_fields: Block, form: JsonMap) -> Block:
     """Returns a file as one of LangChain's standard blocks."""
-    block_type = form.get("kind") or _kind(part.mime_type)
+    block_type = form.get("kind") or _choose_media_block_type(part.mime_type)
     block: Block = {**block_fields, "type": block_type}
     if part.mime_type and form.get("mime_type") != "absent":
         block["mime_type"] = part.mime_type
@@ -144,9 +144,9 @@ def _load_source(block: JsonMap) -> Media | None:
             return None
 
 
-def _source(part: Media, block_fields: Block, form: JsonMap) -> Block:
+def _dump_source_block(part: Media, block_fields: Block, form: JsonMap) -> Block:
     """Returns a file as a LangChain block of the older form, with `source_type`."""
-    block = {**block_fields, "type": form.get("kind") or _kind(part.mime_type)}
+    block = {**block_fields, "type": form.get("kind") or _choose_media_block_type(part.mime_type)}
     if part.mime_type and form.get("mime_type") != "absent":
         block["mime_type"] = part.mime_type
     if isinstance(part, LinkPart):
@@ -179,7 +179,7 @@ def _load_url(block: JsonMap) -> Media | None:
 def _image_url(part: Media, block_fields: Block, form: JsonMap) -> Block:
     """Returns an image as a LangChain block `image_url` of Chat Completions."""
     if isinstance(part, FilePart):
-        return _standard(part, block_fields, {})
+        return _dump_standard_block(part, block_fields, {})
     if isinstance(part, LinkPart):
         url = part.url
     else:
@@ -205,7 +205,7 @@ def _load_audio(block: JsonMap) -> Media | None:
 def _input_audio(part: Media, block_fields: Block, _: JsonMap) -> Block:
     """Returns audio as a LangChain block `input_audio` of Chat Completions."""
     if not isinstance(part, DataPart):
-        return _standard(part, block_fields, {})
+        return _dump_standard_block(part, block_fields, {})
     format_ = _FORMATS.get(part.mime_type, part.mime_type.rpartition("/")[2])
     data = b64encode(part.data).decode()
     return {**block_fields, "type": "input_audio", "input_audio": {"data": data, "format": format_}}
@@ -226,7 +226,7 @@ def _load_chat_file(block: JsonMap) -> Media | None:
 def _chat_file(part: Media, block_fields: Block, _: JsonMap) -> Block:
     """Returns a file as a LangChain block `file` of Chat Completions."""
     if isinstance(part, LinkPart):
-        return _standard(part, block_fields, {})
+        return _dump_standard_block(part, block_fields, {})
     if isinstance(part, FilePart):
         file = {"file_id": part.id}
     else:
@@ -239,14 +239,14 @@ def _chat_file(part: Media, block_fields: Block, _: JsonMap) -> Block:
 
 
 _FORMS: Mapping[str, Callable[[Media, Block, JsonMap], Block]] = {
-    "source": _source,
+    "source": _dump_source_block,
     "image_url": _image_url,
     "input_audio": _input_audio,
     "file": _chat_file,
 }
 
 
-def _kind(mime_type: str | None) -> str:
+def _choose_media_block_type(mime_type: str | None) -> str:
     """Returns the type of LangChain's block for a media type."""
     main_type = (mime_type or "").partition("/")[0]
     if main_type in ("image", "audio", "video"):

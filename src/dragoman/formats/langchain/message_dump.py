@@ -149,7 +149,7 @@ def _dump_main(
         fields["id"] = message.id
     kwargs = {**if_object(fields.get("additional_kwargs"))}
     if message.role is Role.MODEL:
-        pieces, calls = _apart(pieces, kwargs)
+        pieces, calls = _split_model_content(pieces, kwargs)
         fields |= dump_calls(calls)
         if message.usage is not None:
             fields["usage_metadata"] = dump_usage(message.usage, if_object(form.get("usage")))
@@ -179,7 +179,7 @@ def _drop_calls(pieces: Pieces, losses: list[Loss]) -> Pieces:
     return others
 
 
-def _apart(pieces: Pieces, kwargs: Json) -> tuple[Pieces, list[ToolCallPart]]:
+def _split_model_content(pieces: Pieces, kwargs: Json) -> tuple[Pieces, list[ToolCallPart]]:
     """Returns what stands in the content of a model's message, and all of its calls. What has a
     field of `kwargs` goes there."""
     calls: list[ToolCallPart] = []

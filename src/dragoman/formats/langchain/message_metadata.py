@@ -328,7 +328,8 @@ def exactly(
         **(native or {}),
         **(
             OWN.with_form(
-                native, exact={"fields": differ, "dropped": dropped, "digest": _digest(value)}
+                native,
+                exact={"fields": differ, "dropped": dropped, "digest": _digest_message(value)},
             )
             or {}
         ),
@@ -338,12 +339,12 @@ def exactly(
 def as_was(value: Message | ToolResultPart, fields: Json, form: JsonMap) -> Json:
     """Returns the fields as they were noted, while the content is as it was."""
     exact = if_object(form.get("exact"))
-    if not exact or exact.get("digest") != _digest(value):
+    if not exact or exact.get("digest") != _digest_message(value):
         return fields
     return {**read_extra_fields(fields, *exact["dropped"]), **if_object(exact.get("fields"))}
 
 
-def _digest(value: Message | ToolResultPart) -> str:
+def _digest_message(value: Message | ToolResultPart) -> str:
     """Returns a digest of what a LangChain message or result says, to see whether it was changed
     since it was read."""
     substance: Any = (

@@ -99,7 +99,7 @@ def load_messages(
         try:
             reader.read(entry if problems is None else check_depth(entry), f"[{index}]")
         except HistoryError as error:
-            note_problem(error, problems, index, _fault(error))
+            note_problem(error, problems, index, _find_faulty_field(error))
     return load_from_client(reader.end())
 
 
@@ -128,6 +128,7 @@ class _Reader:
     """Reads a list, message by message."""
 
     def __init__(self, origin: Origin | None) -> None:
+        """Creates the reader of a list of LangChain messages."""
         self._origin = origin
         self._out: list[Message] = []
         self._results: list[ToolResultPart] = []
@@ -141,7 +142,7 @@ class _Reader:
         """Reads one LangChain message, and adds it to the conversation."""
         opened_message = open_message(entry, where)
         if base_type(opened_message.type) in ("tool", "function"):
-            part, extra = self._result(opened_message, where)
+            part, extra = self._load_tool_message(opened_message, where)
             if extra is None:
                 about = None
             else:
@@ -152,9 +153,9 @@ class _Reader:
             self._results.append(part)
             return
         if base_type(opened_message.type) == REMOVE:
-            self._remove(opened_message)
+            self._load_removal(opened_message)
             return
-        message = _load(opened_message, where, self._origin)
+        message = _load_langchain_message(opened_message, where, self._origin)
         self._end_results()
         self._out.append(message)
         for piece in message.content:
@@ -168,7 +169,7 @@ class _Reader:
         self._end_results()
         return self._out
 
-    def _remove(self, opened_message: OpenedMessage) -> None:
+    def _load_removal(self, opened_message: OpenedMessage) -> None:
         """Reads a LangChain message that removes another, as a mark in the message before it."""
         self._end_results()
         form, extra_fields = _own(opened_message)
@@ -180,7 +181,7 @@ class _Reader:
             mark = MarkPart(REMOVE, OWN.note(fields, {**form, "alone": True}))
             self._out.append(Message(Role.USER, (mark,)))
 
-    def _result(
+    def _load_tool_message(
         self, opened_message: OpenedMessage, where: str
     ) -> tuple[ToolResultPart, Extra | None]:
         """Returns the result that a message of a tool is, and what this library noted on it.
@@ -241,7 +242,7 @@ def _note_result(
 ) -> ToolResultPart:
     """Returns a result with a note of the fields that it would not be written with as they came."""
     again = dump_result(part, extra, [], None)
-    if again == _entry(opened_message, form):
+    if again == _entry_fields(opened_message, form):
         return part
     native = exactly(part, part.native, again, opened_message.data)
     return msgspec.structs.replace(part, native=native)
@@ -271,7 +272,7 @@ class _NoCall(HistoryError):
     """A result that does not say which call it answers."""
 
 
-def _fault(error: HistoryError) -> str | None:
+def _find_faulty_field(error: HistoryError) -> str | None:
     """Returns the field for which a LangChain message cannot be read, where it is one."""
     _, dot, field = error.message.partition(" ")[0].partition(".")
     if dot:
@@ -298,7 +299,7 @@ def _own(opened_message: OpenedMessage) -> tuple[Json, Json]:
     return form, extra_fields
 
 
-def _entry(opened_message: OpenedMessage, form: JsonMap) -> Json:
+def _entry_fields(opened_message: OpenedMessage, form: JsonMap) -> Json:
     """Returns the fields that are needed to write a LangChain message again as it was."""
     fields = close_message(
         opened_message.type,
@@ -314,7 +315,9 @@ def _entry(opened_message: OpenedMessage, form: JsonMap) -> Json:
     }
 
 
-def _load(opened_message: OpenedMessage, where: str, origin: Origin | None) -> Message:
+def _load_langchain_message(
+    opened_message: OpenedMessage, where: str, origin: Origin | None
+) -> Message:
     """Returns a LangChain message that is no result."""
     type_ = base_type(opened_message.type)
     form, extra_fields = _own(opened_message)
@@ -371,7 +374,7 @@ def _note_message(message: Message, opened_message: OpenedMessage, form: JsonMap
     """Returns a LangChain message with a note of the fields that it would not be written with as
     they came."""
     again = dump_message(message, [], None)
-    if again == [_entry(opened_message, form)]:
+    if again == [_entry_fields(opened_message, form)]:
         return message
     written = again[0] if again else {}
     return message.replace(native=exactly(message, message.native, written, opened_message.data))

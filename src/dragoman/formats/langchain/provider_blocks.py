@@ -108,7 +108,7 @@ def load_blocks(wire: str, blocks: Sequence[Block], role: Role) -> tuple[Content
         entry = {"role": "assistant" if role is Role.MODEL else "user", "content": list(blocks)}
         return anthropic.load_messages({"messages": [entry]})[0].content
     if role is Role.MODEL:
-        items = _items(blocks)
+        items = _dump_responses_items(blocks)
     else:
         items = [{"role": "user", "content": list(blocks)}]
     messages = openai_responses.load_messages({"input": items})
@@ -180,7 +180,7 @@ def dump_exploded(piece: Content) -> list[Block]:
     ]
 
 
-def _items(blocks: Sequence[Block]) -> list[Block]:
+def _dump_responses_items(blocks: Sequence[Block]) -> list[Block]:
     """Returns blocks as items of the Responses API: adjacent texts of one message are one item."""
     items: list[Block] = []
     for block in blocks:

@@ -25,7 +25,7 @@ def votes(message: object) -> int:
     """Returns how surely an object is a message of pydantic-ai: 0 = cannot be, 3 = hardly anything
     else."""
     fields = if_object(message)
-    if _fault(fields):
+    if _find_faulty_field(fields):
         return 0
     return 3
 
@@ -52,9 +52,9 @@ def load_messages(
         try:
             if not is_bounded:
                 check_depth(entry)
-            _check(entry, index)
+            _check_history(entry, index)
         except HistoryError as error:
-            note_problem(error, problems, index, _fault(fields))
+            note_problem(error, problems, index, _find_faulty_field(fields))
             continue
         parts: list[Json] = fields["parts"]
         if fields["kind"] == "response":
@@ -106,7 +106,7 @@ def dump_messages(
     return entries
 
 
-def _fault(fields: Json) -> str | None:
+def _find_faulty_field(fields: Json) -> str | None:
     """Returns the field for which a Pydantic AI object cannot be a message; `None`: it can."""
     if fields.get("kind") not in _KINDS:
         return "kind"
@@ -119,9 +119,9 @@ def _fault(fields: Json) -> str | None:
     return None
 
 
-def _check(entry: object, index: int) -> None:
+def _check_history(entry: object, index: int) -> None:
     """Raises `HistoryError` where an element is no Pydantic AI message."""
-    fault = _fault(if_object(entry))
+    fault = _find_faulty_field(if_object(entry))
     if fault is None:
         return
     if fault == "kind":

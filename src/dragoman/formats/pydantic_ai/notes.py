@@ -113,12 +113,12 @@ def whole(native: Native) -> Any:
 def read_time(text: object) -> datetime | None:
     """Returns a stored time, or None if it is invalid or has no zone."""
     if isinstance(text, str):
-        return _time(text)
+        return _parse_time(text)
     return None
 
 
 @lru_cache(maxsize=16)
-def _time(text: str) -> datetime | None:  # the parts of a message have the same, most often
+def _parse_time(text: str) -> datetime | None:  # the parts of a message have the same, most often
     """Parses a time with a zone, or returns None."""
     try:
         time = datetime.fromisoformat(text)

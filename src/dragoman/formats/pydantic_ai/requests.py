@@ -121,7 +121,7 @@ def _load_sides(
             role = Role.SYSTEM
         else:
             role = Role.USER
-        pieces = _load(part, created)
+        pieces = _load_request_part(part, created)
         if sides and (sides[-1][0] is role or isinstance(pieces[0], MarkPart)):
             sides[-1][1].extend(pieces)
         else:
@@ -160,7 +160,7 @@ def dump_request(group: Sequence[Sent], before: str | None) -> Json:
                 Lost.message,
                 "it says nothing, and is of one request with what stands beside it",
             )
-        parts += _dump(outgoing)
+        parts += _dump_request_parts(outgoing)
     last = group[-1].message
     if instructions is None and OWN.form(last.native).get(INSTRUCTIONS) == _SAME:
         instructions = before
@@ -189,7 +189,7 @@ def _request_fields(created: datetime | None, metadata: Json, instructions: str 
     return {**fields, "kind": "request"}
 
 
-def _load(part: JsonMap, created: object) -> list[Content]:
+def _load_request_part(part: JsonMap, created: object) -> list[Content]:
     """Returns a part of a Pydantic AI request as pieces, one at least."""
     part_kind = part["part_kind"]
     if part_kind == "user-prompt" and (pieces := _load_prompt(part, created)) is not None:
@@ -275,7 +275,7 @@ def _text_part(text: str, part_kind: str, created: object) -> Json:
     return {_TEXTS.get(part_kind, "content"): text, **times, "part_kind": part_kind}
 
 
-def _dump(outgoing: Sent) -> list[Json]:
+def _dump_request_parts(outgoing: Sent) -> list[Json]:
     """Returns a message of system or user as parts of a pydantic-ai request."""
     parts: list[Json] = []
     open_prompt: list[tuple[int, Content]] = []
@@ -283,19 +283,19 @@ def _dump(outgoing: Sent) -> list[Json]:
         if _is_prompt(piece) and outgoing.message.role is Role.USER:
             begins = OWN.form(piece.native).get("part")
             if open_prompt and begins is not None and begins != _JOINS:
-                parts.append(_prompt(open_prompt, outgoing))
+                parts.append(_dump_user_prompt(open_prompt, outgoing))
                 open_prompt = []
             open_prompt.append((part_index, piece))
             continue
-        part = _part(piece, outgoing, part_index)
+        part = _dump_request_part(piece, outgoing, part_index)
         if part is None:
             continue
         if open_prompt:
-            parts.append(_prompt(open_prompt, outgoing))
+            parts.append(_dump_user_prompt(open_prompt, outgoing))
             open_prompt = []
         parts.append(part)
     if open_prompt:
-        return [*parts, _prompt(open_prompt, outgoing)]
+        return [*parts, _dump_user_prompt(open_prompt, outgoing)]
     return parts
 
 
@@ -309,7 +309,7 @@ def _is_prompt(piece: Content) -> bool:
     )
 
 
-def _prompt(pieces: Sequence[tuple[int, Content]], outgoing: Sent) -> Json:
+def _dump_user_prompt(pieces: Sequence[tuple[int, Content]], outgoing: Sent) -> Json:
     """Returns the Pydantic AI part for pieces that follow each other."""
     items: list[Any] = []
     for part_index, piece in pieces:
@@ -324,7 +324,7 @@ def _prompt(pieces: Sequence[tuple[int, Content]], outgoing: Sent) -> Json:
     }
 
 
-def _part(piece: Content, outgoing: Sent, part_index: int) -> Json | None:
+def _dump_request_part(piece: Content, outgoing: Sent, part_index: int) -> Json | None:
     """Returns the part for a single piece, or None if the Pydantic AI format cannot hold it."""
     if (all_of_it := whole(piece.native)) is not None:
         return all_of_it

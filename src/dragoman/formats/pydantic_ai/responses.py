@@ -1,7 +1,7 @@
 """A response ↔ the model's message.
 
 Reading goes group by group: the parts of one reasoning item form a group, any other part its own.
-A loader from `_LOADERS` makes a piece of it. Then `_load_noted` writes that piece as `_dump`
+A loader from `_LOADERS` makes a piece of it. Then `_load_noted` writes that piece as `_dump_response_parts`
 would, and notes on it how the original differs, so that writing gives the same parts again. A
 part that no loader can read is kept whole.
 
@@ -97,8 +97,8 @@ def load_response(entry: _Part, parts: Sequence[_Part], origin: Origin | None) -
     read = _Read(wire_of(source), entry.get("state") in ("interrupted", "incomplete"), source)
     content: list[Content] = []
     item: str | None = None
-    for group in _groups(parts, read.wire):
-        content += _load(group, read, item)
+    for group in _group_response_parts(parts, read.wire):
+        content += _load_response_parts(group, read, item)
         if isinstance(content[-1], TextPart):
             item = if_text(group[0].get("id"))
         else:
@@ -133,7 +133,7 @@ def dump_response(outgoing: Sent) -> Json:
     parts = [
         part
         for part_index, piece in enumerate(message.content)
-        for part in _dump(piece, outgoing, part_index)
+        for part in _dump_response_parts(piece, outgoing, part_index)
     ]
     usage = dump_usage(message.usage)
     used = if_object(OWN.notes(message.native).get("usage"))
@@ -158,7 +158,7 @@ def _response_fields(message: Message) -> Json:
     return {**fields, "kind": "response"}
 
 
-def _groups(parts: Sequence[_Part], wire: str | None) -> list[list[_Part]]:
+def _group_response_parts(parts: Sequence[_Part], wire: str | None) -> list[list[_Part]]:
     """Returns the Pydantic AI parts, those of one reasoning item together."""
     groups: list[list[_Part]] = []
     for part in parts:
@@ -166,14 +166,14 @@ def _groups(parts: Sequence[_Part], wire: str | None) -> list[list[_Part]]:
             id_ = if_text(part.get("id"))
         else:
             id_ = ""
-        if id_ and groups and _joins(groups[-1], part, id_):
+        if id_ and groups and _joins_reasoning_item(groups[-1], part, id_):
             groups[-1].append(part)
         else:
             groups.append([part])
     return groups
 
 
-def _joins(group: Sequence[_Part], part: _Part, id_: str) -> bool:
+def _joins_reasoning_item(group: Sequence[_Part], part: _Part, id_: str) -> bool:
     """True if a Pydantic AI part is one more piece of the reasoning item that a group holds."""
     first = group[0]
     if first.get("part_kind") != "thinking" or first.get("id") != id_:
@@ -184,9 +184,10 @@ def _joins(group: Sequence[_Part], part: _Part, id_: str) -> bool:
     return all(bool(if_text(member.get("content"))) for member in (first, part))
 
 
-def _load(group: Sequence[_Part], read: _Read, item: str | None) -> list[Content]:
-    """Returns the piece that a group of parts is, or a piece for each part if pydantic-ai would not
-    write them as one. `item`: id of the message item of the piece before.
+def _load_response_parts(group: Sequence[_Part], read: _Read, item: str | None) -> list[Content]:
+    """Returns the content for a group of parts of a pydantic-ai response: one piece of content, or
+    one for each part if pydantic-ai parts written for a single piece would differ. `item`: id of
+    OpenAI's message item that the content before belongs to.
 
     What the parts have beyond what would be written for the piece is noted on it, so that writing
     gives the same parts again.
@@ -214,22 +215,22 @@ def _load_noted(piece: Any, group: Sequence[_Part], read: _Read) -> list[Content
     written = _parts(piece, read.origin)
     signed = if_object(written[0].get("provider_details"))
     if signed and (extra := read_extra_fields(if_object(part.get("provider_details")), *signed)):
-        piece = _note(piece, details=extra)
+        piece = _note_on_piece(piece, details=extra)
         written = _parts(piece, read.origin)
     if len(group) != len(written):
-        return [loaded for member in group for loaded in _load([member], read, None)]
+        return [loaded for member in group for loaded in _load_response_parts([member], read, None)]
     if isinstance(piece, DataPart):
-        return [_note(piece, part=note_difference(None, part, written[0]) or {})]
+        return [_note_on_piece(piece, part=note_difference(None, part, written[0]) or {})]
     if len(group) == 1:
         return [note_as_read(piece, part, written[0])]
     differences = [
         note_difference(None, loaded, member) or {}
         for loaded, member in zip(group, written, strict=True)
     ]
-    return [_note(piece, parts=differences)]
+    return [_note_on_piece(piece, parts=differences)]
 
 
-def _note(piece: Any, **notes: Any) -> Any:
+def _note_on_piece(piece: Any, **notes: Any) -> Any:
     """Returns a piece with further notes in its native fields."""
     native: Json = {
         **(piece.native or {}),
@@ -241,7 +242,7 @@ def _note(piece: Any, **notes: Any) -> Any:
 def _parts(piece: Any, origin: Origin | None) -> list[Json]:
     """Returns the Pydantic AI parts of a piece, without the fields that are only noted on it."""
     if isinstance(piece, ThinkingPart):
-        parts = _readable(dump_thinking(piece), piece, origin)
+        parts = _readable_thinking_parts(dump_thinking(piece), piece, origin)
     elif isinstance(piece, TextPart):
         parts = [_text_part(piece)]
     elif isinstance(piece, DataPart):
@@ -259,7 +260,9 @@ def _parts(piece: Any, origin: Origin | None) -> list[Json]:
     return parts
 
 
-def _readable(parts: list[Json], piece: ThinkingPart, origin: Origin | None) -> list[Json]:
+def _readable_thinking_parts(
+    parts: list[Json], piece: ThinkingPart, origin: Origin | None
+) -> list[Json]:
     """Returns the parts of thinking; one with all of its text where nobody who reads the Pydantic
     AI response takes raw reasoning from its details."""
     details = if_object(parts[0].get("provider_details"))
@@ -333,7 +336,7 @@ _LOADERS: Mapping[str, Callable[[Sequence[_Part], _Read, str | None], Content | 
 """Kind of a part → what reads it; `None` from one: it is not of the documented shape."""
 
 
-def _dump(piece: Content, outgoing: Sent, part_index: int) -> list[Json]:
+def _dump_response_parts(piece: Content, outgoing: Sent, part_index: int) -> list[Json]:
     """Returns the parts of a piece; none if the Pydantic AI format cannot hold it, which is noted
     as a loss."""
     if (text := usual_text(piece)) is not None:

@@ -94,7 +94,7 @@ def dump_thinking(piece: ThinkingPart) -> list[Json]:
         return [{"content": piece.text, **signed, "part_kind": "thinking"}]
     responses = _RESPONSES.fields(piece.native)
     if isinstance(responses.get("id"), str):
-        return _reasoning(piece, responses)
+        return _dump_reasoning_parts(piece, responses)
     return [{"content": piece.text, **dump_signed(piece.native), "part_kind": "thinking"}]
 
 
@@ -123,7 +123,7 @@ def dump_text(piece: TextPart) -> Json:
     item = if_object(_RESPONSES.notes(piece.native).get("item"))
     if not isinstance(item.get("id"), str):
         return dump_signed(piece.native)
-    details = _details(
+    details = _dump_provider_details(
         piece.native, {"phase": item["phase"]} if isinstance(item.get("phase"), str) else {}
     )
     return {"id": item["id"], "provider_name": "openai", **details}
@@ -164,10 +164,13 @@ def dump_signed(native: Native) -> Json:
     signature = _GOOGLE.fields(native).get(_SIGNATURE)
     if not isinstance(signature, str):
         return {}
-    return {"provider_name": "google", **_details(native, {"thought_signature": signature})}
+    return {
+        "provider_name": "google",
+        **_dump_provider_details(native, {"thought_signature": signature}),
+    }
 
 
-def _details(native: Native, fields: JsonMap) -> Json:
+def _dump_provider_details(native: Native, fields: JsonMap) -> Json:
     """Returns the field `provider_details` of a Pydantic AI part, if there are any."""
     details = {**fields, **if_object(OWN.notes(native).get("details"))}
     if details:
@@ -175,7 +178,7 @@ def _details(native: Native, fields: JsonMap) -> Json:
     return {}
 
 
-def _reasoning(piece: ThinkingPart, fields: JsonMap) -> list[Json]:
+def _dump_reasoning_parts(piece: ThinkingPart, fields: JsonMap) -> list[Json]:
     """Returns a Pydantic AI part for each summary of a reasoning item."""
     summaries, raw = _split_reasoning(piece)
     parts: list[Json] = [
@@ -184,7 +187,7 @@ def _reasoning(piece: ThinkingPart, fields: JsonMap) -> list[Json]:
     ]
     signature = fields.get("encrypted_content")
     parts[0] |= {"signature": signature} if isinstance(signature, str) else {}
-    parts[0] |= _details(piece.native, {"raw_content": raw} if raw else {})
+    parts[0] |= _dump_provider_details(piece.native, {"raw_content": raw} if raw else {})
     return parts
 
 

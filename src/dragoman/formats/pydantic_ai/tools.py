@@ -104,7 +104,7 @@ def load_result(part: JsonMap) -> ToolResultPart | None:
     failed = part["part_kind"] == "retry-prompt" or outcome in _ERRORS
     result = part["content"]
     form = {} if name else {"name": _UNNAMED}
-    if (parts := _parts(result)) is not None:
+    if (parts := _load_return_parts(result)) is not None:
         form |= {"content": "one"} if isinstance(result, dict) else {}
         result = parts
     who = cast("Any", RETURNS[part["part_kind"]])
@@ -133,7 +133,7 @@ def dump_result(part: ToolResultPart, outgoing: Sent, part_index: int) -> Json:
     written = {
         "tool_name": name,
         "tool_call_id": part.id,
-        "content": _content(part, outgoing, part_index),
+        "content": _dump_return_content(part, outgoing, part_index),
         "part_kind": part_kind,
     }
     return {**written, **({"outcome": outcome} if outcome else {})}
@@ -152,14 +152,14 @@ def apply_result_notes(part: ToolResultPart, written: JsonMap) -> Json:
     return fields
 
 
-def _parts(content: object) -> tuple[Any, ...] | None:
+def _load_return_parts(content: object) -> tuple[Any, ...] | None:
     """Returns what a tool returned as text and files, one file at least; `None` where it is a JSON
     value. Beside files any other value is a text of JSON that keeps it."""
     if isinstance(content, list):
         items = cast("list[Any]", content)
     else:
         items = [content]
-    files = [_file(item) for item in items]
+    files = [_load_return_file(item) for item in items]
     if not any(files):
         return None
     return tuple([file or _text(item) for file, item in zip(files, items, strict=True)])
@@ -171,7 +171,7 @@ def _text(item: object) -> TextPart:
     return TextPart(json_bytes.encode(item).decode(), OWN.with_notes(None, whole=[item]))
 
 
-def _file(item: object) -> Any:
+def _load_return_file(item: object) -> Any:
     """Returns a Pydantic AI item of a tool's content as a file, or None."""
     fields = if_object(item)
     if if_text(fields.get("kind")).endswith("-url") and not (
@@ -183,7 +183,7 @@ def _file(item: object) -> Any:
     return None
 
 
-def _content(part: ToolResultPart, outgoing: Sent, part_index: int) -> Any:
+def _dump_return_content(part: ToolResultPart, outgoing: Sent, part_index: int) -> Any:
     """Returns a tool result as the content of a tool return: a value, or a list of Pydantic AI
     items."""
     if not part.is_content:
@@ -196,13 +196,13 @@ def _content(part: ToolResultPart, outgoing: Sent, part_index: int) -> Any:
             "the format takes a list of texts for data of the tool's; they are one text",
         )
         return "\n".join(piece.text for piece in pieces)
-    items = [_item(piece, outgoing, part_index) for piece in pieces]
+    items = [_dump_return_item(piece, outgoing, part_index) for piece in pieces]
     if len(items) == 1 and OWN.form(part.native).get("content") == "one":
         return items[0]
     return items
 
 
-def _item(piece: Any, outgoing: Sent, part_index: int) -> Any:
+def _dump_return_item(piece: Any, outgoing: Sent, part_index: int) -> Any:
     """Returns a Pydantic AI item of a tool result as it was read, otherwise as it is written for
     its piece."""
     values = OWN.notes(piece.native).get("whole")

@@ -139,13 +139,14 @@ def _make_unary_handler(app: Any, method: Method) -> Any:
     """Returns a gRPC handler that answers one A2A call with a single response."""
 
     async def call(request: bytes, context: Any) -> bytes:
+        """Answers one A2A gRPC call with a single message."""
         pieces: list[bytes] = []
-        async with aclosing(_forward(app, method, request, context)) as body:
+        async with aclosing(_forward_body(app, method, request, context)) as body:
             async for piece in body:
                 pieces.append(piece)
         answer = if_object(json_bytes.decode(b"".join(pieces)))
         if "error" in answer:
-            await _abort(context, if_object(answer["error"]))
+            await _abort_grpc_call(context, if_object(answer["error"]))
         return method.write(answer.get("result"))
 
     return call
@@ -155,8 +156,9 @@ def _make_stream_handler(app: Any, method: Method) -> Any:
     """Returns a gRPC handler that answers one A2A call with a stream of responses."""
 
     async def call(request: bytes, context: Any) -> AsyncGenerator[bytes]:
+        """Answers one A2A gRPC call with a stream of messages."""
         pending = b""
-        async with aclosing(_forward(app, method, request, context)) as body:
+        async with aclosing(_forward_body(app, method, request, context)) as body:
             async for piece in body:
                 *frames, pending = (pending + piece).split(b"\n\n")
                 for frame in frames:
@@ -164,16 +166,20 @@ def _make_stream_handler(app: Any, method: Method) -> Any:
                         answer = if_object(json_bytes.decode(frame.removeprefix(b"data: ")))
                         yield method.write(answer.get("result"))
         if pending.strip().startswith(b"{"):
-            await _abort(context, if_object(if_object(json_bytes.decode(pending)).get("error")))
+            await _abort_grpc_call(
+                context, if_object(if_object(json_bytes.decode(pending)).get("error"))
+            )
 
     return call
 
 
-async def _forward(app: Any, method: Method, request: bytes, context: Any) -> AsyncGenerator[bytes]:
+async def _forward_body(
+    app: Any, method: Method, request: bytes, context: Any
+) -> AsyncGenerator[bytes]:
     """Yields the body of the answer, piece by piece. Leaving it means that the client has left."""
     params = method.read(request)
     if params is None:
-        await _refuse(context, 400)
+        await _refuse_grpc_call(context, 400)
     data = json_bytes.encode({"jsonrpc": "2.0", "id": 1, "method": method.name, "params": params})
     metadata = {
         key.lower(): value
@@ -200,10 +206,10 @@ async def _forward(app: Any, method: Method, request: bytes, context: Any) -> As
     try:
         while (piece := await pipe.take()) is not None:
             if pipe.status not in (0, 200):
-                await _refuse(context, pipe.status)
+                await _refuse_grpc_call(context, pipe.status)
             yield piece
         if pipe.status not in (0, 200):
-            await _refuse(context, pipe.status)
+            await _refuse_grpc_call(context, pipe.status)
     finally:
         pipe.leave()
         await asyncio.wait([work])
@@ -213,6 +219,7 @@ class _Pipe:
     """One request within the process, as ASGI has it."""
 
     def __init__(self, body: bytes) -> None:
+        """Creates the pipe between a gRPC call and the ASGI application. `body`: of the request."""
         self._body: bytes | None = body
         self.client_left = asyncio.Event()
         """The client has left."""
@@ -254,7 +261,7 @@ class _Pipe:
         self.pieces.put_nowait(None)
 
 
-async def _refuse(context: Any, status: int) -> None:
+async def _refuse_grpc_call(context: Any, status: int) -> None:
     """Aborts a gRPC call with the gRPC status that matches an HTTP status."""
     import grpc
 
@@ -262,7 +269,7 @@ async def _refuse(context: Any, status: int) -> None:
     await context.abort(getattr(grpc.StatusCode, name), f"refused with {status}")
 
 
-async def _abort(context: Any, error: JsonMap) -> None:
+async def _abort_grpc_call(context: Any, error: JsonMap) -> None:
     """Ends a call with an error and its `ErrorInfo`."""
     from a2a.utils.grpc_status import status_to_grpc
     from google.protobuf import any_pb2

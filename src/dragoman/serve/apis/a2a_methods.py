@@ -94,7 +94,7 @@ async def stream_message(call: Call, params: Json, frame: Frame) -> None:
     served = find_agent(call, call.parameters.get("model", ""))
     run_id, _ = await _begin_message(call, params, message, served)
     leaves = served.policy.on_disconnect == "cancel"
-    await _stream(call, run_id, message.shown, message.task_id, frame, cancel_on_leave=leaves)
+    await _stream_task(call, run_id, message.shown, message.task_id, frame, cancel_on_leave=leaves)
 
 
 async def _begin_message(
@@ -182,7 +182,7 @@ async def _wait_for_run(call: Call, run_id: str) -> None:
             call.observed.add(page)
 
 
-async def _stream(
+async def _stream_task(
     call: Call,
     run_id: str,
     request: RunRequest,
@@ -266,7 +266,7 @@ async def subscribe_to_task(call: Call, params: Json, frame: Frame) -> None:
     if is_over(run) or run_id is None or not await is_logged(call, run_id):
         await call.connection.end(frame.piece({"task": await load_task(call, run)}))
         return
-    await _stream(call, run_id, request_of(call, run), task_id, frame)
+    await _stream_task(call, run_id, request_of(call, run), task_id, frame)
 
 
 async def _wait_for_change(call: Call, run: Answered, task_id: str, frame: Frame) -> Answered:

@@ -184,7 +184,7 @@ def _make_card(call: Call, served: ServedAgent, *, is_whole: bool) -> Json:
     """Returns the agent card of A2A as JSON. `is_whole` includes what only clients with a key
     see."""
     service, agent_card, abilities = call.service, card_of(call, served), abilities_of(call, served)
-    root = f"{_origin(call)}/a2a" + (
+    root = f"{_request_origin(call)}/a2a" + (
         f"/agents/{call.parameters['model']}" if "model" in call.parameters else ""
     )
     urls = {
@@ -218,7 +218,7 @@ def _sign_card(signer: Callable[[Any], Any], card: bytes) -> list[Any]:
     return json_format.MessageToDict(signed).get("signatures", [])
 
 
-def _origin(call: Call) -> str:
+def _request_origin(call: Call) -> str:
     """Returns the scheme and host under which a client reached the server."""
     if call.headers.get("x-forwarded-proto") == "https":
         scheme = "https"

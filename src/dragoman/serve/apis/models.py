@@ -124,11 +124,17 @@ class OllamaApi(Api):
     """Ollama's API: a request without messages loads a model, or unloads it."""
 
     def __init__(self) -> None:
+        """Creates the handlers of Ollama's API."""
         super().__init__(
-            {**HANDLERS, "chat": self._chat, "version": self._show_version, "alive": self._live}
+            {
+                **HANDLERS,
+                "chat": self._answer_ollama_chat,
+                "version": self._show_version,
+                "alive": self._live,
+            }
         )
 
-    async def _chat(self, call: Call) -> None:
+    async def _answer_ollama_chat(self, call: Call) -> None:
         """Answers Ollama's chat: a request that only loads or unloads a model without asking the
         model."""
         check_types(call.body, call.wire.name)

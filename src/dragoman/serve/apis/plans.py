@@ -49,7 +49,7 @@ def plan_route(service: Service) -> Route:
             body = json_object(data, service.limits)
             if body.get("format") in wires.names("model"):
                 wire = str(body["format"])
-            return JSONResponse(_plan(body, service, caller))
+            return JSONResponse(_make_plan(body, service, caller))
         except ClientDisconnect:
             return Response(status_code=499)
         except DragomanError as error:
@@ -59,7 +59,7 @@ def plan_route(service: Service) -> Route:
     return Route("/v1/plan", handle, methods=["POST"])
 
 
-def _plan(body: Json, service: Service, caller: Caller) -> Json:
+def _make_plan(body: Json, service: Service, caller: Caller) -> Json:
     """Returns the plan, as JSON, for the body of `POST /v1/plan`.
 
     Raises:

@@ -65,6 +65,7 @@ class ResponsesApi(Api):
     """What the Responses API has beyond other models' APIs."""
 
     def __init__(self) -> None:
+        """Creates the handlers of OpenAI's Responses API."""
         super().__init__(
             {
                 **models.HANDLERS,

@@ -97,13 +97,13 @@ class AiSdkApi(Api):
     stream_headers = ai_sdk.stream_headers
 
     def __init__(self) -> None:
-        super().__init__({**HANDLERS, "attach": self._attach})
+        super().__init__({**HANDLERS, "attach": self._attach_to_run})
 
     def regenerates(self, request: RunRequest) -> str | None:
         """See `Api`."""
         return ai_sdk.find_regenerated(request)
 
-    async def _attach(self, call: Call) -> None:
+    async def _attach_to_run(self, call: Call) -> None:
         """Streams a run of the chat that still goes on to an AI SDK client that reconnects."""
         answered = await _find_run(call)
         if answered is None or answered.run_id is None:
@@ -220,6 +220,7 @@ class _Deadline:
     """Ends a run once it has taken as long as a call may."""
 
     def __init__(self, call: Call) -> None:
+        """Starts the time limit of a protocol's run."""
         self._call = call
         self._timer: asyncio.TimerHandle | None = None
         self._cancelling: asyncio.Task[None] | None = None

@@ -223,7 +223,7 @@ class Record:
             pending=self._pending,
             key=keys[0] if keys else "",
         )
-        await self._keep(answered, keys)
+        await self._keep_record(answered, keys)
 
     async def end_run(self, result: ChatResult[str], last: RunFinished | RunError) -> None:
         """Keeps what a run gave. `last`: the event that ended it."""
@@ -239,14 +239,14 @@ class Record:
         )
         if self._progress is not None:
             answered = self._progress.end(answered)
-        await self._keep(answered, [])
+        await self._keep_record(answered, [])
 
     def wake_task(self) -> None:
         """Wakes the calls that wait for the task."""
         if self.task_id:
             self._call.service.waiting.notify((self._call.caller.id, self.task_id))
 
-    async def _keep(self, answered: Answered, keys: Sequence[str]) -> None:
+    async def _keep_record(self, answered: Answered, keys: Sequence[str]) -> None:
         """Saves the answer's record under all of its keys: conversation, run and thread."""
         if answered.thread_id:
             thread = [f"thread:{answered.thread_id}"]

@@ -89,6 +89,7 @@ class _AnswerSource:
     def __init__(
         self, call: Call, events: AsyncGenerator[list[Event], None], record: Record
     ) -> None:
+        """Creates the source of a background answer's events for the run log."""
         self._call, self._events, self._record = call, events, record
         self._has_error = False
         """True if the record has the error that ended it."""
@@ -106,7 +107,7 @@ class _AnswerSource:
         """See `Source`."""
         try:
             with anyio.fail_after(self._call.service.limits.run_seconds):
-                if await self._read(put):
+                if await self._read_logged_events(put):
                     return
             last: FinalEvent = RunFinished(self.id)
         except TimeoutError:
@@ -129,7 +130,7 @@ class _AnswerSource:
         else:
             await self._record.end("cancelled" if last.outcome == "cancelled" else None)
 
-    async def _read(self, put: PutEvents) -> bool:
+    async def _read_logged_events(self, put: PutEvents) -> bool:
         """Puts the next logged events of a background answer. Returns True if the last one ended
         the run."""
         async with aclosing(self._events) as batches:

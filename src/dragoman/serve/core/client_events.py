@@ -163,7 +163,7 @@ class ClientAnswer:
         if seen and isinstance(seen[-1], RunError) and not self._speaks:
             # No empty answer before it, so that it has its status.
             return seen[-1:]
-        return [self._show(event) for event in seen]
+        return [self._show_event(event) for event in seen]
 
     def _drop_question(self, events: Sequence[Event]) -> Sequence[Event]:
         """Returns the events without those of the client's own messages, which the client has."""
@@ -202,7 +202,7 @@ class ClientAnswer:
             for event in part_events(model_id, index, part)
         ]
 
-    def _show(self, event: Event) -> Event:
+    def _show_event(self, event: Event) -> Event:
         """Returns an event without what it says of the provider behind the agent. The first start
         of a message says what the client's request lost."""
         if isinstance(event, MessageStarted):

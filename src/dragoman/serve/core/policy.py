@@ -56,6 +56,8 @@ class AgentPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """What becomes of a run whose client leaves: it ends, or goes on and its answer is kept."""
 
     def __post_init__(self) -> None:
+        """Raises `SettingsError` for an unknown value of a policy's field, or an unknown name of a
+        setting."""
         types = get_type_hints(AgentPolicy)
         for field in ("system", "tools", "on_disconnect"):
             values, value = get_args(types[field]), getattr(self, field)

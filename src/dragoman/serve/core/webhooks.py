@@ -40,6 +40,7 @@ class Webhooks:
     """
 
     def __init__(self, policy: AddressPolicy | None, store: AnswerStore) -> None:
+        """Creates the sender of push notifications. `policy`: which addresses may be called."""
         if isinstance(store, NoAnswers):
             self.policy = None
         else:
@@ -99,7 +100,7 @@ class Webhooks:
         # One sender per address and run, even if two requests ask for it.
         if key not in self._senders:
             sender = self._senders[key] = asyncio.create_task(
-                self._send(key, objects), name=f"dragoman-push-{task_id}"
+                self._send_task_objects(key, objects), name=f"dragoman-push-{task_id}"
             )
             sender.add_done_callback(lambda _: self._senders.pop(key, None))
 
@@ -111,7 +112,7 @@ class Webhooks:
         if senders:
             await asyncio.wait(senders)
 
-    async def _send(self, key: _Key, objects: AsyncGenerator[JsonMap, None]) -> None:
+    async def _send_task_objects(self, key: _Key, objects: AsyncGenerator[JsonMap, None]) -> None:
         """Sends the objects of a task to one webhook until its address is removed or fails too
         often."""
         owner, task_id, config_id, _ = key
@@ -123,7 +124,7 @@ class Webhooks:
                     config = (await self.list_configs(owner, task_id)).get(config_id)
                     if config is None:
                         return
-                    if await self._post(config, item):
+                    if await self._post_object(config, item):
                         failures = 0
                     else:
                         failures = failures + 1
@@ -138,7 +139,7 @@ class Webhooks:
         except Exception:  # noqa: BLE001 a store of the user's raises what it likes
             _LOG.exception("notifications of a task ended")
 
-    async def _post(self, config: JsonMap, item: JsonMap) -> bool:
+    async def _post_object(self, config: JsonMap, item: JsonMap) -> bool:
         """Posts one object to a webhook. Returns True if the address accepted it."""
         assert self.policy is not None
         try:

@@ -183,7 +183,7 @@ class Fitting:
         """Returns the request for this provider, and adds to `losses` what it leaves out there."""
         wire = request.wire or destination.wire
         if wire != destination.wire:
-            return self._translate(request, wire, destination, losses)
+            return self._translate_request(request, wire, destination, losses)
         client, served = self._client, get_serving(wires.get(wire))
         messages: Sequence[Message] = request.messages
         if client is not None and request.messages is self._messages:
@@ -238,7 +238,7 @@ class Fitting:
             return body
         return adapt(request.replace(model=destination.model), body, losses)
 
-    def _translate(
+    def _translate_request(
         self, request: ModelRequest, wire: str, destination: Destination, losses: list[Loss]
     ) -> ModelRequest:
         """Returns the request for a provider of another API. What the model's messages hold of the

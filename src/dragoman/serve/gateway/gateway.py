@@ -408,7 +408,9 @@ async def _hide_unlisted(
 
 
 def _make_transport(transport: Transport | None, record: Path | str | None) -> Transport:
-    """Returns the gateway's transport, with recording if a folder for it is given."""
+    """Returns the gateway's transport. `record`: a folder in which to record every attempt of a
+    request; retries then go outside of the recorder. A transport that the caller gives does its own
+    retries."""
     if record is None:
         return transport or default_transport()
     if transport is not None:

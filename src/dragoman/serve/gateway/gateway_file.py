@@ -170,6 +170,7 @@ class _File:
     """A TOML file, whose errors say where in it they are."""
 
     def __init__(self, path: Path, environment: Mapping[str, str]) -> None:
+        """Reads a gateway file. `environment`: variables that `env:NAME` refers to."""
         self._path, self._environment = path, environment
         self.folder = path.parent
         try:
@@ -186,7 +187,7 @@ class _File:
 
     def table(self, path: tuple[str, ...], allowed: Collection[str] | None = None) -> Json:
         """Returns the table at a path; `allowed`: the names that it may have."""
-        value = self._get(path)
+        value = self._get_entry(path)
         if not isinstance(value, dict):
             raise self.make_error(path, f"it must be a table; write [{'.'.join(path)}]")
         table = cast("Json", value)
@@ -202,7 +203,7 @@ class _File:
 
     def value(self, path: tuple[str, ...], value_type: type) -> Any:
         """Returns the value at a path, of one type."""
-        value = self._get(path)
+        value = self._get_entry(path)
         if not isinstance(value, value_type) or (
             isinstance(value, bool) and value_type is not bool
         ):
@@ -212,18 +213,18 @@ class _File:
 
     def secret(self, path: tuple[str, ...]) -> str:
         """Returns the secret that a value names. No part of a key is in an error."""
-        return self._secret(path, self.value(path, str))
+        return self._read_secret(path, self.value(path, str))
 
     def secrets(self, name: str) -> list[str]:
         """Returns the secrets that a list names."""
-        values = self._get((name,))
+        values = self._get_entry((name,))
         if not isinstance(values, list) or not all(
             isinstance(value, str) for value in cast("list[object]", values)
         ):
             raise self.make_error((name,), 'it must be a list of texts, such as ["env:NAME"]')
-        return [self._secret((name,), source) for source in cast("list[str]", values)]
+        return [self._read_secret((name,), source) for source in cast("list[str]", values)]
 
-    def _secret(self, path: tuple[str, ...], source: str) -> str:
+    def _read_secret(self, path: tuple[str, ...], source: str) -> str:
         """Returns the secret that `env:NAME` or `file:PATH` in the gateway file names."""
         scheme, _, where = source.partition(":")
         if scheme == "env" and where:
@@ -262,7 +263,8 @@ class _File:
                 if (match := re.search(pattern, message))
             ]
             raise self.make_error(
-                next((candidate for candidate in named if self._has(candidate)), path), message
+                next((candidate for candidate in named if self._has_entry(candidate)), path),
+                message,
             ) from None
 
     def make_error(self, path: tuple[str, ...], message: str) -> SettingsError:
@@ -277,7 +279,7 @@ class _File:
         )
         return SettingsError(f"{where}: {message}")
 
-    def _has(self, path: tuple[str, ...]) -> bool:
+    def _has_entry(self, path: tuple[str, ...]) -> bool:
         """Returns whether the gateway file has an entry at a path."""
         *above, name = path
         if not above:
@@ -286,7 +288,7 @@ class _File:
             table = self._content.get(above[0])
         return isinstance(table, dict) and name in table
 
-    def _get(self, path: tuple[str, ...]) -> Any:
+    def _get_entry(self, path: tuple[str, ...]) -> Any:
         """Returns the value at a path of the gateway file."""
         value: Any = self._content
         for name in path:

@@ -59,6 +59,7 @@ class Upstreams:
         middleware: Sequence[Middleware],
         new_id: Callable[[], str] = new_id,
     ) -> None:
+        """Creates the gateway's upstreams, by provider name."""
         self.transport = transport
         self._keys, self._base_urls, self._environment = (
             _resolve_names("keys", keys),
@@ -175,7 +176,7 @@ class Listings:
         listed = {pattern.provider: providers.get(pattern.provider) for pattern in patterns}
         async with anyio.create_task_group() as group:
             for provider in listed.values():
-                group.start_soon(self._refresh, provider)
+                group.start_soon(self._refresh_model_list, provider)
         return [
             info
             for pattern in patterns
@@ -187,7 +188,7 @@ class Listings:
             if (name := pattern.name(info.name)) is not None:
                 yield ModelInfo(name, provider.name, info.kinds, info.display_name)
 
-    async def _refresh(self, provider: Provider) -> None:
+    async def _refresh_model_list(self, provider: Provider) -> None:
         """Asks a provider for its list of models if the kept list is too old."""
         until, before = self._lists.get(provider.name, (0.0, None))
         if before is not None and self._clock() < until:

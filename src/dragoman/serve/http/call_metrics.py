@@ -242,13 +242,14 @@ def log_failure(call: Observed, error: BaseException, status: int) -> None:
         status,
         f" for {call.model}" if call.model else "",
         call.id,
-        _describe(error),
+        _describe_failed_call(error),
         exc_info=traceback,
     )
 
 
-def _describe(error: BaseException) -> str:
-    """Describes an error and its causes on one line for the log, without keys."""
+def _describe_failed_call(error: BaseException) -> str:
+    """Describes the error of a failed call and its causes, on one line for the server's log,
+    without keys."""
     descriptions: list[str] = []
     cause: BaseException | None = error
     while cause is not None and len(descriptions) < _MOST_CAUSES:

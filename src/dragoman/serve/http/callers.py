@@ -125,6 +125,8 @@ class Key(msgspec.Struct, frozen=True):
     """What its callers may name; `*` stands for any characters. `None`: all."""
 
     def __post_init__(self) -> None:
+        """Raises `SettingsError` for a key that is too short to be safe, or that no client can
+        send."""
         expect("a key's secret", self.secret, str)
         expect("a key's name", self.name, str)
         if self.models is not None:
@@ -202,6 +204,7 @@ def _authenticate_by_keys(digests: Sequence[tuple[bytes, Caller]]) -> Authentica
     """Returns a function that finds the caller with one of these keys, in constant time."""
 
     async def authenticate(presented: Sequence[str]) -> Caller | None:
+        """Returns the caller whose key was presented, or None."""
         match: Caller | None = None
         for key in presented:
             digest = _digest(key)
@@ -218,6 +221,7 @@ def _authenticate_by_function(function: Callable[[str], Any]) -> Authenticate:
     """Returns a function that finds the caller by the user's own function, sync or async."""
 
     async def authenticate(presented: Sequence[str]) -> Caller | None:
+        """Returns the caller that the user's function finds for a presented key, or None."""
         for key in presented:
             caller = function(key)
             if inspect.isawaitable(caller):

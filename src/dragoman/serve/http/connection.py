@@ -271,6 +271,7 @@ class ConcurrencyGate:
     """Counts the calls that run, and refuses more than the limits allow."""
 
     def __init__(self, limits: ServerLimits) -> None:
+        """Creates the gate that bounds the server's concurrent calls and body bytes."""
         self._limits = limits
         self._by_caller: Counter[str] = Counter()
         self._connections: set[Connection] = set()

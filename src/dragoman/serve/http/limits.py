@@ -53,6 +53,7 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     one."""
 
     def __post_init__(self) -> None:
+        """Raises `SettingsError` for a server limit that is no number above 0."""
         for name in self.__struct_fields__:
             value: object = getattr(self, name)
             expect(

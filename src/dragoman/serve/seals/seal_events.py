@@ -49,6 +49,7 @@ class _OpenMessage:
     """A message that is not at its end."""
 
     def __init__(self, start: MessageStarted) -> None:
+        """Starts to collect a streamed message for its seal."""
         self.start = start
         self.parts: dict[int, Content] = {}
         """Those that are over, and the calls that began."""

@@ -114,7 +114,7 @@ def pack(message: Message) -> bytes | None:
     return _encode_sealed(
         _Sealed(
             message.origin,
-            _digest(*_visible(message.content)),
+            _digest(*_split_visible(message.content)),
             _seal_pieces(message.content),
             _without_response_notes(message.native),
         )
@@ -124,11 +124,14 @@ def pack(message: Message) -> bytes | None:
 def pack_call(origin: Origin, content: Sequence[Content], since: int) -> bytes | None:
     """Returns the content of a call's token. `content`: the message as far as the call, its last
     piece; `since`: how many of these pieces the tokens of earlier calls hold."""
-    text, pieces_shown = _visible(content[:since])
+    text, pieces_shown = _split_visible(content[:since])
     pieces = _seal_pieces(content[since:])
     return _encode_sealed(
         _Sealed(
-            origin, _call_digest(*_visible(content)), pieces, after=(len(text), len(pieces_shown))
+            origin,
+            _call_digest(*_split_visible(content)),
+            pieces,
+            after=(len(text), len(pieces_shown)),
         )
     )
 
@@ -147,18 +150,19 @@ def restore(message: Message, sealed: _Sealed) -> Message | None:
     # Only tokens of calls have `after`; they do not hold a whole message.
     if sealed.after is not None:
         return None
-    pieces_shown = _visible(message.content)[1]
+    pieces_shown = _split_visible(message.content)[1]
     for text in _candidate_texts(message.content, [sealed]):
         if _digest(text, pieces_shown) == sealed.digest:
-            content = tuple(_fill(sealed.pieces, text, pieces_shown))
+            content = tuple(_fill_token(sealed.pieces, text, pieces_shown))
             return message.replace(content=content, origin=sealed.origin, native=sealed.native)
     return None
 
 
 def restore_calls(message: Message, sealed: Sequence[_Sealed]) -> Message | None:
-    """Returns the message as its provider made it, from the tokens of its calls in their order.
-    What follows the last of them stays as the client has it."""
-    pieces_shown = _visible(message.content)[1]
+    """Returns a client's message with what its provider had signed or hidden, from the tokens that
+    its call ids hold, in order. None if the tokens do not belong to the message, as after an edit.
+    Content behind the last call stays as the client sent it."""
+    pieces_shown = _split_visible(message.content)[1]
     for text in _candidate_texts(message.content, sealed):
         content = _fill_calls(sealed, text, pieces_shown)
         if content is not None:
@@ -182,20 +186,20 @@ def _fill_calls(
         calls = calls_before + sum(isinstance(piece, _Shown) for piece in token.pieces)
         if _call_digest(text[:letters], pieces_shown[:calls]) != token.digest:
             return None
-        content += _fill(token.pieces, text[before:], pieces_shown[calls_before:])
+        content += _fill_token(token.pieces, text[before:], pieces_shown[calls_before:])
     content += _plain_content(text[letters:], pieces_shown[calls:])
     return content
 
 
 def _candidate_texts(content: Sequence[Content], sealed: Sequence[_Sealed]) -> Iterator[str]:
-    """Yields the texts that a client's message may hold of what its tokens count: without the blank
-    pieces that the tokens hold."""
+    """Yields the texts that a message may have had when its token was made. Clients may drop blank
+    pieces of text, or join them with the text beside them."""
     # A format keeps blank pieces, and then joins them with the text beside them, or leaves all of
     # them out.
     text = "".join([piece.text for piece in content if isinstance(piece, TextPart)])
     if (without := _without_blanks(text, sealed)) is not None:
         yield without
-    yield _visible(content)[0]
+    yield _split_visible(content)[0]
 
 
 def _without_blanks(text: str, sealed: Sequence[_Sealed]) -> str | None:
@@ -205,6 +209,7 @@ def _without_blanks(text: str, sealed: Sequence[_Sealed]) -> str | None:
     position = letters = 0
 
     def keep(length: int) -> None:
+        """Returns the next characters of the text, and moves behind them."""
         nonlocal position, letters
         texts.append(text[position : position + length])
         position += length
@@ -223,7 +228,7 @@ def _without_blanks(text: str, sealed: Sequence[_Sealed]) -> str | None:
     return "".join(texts)
 
 
-def _visible(content: Sequence[Content]) -> tuple[str, list[Content]]:
+def _split_visible(content: Sequence[Content]) -> tuple[str, list[Content]]:
     """Returns what every format shows of a message: its text, and the pieces beside it."""
     text = "".join(
         [piece.text for piece in content if isinstance(piece, TextPart) and not _is_hidden(piece)]
@@ -239,7 +244,7 @@ def _plain_content(text: str, pieces_shown: Sequence[Content]) -> list[Content]:
     return [*([TextPart(text)] if text else []), *pieces_shown]
 
 
-def _fill(
+def _fill_token(
     pieces: Sequence[_Text | _Shown | _Hidden], text: str, pieces_shown: Sequence[Content]
 ) -> list[Content]:
     """Returns the pieces of a token, filled with what the client has of them."""

@@ -76,13 +76,13 @@ class Sealer:
         key_id, cipher = self._keys[0]
         head, nonce = _MARK + _VERSION + key_id, urandom(_NONCE)
         sealed = head + nonce + cipher.encrypt(nonce, plain, self._bound(head, owner))
-        token = urlsafe_b64encode(_frame(sealed)).decode() + MARK
+        token = urlsafe_b64encode(_pad_token(sealed)).decode() + MARK
         return token if len(token) <= MOST_TOKEN else None
 
     def open(self, token: str, owner: str = "") -> bytes | None:
         """Returns the content, or None for a token that was forged, cut or changed, is another
         owner's, or was sealed with a key that is not among these. Never raises."""
-        sealed = _decode(token)
+        sealed = _decode_token(token)
         if sealed is None:
             return None
         head, nonce = sealed[:_HEAD], sealed[_HEAD : _HEAD + _NONCE]
@@ -93,7 +93,9 @@ class Sealer:
         for key_id, cipher in self._keys:
             if key_id == head[-_ID:]:
                 try:
-                    return _unpack(cipher.decrypt(nonce, encrypted, self._bound(head, owner)))
+                    return _decompress_token(
+                        cipher.decrypt(nonce, encrypted, self._bound(head, owner))
+                    )
                 except (InvalidTag, ValueError):
                     continue
         return None
@@ -104,7 +106,7 @@ class Sealer:
         return b"\0".join([head, self._purpose, owner.encode("utf-8", "surrogatepass")])
 
 
-def _decode(token: str) -> bytes | None:
+def _decode_token(token: str) -> bytes | None:
     """Returns the bytes of a token, or None if it has not the form of one."""
     if len(token) > MOST_TOKEN or not is_sealed(token):
         return None
@@ -115,10 +117,10 @@ def _decode(token: str) -> bytes | None:
     framed = urlsafe_b64decode(text.removesuffix(MARK))
     fill = framed[-1] if framed else 0
     sealed = framed[: max(len(framed) - 3 - fill, 0)]
-    return sealed if framed == _frame(sealed) else None
+    return sealed if framed == _pad_token(sealed) else None
 
 
-def _frame(sealed: bytes) -> bytes:
+def _pad_token(sealed: bytes) -> bytes:
     """Returns the bytes padded to a multiple of three, with the number of those added, so that a
     token is base64 without padding."""
     fill = -len(sealed) % 3
@@ -131,7 +133,7 @@ def _derive(secret: bytes, purpose: str) -> tuple[bytes, AESGCMSIV]:
     return material[32:], AESGCMSIV(material[:32])
 
 
-def _unpack(plain: bytes) -> bytes | None:
+def _decompress_token(plain: bytes) -> bytes | None:
     """Returns the decompressed content of a token, or None if it is broken or too large."""
     if plain[:1] == _PLAIN:
         return plain[1:]

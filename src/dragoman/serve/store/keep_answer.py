@@ -25,7 +25,7 @@ async def begin_answer(store: AnswerStore, answered: Answered, *, seconds: float
     Raises:
         StoreError: it is not kept.
     """
-    await _save(store, answered, (), seconds)
+    await _save_answer(store, answered, (), seconds)
 
 
 async def keep_answer(
@@ -34,7 +34,7 @@ async def keep_answer(
     """Stores an answer and returns True if it is stored. `seconds`: how long to wait; a slower
     store may store it yet."""
     try:
-        await _save(store, answered, keys, seconds)
+        await _save_answer(store, answered, keys, seconds)
     except StoreError as failure:
         _LOG.warning("an answer could not be kept: %s", failure)
         return False
@@ -84,7 +84,7 @@ def store_deadline(limits: ServerLimits) -> Generator[None]:
         ) from error
 
 
-async def _save(
+async def _save_answer(
     store: AnswerStore, answered: Answered, keys: Sequence[str], seconds: float | None
 ) -> None:
     """Saves an answer within a time limit. Any failure of the store becomes a `StoreError`."""

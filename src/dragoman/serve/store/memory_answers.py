@@ -3,7 +3,7 @@
 Each owner has its answers in order of their latest change, with indexes by key and by task.
 Answers are held as JSON, so that their size is known and no caller can change them. When there
 are too many answers or bytes, the oldest answer of the largest owner goes, so that one owner
-cannot displace the others. `_remove` keeps indexes and totals right; every deletion uses it.
+cannot displace the others. `_remove_answer` keeps indexes and totals right; every deletion uses it.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ class _OwnerAnswers:
     """What one owner has."""
 
     def __init__(self) -> None:
+        """Starts without stored answers of this owner."""
         self.answers: OrderedDict[str, _StoredAnswer] = OrderedDict()
         """The latest last."""
         self.by_key: dict[str, dict[str, None]] = {}
@@ -77,7 +78,7 @@ class MemoryAnswers:
         before = share.answers.get(answered.id)
         all_keys = tuple(dict.fromkeys([*(before.keys if before else ()), *keys]))
         # Removed and added again, so that the latest state is also the latest in order.
-        self._remove(answered.owner, answered.id, replaced=True)
+        self._remove_answer(answered.owner, answered.id, replaced=True)
         # Held as JSON: that is what an answer weighs, and nobody can change it.
         data = msgspec.json.encode(answered)
         if len(data) > self._most_bytes:
@@ -183,12 +184,12 @@ class MemoryAnswers:
                 if stored.created_at >= before or answer in needed:
                     needed.add(stored.parent)
                 else:
-                    self._remove(owner, answer)
+                    self._remove_answer(owner, answer)
         return count - self._count
 
     async def delete(self, owner: str, id: str) -> bool:  # noqa: A002 the protocol's
         """See `AnswerStore`."""
-        return self._remove(owner, id)
+        return self._remove_answer(owner, id)
 
     async def close(self) -> None:
         """Closes the store, which holds nothing that must be released."""
@@ -197,9 +198,9 @@ class MemoryAnswers:
         return self._decoded.decode(stored.number, stored.data)
 
     def _remove_oldest(self, owner: str) -> None:
-        self._remove(owner, next(iter(self._shares[owner].answers)))
+        self._remove_answer(owner, next(iter(self._shares[owner].answers)))
 
-    def _remove(self, owner: str, id: str, *, replaced: bool = False) -> bool:  # noqa: A002 what it is
+    def _remove_answer(self, owner: str, id: str, *, replaced: bool = False) -> bool:  # noqa: A002 what it is
         """Removes an answer from memory. Returns False if there was none."""
         share = self._shares.get(owner)
         if share is None:

@@ -67,7 +67,7 @@ _TAKE_KEYS = (
 _GREATEST = select(func.coalesce(func.max(answers.c.number), 0)).scalar_subquery()
 
 
-def _insert(dialect: SqlDialect, *, replaces: bool) -> Any:
+def _insert_answer(dialect: SqlDialect, *, replaces: bool) -> Any:
     """Returns the statement that writes an answer, and gives its number; `replaces`: in the place
     of an earlier state of it, else only if there is none."""
     statement = dialect.insert(answers).returning(answers.c.number)
@@ -87,8 +87,8 @@ def _insert(dialect: SqlDialect, *, replaces: bool) -> Any:
     return statement.on_conflict_do_update(index_elements=same, set_=written)
 
 
-_INSERT = {name: _insert(dialect, replaces=False) for name, dialect in DIALECTS.items()}
-_REPLACE = {name: _insert(dialect, replaces=True) for name, dialect in DIALECTS.items()}
+_INSERT = {name: _insert_answer(dialect, replaces=False) for name, dialect in DIALECTS.items()}
+_REPLACE = {name: _insert_answer(dialect, replaces=True) for name, dialect in DIALECTS.items()}
 _INSERT_KEYS = insert(keys)
 
 
@@ -112,15 +112,17 @@ class SqlAnswers:
                 "the store of answers has as much to write as it may: it is slow, or locked by another process"
             )
         self._queued_bytes += len(body)
-        writing = asyncio.ensure_future(self._write(answered, body, keys))
+        writing = asyncio.ensure_future(self._write_answer(answered, body, keys))
         writing.add_done_callback(_note_failure)
         # A caller that stops waiting does not cancel the write.
         await asyncio.shield(writing)
 
-    async def _write(self, answered: Answered, body: bytes, keys: Sequence[str]) -> None:
+    async def _write_answer(self, answered: Answered, body: bytes, keys: Sequence[str]) -> None:
         """Writes an answer, and releases the bytes that were counted for it."""
         try:
-            await self._database.write(lambda connection: _save(connection, answered, body, keys))
+            await self._database.write(
+                lambda connection: _save_answer_rows(connection, answered, body, keys)
+            )
         finally:
             self._queued_bytes -= len(body)
 
@@ -136,13 +138,17 @@ class SqlAnswers:
         """See `AnswerStore`."""
         wanted = [_bound_key(key) for key in keys]
         return self._decode_row(
-            await self._database.read(lambda connection: _find(connection, owner, wanted))
+            await self._database.read(
+                lambda connection: _find_answer_row(connection, owner, wanted)
+            )
         )
 
     async def chain(self, owner: str, id: str, *, most_bytes: int | None = None) -> list[Answered]:  # noqa: A002 the protocol's
         """See `AnswerStore`. Only what was not read before is read whole."""
         rows = await self._database.read(
-            lambda connection: _chain(connection, owner, _clean_text(id), self._decoded, most_bytes)
+            lambda connection: _load_answer_chain(
+                connection, owner, _clean_text(id), self._decoded, most_bytes
+            )
         )
         return [self._decoded.decode(number, data) for number, data in reversed(rows)]
 
@@ -150,7 +156,7 @@ class SqlAnswers:
         """See `AnswerStore`."""
         return bool(
             await self._database.write(
-                lambda connection: _delete(connection, owner, _clean_text(id))
+                lambda connection: _delete_answer(connection, owner, _clean_text(id))
             )
         )
 
@@ -219,7 +225,7 @@ def _note_failure(writing: asyncio.Future[None]) -> None:
         writing.exception()
 
 
-def _save(
+def _save_answer_rows(
     connection: Connection, answered: Answered, body: bytes, wanted_keys: Sequence[str]
 ) -> None:
     """Inserts an answer and its keys, or updates them."""
@@ -249,7 +255,9 @@ def _save(
         connection.execute(_INSERT_KEYS, key_rows)
 
 
-def _find(connection: Connection, owner: str, wanted: Sequence[str]) -> Row[Any, Any] | None:
+def _find_answer_row(
+    connection: Connection, owner: str, wanted: Sequence[str]
+) -> Row[Any, Any] | None:
     """Returns the row of the latest answer with one of the keys, in order of preference."""
     for key in wanted:
         latest = (
@@ -264,7 +272,7 @@ def _find(connection: Connection, owner: str, wanted: Sequence[str]) -> Row[Any,
     return None
 
 
-def _delete(connection: Connection, owner: str, id: str) -> bool:  # noqa: A002 what it is
+def _delete_answer(connection: Connection, owner: str, id: str) -> bool:  # noqa: A002 what it is
     """Deletes an answer and its task's push configurations. Returns False if there was none."""
     gone = (
         delete(answers)
@@ -301,7 +309,7 @@ def _prune(connection: Connection, before: int) -> int:
     return count
 
 
-def _chain(
+def _load_answer_chain(
     connection: Connection,
     owner: str,
     id: str,  # noqa: A002 what it is

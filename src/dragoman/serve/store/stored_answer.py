@@ -123,7 +123,7 @@ def conversation_key(conversation: Iterable[Message], scope: str) -> str:
     visible = [
         message for message in conversation if message.role is not Role.SYSTEM and message.parts
     ]
-    return f"conversation:{_digest(scope, *[_message_key(message) for message in visible])}"
+    return f"conversation:{_digest_key(scope, *[_message_key(message) for message in visible])}"
 
 
 def keys_of(conversation: Sequence[Message], answer: Sequence[Message], scope: str) -> list[str]:
@@ -138,7 +138,7 @@ def keys_of(conversation: Sequence[Message], answer: Sequence[Message], scope: s
     else:
         before = ""
     calls = [
-        f"call:{_digest(scope, before, call.id, shared_key(Message.model(call)))}"
+        f"call:{_digest_key(scope, before, call.id, shared_key(Message.model(call)))}"
         for message in answer
         for call in message.tool_calls
         if call.id
@@ -173,7 +173,7 @@ def _message_key(message: Message) -> str:
     return shared_key(Message(message.role, tuple(joined)))
 
 
-def _digest(*texts: str) -> str:
+def _digest_key(*texts: str) -> str:
     """Returns a hash of several texts, for keys of stored answers."""
     digest = blake2b(digest_size=16)
     for text in texts:

@@ -96,6 +96,8 @@ class ProviderBench(Bench):
         environment: Mapping[str, str] | None = None,
         signed: ThinkingPart | None = None,
     ) -> None:
+        """Creates the bench of a provider's checks. `live`: ask the real API instead of a scripted
+        one."""
         self.provider = providers.get(provider) if isinstance(provider, str) else provider
         self.name = self.provider.name
         self.wire = wires.get(self.provider.wire)
@@ -163,10 +165,11 @@ class ProviderBench(Bench):
         """
         if not self.scripted:
             arguments: Json = {**self._access, "transport": self._transport, **options}
-            return Agent(self._record(model), **arguments)
+            return Agent(self._make_record(model), **arguments)
         remaining = list(replies) or [make_reply("Nothing was asked for.")]
 
         def reply(request: ModelRequest) -> Message | DragomanError | Answer:
+            """Returns the next scripted reply, and keeps the request."""
             scripted = remaining[0]
             if len(remaining) > 1:
                 del remaining[0]
@@ -177,6 +180,7 @@ class ProviderBench(Bench):
         make_vector: Callable[[str], Vector] = vectors or (lambda _: [0.0])
 
         def embedded(request: EmbeddingsRequest) -> list[Vector] | DragomanError:
+            """Returns the vectors of the scripted provider, and keeps the request."""
             answer = reply(ModelRequest(request.model))
             if isinstance(answer, DragomanError):
                 return answer
@@ -190,7 +194,7 @@ class ProviderBench(Bench):
         )
         access: Json = {"api_key": KEY, "base_url": self.base_url, "environment": {}}
         arguments = {**access, "transport": wrap(self.server), **options}
-        return Agent(self._record(model), **arguments)
+        return Agent(self._make_record(model), **arguments)
 
     def require_of_model(self, condition: object, wrong: str) -> None:
         """Requires a condition of what the model says. A real model that does not meet it is
@@ -221,7 +225,7 @@ class ProviderBench(Bench):
         self.wire.dump_request(request, losses=losses, quirks=self.provider.quirks)
         return losses
 
-    def _record(self, model: str | None) -> Provider:
+    def _make_record(self, model: str | None) -> Provider:
         """Returns the provider's record with models for the checks."""
         embeddings_model = self.provider.embeddings_model or "kit-embeddings-1"
         return msgspec.structs.replace(
@@ -284,6 +288,7 @@ def reply_with_value(
     asks for: by a schema or a tool, bare or in an object under `result`."""
 
     def reply(request: ModelRequest) -> Message:
+        """Replies with the value, as a call of the output's tool or as JSON."""
         schemas = {
             tool.name: tool.input_schema for tool in request.tools if isinstance(tool, ToolSpec)
         }

@@ -36,7 +36,7 @@ async def a_slot_is_compared_and_set(bench: StoreBench) -> None:
             written = await store.write_slot(slot, TEXT, 0, START)
             require_equal(written, SlotText(TEXT, 1), "what the first write returns")
             for version in (0, 2):
-                await _expect(ConflictError, store.write_slot(slot, "x", version, START))
+                await _expect_error(ConflictError, store.write_slot(slot, "x", version, START))
             require_equal(await store.read_slot(slot), written, "the slot")
             await store.write_slot(slot, "b", 1, START)
             await store.write_slot(slot, "", None, START)
@@ -49,11 +49,11 @@ async def a_slot_belongs_to_its_thread(bench: StoreBench) -> None:
     is another resource's, is refused."""
     async with bench.thread() as (store, thread_id), bench.thread() as (_, other_id):
         state, working = (Slot(name=name, thread_id=thread_id) for name in ("state", "working"))
-        await _expect(ThreadNotFoundError, store.write_slot(state, "x", None, START))
+        await _expect_error(ThreadNotFoundError, store.write_slot(state, "x", None, START))
         await change_thread(store, thread_id, resource_id="ann")
         await change_thread(store, other_id)
         foreign = Slot(name="state", thread_id=thread_id, resource_id="bob")
-        await _expect(ThreadNotFoundError, store.write_slot(foreign, "x", 0, START))
+        await _expect_error(ThreadNotFoundError, store.write_slot(foreign, "x", 0, START))
         owned = Slot(name="state", thread_id=thread_id, resource_id="ann")
         await store.write_slot(owned, "a", 0, START)
         await store.write_slot(working, "b", 0, START)
@@ -81,7 +81,7 @@ async def _read(store: Store, slot: Slot) -> str:
     return (await store.read_slot(slot)).text
 
 
-async def _expect(error_class: type[Exception], work: Awaitable[Any]) -> None:
+async def _expect_error(error_class: type[Exception], work: Awaitable[Any]) -> None:
     """Fails the check if `work` raises no error of this class."""
     try:
         await work

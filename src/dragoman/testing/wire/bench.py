@@ -76,6 +76,7 @@ class WireBench(Bench):
         signed: ThinkingPart | None = None,
         recordings: Path | str | None = None,
     ) -> None:
+        """Creates the bench of a wire's checks. `signed`: the wire signs thinking."""
         self.wire = wires.get(wire) if isinstance(wire, str) else wire
         self.name = str(getattr(self.wire, "name", wire))
         files = [] if recordings is None else sorted(Path(recordings).glob("*.json"))

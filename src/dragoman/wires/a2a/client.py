@@ -2,7 +2,7 @@
 it, in the task that waits for it.
 
 What was said before the agent was first asked, or since by others, goes before that as one text
-(`_retell`): the protocol takes one message of the user's, and no history.
+(`_describe_unsent`): the protocol takes one message of the user's, and no history.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ def _unheard_messages(turns: AgentTurns, losses: list[Loss]) -> list[Message]:
             index >= start and not (isinstance(piece, ToolResultPart) and piece.id not in calls)
             for piece in message.content
         ]
-        if text := _retell(message, as_is, turns.known_messages + index, losses):
+        if text := _describe_unsent(message, as_is, turns.known_messages + index, losses):
             texts.append(f"{_SPEAKERS[message.role]}: {text}")
         # A message of which nothing is left was told in words as a whole.
         pieces = tuple(compress(message.content, as_is))
@@ -162,7 +162,7 @@ def _unheard_messages(turns: AgentTurns, losses: list[Loss]) -> list[Message]:
     return new_messages
 
 
-def _retell(
+def _describe_unsent(
     message: Message,
     as_is: Sequence[bool],
     number: int,

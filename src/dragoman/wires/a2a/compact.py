@@ -79,6 +79,7 @@ class Remaining:
     __slots__ = ("arguments", "index", "is_text")
 
     def __init__(self, index: int, *, is_text: bool = False) -> None:
+        """Keeps an A2A entry that stays after compaction."""
         self.index = index
         self.is_text = is_text
         """True if only its text stays: a chunk without an end, or the text of a call that was
@@ -99,6 +100,7 @@ class _Compaction:
     """The state of one compaction: the entries so far, and which of them stay."""
 
     def __init__(self, entries: Sequence[Entry]) -> None:
+        """Starts the compaction of an A2A stream."""
         self._entries = entries
         self._remaining: dict[int, Remaining] = {}
         self._chunks: list[int] = []

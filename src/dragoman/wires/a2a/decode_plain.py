@@ -229,7 +229,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
             self._message_ids.add(id_)
         self._parts.setdefault(id_, []).extend(parts)
         for part in parts:
-            self._emit(emitter, part)
+            self._emit_artifact_part(emitter, part)
         if fields.get("lastChunk", fields.get("last_chunk")) is True:
             del self._emitters[id_]
             _finish_emitter(emitter, FinishReason.stop)
@@ -271,7 +271,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
             return
         self._read_artifact(update)
 
-    def _emit(self, emitter: Emitter, part: Json) -> None:
+    def _emit_artifact_part(self, emitter: Emitter, part: Json) -> None:
         """Adds the content of a part to the message of its A2A artifact."""
         for piece in load_content(part):
             if isinstance(piece, TextPart) and piece.native is None:

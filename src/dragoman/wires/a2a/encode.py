@@ -98,6 +98,7 @@ class Encoder(RunEncoder[ArtifactPart]):
     """
 
     def __init__(self, envelope: JsonMap) -> None:
+        """Creates the A2A encoder of one run. `envelope`: see `envelope`."""
         super().__init__()
         self._envelope = envelope
         self._extras: bool = envelope.get("extras", True)
@@ -143,7 +144,7 @@ class Encoder(RunEncoder[ArtifactPart]):
         if self.over:
             return False
         if not self._is_begun:
-            self._begin(event)
+            self._begin_task(event)
             if self._is_run:  # the task tells of it
                 return False
         if type(event) is PartDelta and (event.message_id, event.index) in self.open:
@@ -174,7 +175,7 @@ class Encoder(RunEncoder[ArtifactPart]):
 
     # objects
 
-    def _begin(self, event: Event) -> None:
+    def _begin_task(self, event: Event) -> None:
         """Writes the A2A task, which comes before all updates."""
         self._is_begun = True
         self._is_run = isinstance(event, RunStarted) and not self._inner.has(event)

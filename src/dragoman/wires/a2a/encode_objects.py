@@ -181,6 +181,7 @@ class ArtifactPart(run_encoder.EncodedPart):
         begun: Content | OpenText,
         artifact_id: str,
     ) -> None:
+        """Opens a part that an A2A artifact shows."""
         super().__init__(begun)
         self.key = key
         self.artifact_id = artifact_id

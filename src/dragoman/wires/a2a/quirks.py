@@ -110,7 +110,7 @@ def text_of(value: Any) -> str:
 
 def json_of(text: Any) -> Any:
     """Returns the value of a JSON text, or None if it is no JSON or nests too deep."""
-    return _decode(text, Any)
+    return _decode_carried(text, Any)
 
 
 def read_carried(metadata: Any) -> dict[str, str]:
@@ -134,7 +134,7 @@ def dump_events(events: Sequence[Event]) -> dict[str, str]:
 
 def load_events(text: str) -> list[Event] | None:
     """Returns the events in the A2A extension's `events` field, or None if they cannot be read."""
-    raw_events = _decode(text, list[msgspec.Raw])
+    raw_events = _decode_carried(text, list[msgspec.Raw])
     if raw_events is None:
         return None
     try:
@@ -143,7 +143,7 @@ def load_events(text: str) -> list[Event] | None:
         return None
 
 
-def _decode(text: Any, value_type: Any) -> Any:
+def _decode_carried(text: Any, value_type: Any) -> Any:
     """Returns a JSON text as a value of this type, or None if it does not fit or nests too deep."""
     if not isinstance(text, str):
         return None

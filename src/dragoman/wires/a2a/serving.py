@@ -208,7 +208,7 @@ _PARAMS: Mapping[str, JsonSchema] = {
 """JSON-RPC method → schema of its parameters."""
 
 
-def _rpc(method: str, params: JsonSchema) -> JsonSchema:
+def _rpc_schema(method: str, params: JsonSchema) -> JsonSchema:
     """Returns the schema of a JSON-RPC request for a method."""
     id_: JsonSchema = {"type": ["string", "integer", "null"]}
     return object_schema(
@@ -233,7 +233,7 @@ _OLD_MESSAGE = object_schema(
     },
     contextId=TEXT,
 )
-_RPC = any_of(*[_rpc(method, params) for method, params in _PARAMS.items()])
+_RPC = any_of(*[_rpc_schema(method, params) for method, params in _PARAMS.items()])
 _AT: Mapping[str, JsonSchema] = {
     "": _RPC,
     "/": _RPC,

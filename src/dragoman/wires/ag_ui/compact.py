@@ -34,6 +34,7 @@ class _Stream:
     """A text or a call whose end has not arrived."""
 
     def __init__(self, family: Family, id_: str) -> None:
+        """Starts to collect the AG-UI objects of one text, call or reasoning."""
         self._start: Json | None = None
         self._deltas: list[str] = []
         self._metadata: Json = {}
@@ -48,12 +49,12 @@ class _Stream:
             self._deltas.append(if_text(fields.get("delta")))
             self._metadata |= if_object(fields.get("metadata"))
         elif event_type == self._family.start:
-            self._begin(fields)
+            self._begin_group(fields)
         else:
             self._end = fields
         return self._end is not None
 
-    def _begin(self, fields: Json) -> None:
+    def _begin_group(self, fields: Json) -> None:
         """Adds the start. A second start changes the first one."""
         more = if_object(fields.get("metadata"))
         if self._deltas:
@@ -95,6 +96,7 @@ class _Compactor:
     """Collects the objects of a stream, one by one."""
 
     def __init__(self) -> None:
+        """Starts the compaction of an AG-UI stream."""
         self._out: list[Json | _Stream] = []
         self._streams: dict[tuple[Family, str], _Stream] = {}
         """The open texts and calls, by family and id."""

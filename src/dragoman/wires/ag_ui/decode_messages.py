@@ -62,6 +62,7 @@ class ReadMessage:
     )
 
     def __init__(self, id_: str, role: Role, owner: str) -> None:
+        """Begins a message of an AG-UI stream."""
         self.id = id_
         self.role = role
         self.owner = owner
@@ -334,6 +335,7 @@ class _Snapshot:
     """The messages of one `MESSAGES_SNAPSHOT`."""
 
     def __init__(self, entries: object) -> None:
+        """Reads the entries of an AG-UI `MESSAGES_SNAPSHOT`."""
         self._entries = if_objects(entries)
         self._ids = {if_text(entry.get("id")) for entry in self._entries}
         self._calls = {id_ for entry in self._entries for id_ in _call_ids(entry)}

@@ -196,7 +196,7 @@ class PartsDecoder(MessagesDecoder):
         return family, part
 
     def _content(self, fields: Json) -> None:
-        """Adds a delta to a open part of an AG-UI stream."""
+        """Adds a delta to an open part of an AG-UI stream."""
         _, part = self._open_part(fields)
         if not self.extras(fields).get("made"):
             self.add_delta(part, if_text(fields.get("delta")))

@@ -30,6 +30,7 @@ class SeedEvents:
     """Rewrites objects of that shape as objects of 1.0."""
 
     def __init__(self) -> None:
+        """Creates the reader of AG-UI events that hold a whole text, call or result."""
         self._texts = 0
         self._text: tuple[str, str] | None = None
         """Id and text of the answer that chunks opened."""

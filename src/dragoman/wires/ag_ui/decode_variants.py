@@ -66,6 +66,7 @@ class OldEvents:
     """Rewrites objects of old versions as objects of 1.0 without chunks."""
 
     def __init__(self) -> None:
+        """Creates the reader of AG-UI objects of any version."""
         self._lanes: dict[str, tuple[Family, str]] = {}
         """Id of the run within a tool, empty for the stream's own run → family and id of what its
         chunks opened."""
@@ -100,8 +101,8 @@ class OldEvents:
         if (seed := self._seed.read(fields, is_old=is_old)) is not None:
             return [*self._close_lanes(list(self._lanes)), *seed]
         if event_type in _KEEPS_OPEN or event_type.startswith("STEP_"):
-            return self._read_new(event_type, fields)
-        return [*self._seed.close(), *self._read_new(event_type, fields)]
+            return self._read_current(event_type, fields)
+        return [*self._seed.close(), *self._read_current(event_type, fields)]
 
     def close(self) -> list[Json]:
         """Returns the objects that are still due when the stream ends."""
@@ -116,8 +117,10 @@ class OldEvents:
         if event_type == "THINKING_END":
             self._thinking = ""
 
-    def _read_new(self, event_type: str, fields: Json) -> list[Json]:
-        """Returns the AG-UI objects for one that has today's names."""
+    def _read_current(self, event_type: str, fields: Json) -> list[Json]:
+        """Returns the AG-UI 1.0 objects for an object that has the field names of 1.0. Chunks
+        become start and content. Any other object first ends what chunks have opened in its
+        lane."""
         if event_type in _CHUNKS:
             return self._read_chunk(_CHUNKS[event_type], fields)
         closing: list[str] = []

@@ -246,7 +246,7 @@ class Encoder(MessagesEncoder):
 
     # steps, state, anything by name
 
-    def _step(self, event: StepStarted | StepFinished) -> None:
+    def _write_step(self, event: StepStarted | StepFinished) -> None:
         """Starts or ends a step. A step that is already open, or not open, is carried."""
         key = (self.owner_of(event.run_id), event.name)
         if (key in self._steps) is isinstance(event, StepStarted):
@@ -274,8 +274,8 @@ class Encoder(MessagesEncoder):
         RunStarted: _run_started,
         RunFinished: _run_finished,
         RunError: _run_error,
-        StepStarted: _step,
-        StepFinished: _step,
+        StepStarted: _write_step,
+        StepFinished: _write_step,
         StateSnapshot: _event,
         StateDelta: _event,
         Custom: _custom,

@@ -145,7 +145,7 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
         self.write(*part.dump_start(self.meta, start))
 
     def _delta(self, event: PartDelta) -> None:
-        """Writes a delta of a open part of an AG-UI stream."""
+        """Writes a delta of an open part of an AG-UI stream."""
         part = self.open.get((event.message_id, event.index))
         if part is None or isinstance(event.delta, bytes):
             self.carry(event)

@@ -109,7 +109,12 @@ class WrittenPart(EncodedPart):
         }
 
     def dump_end(self, piece: Content, meta: Meta) -> list[Json]:
-        """Returns the AG-UI objects that end the part, and carry what its deltas did not say."""
+        """Returns the AG-UI objects that end the part. `meta` makes the field `metadata`, in which
+        dragoman's extras travel.
+
+        A call that had no delta first gets one with all of its arguments, marked `made` for
+        dragoman's decoder: no event of the run was this delta.
+        """
         self.piece = piece
         out: list[Json] = []
         # no delta told the arguments, and an end cannot
@@ -118,10 +123,11 @@ class WrittenPart(EncodedPart):
         extras, signature = self._end_extras(piece)
         if extras:
             self.extras = extras
-        return [*out, *self._end(meta(extras), signature)]
+        return [*out, *self._end_events(meta(extras), signature)]
 
     def _end_extras(self, piece: Content) -> tuple[Json, str | None]:
-        """Returns what an end carries, and the signature, which has a field of its own."""
+        """Returns the extras that an AG-UI end carries, and the thinking's signature, for which
+        AG-UI has a field of its own."""
         unsigned, signed, signature = piece, None, None
         if isinstance(piece, ThinkingPart):
             unsigned, signed, signature = split_signature(piece)
@@ -141,9 +147,9 @@ class WrittenPart(EncodedPart):
     def dump_cut(self, meta: Meta) -> list[Json]:
         """Returns the objects that close the part although no event ended it."""
         self.piece = close_part(self.begun, self.deltas, cut=True)
-        return self._end(meta({**self.extras, "made": True}), None)
+        return self._end_events(meta({**self.extras, "made": True}), None)
 
-    def _end(self, metadata: Json, signature: str | None) -> list[Json]:
+    def _end_events(self, metadata: Json, signature: str | None) -> list[Json]:
         """Returns the AG-UI objects that end the part."""
         end = {
             "type": self.family.end,
@@ -214,6 +220,7 @@ class WrittenMessage:
         owner: str | None,
         group: DumpedNames,
     ) -> None:
+        """Begins a message that is written as AG-UI objects."""
         self.id = event.message_id
         self.owner = owner
         self._event = event

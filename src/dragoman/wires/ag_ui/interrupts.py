@@ -46,7 +46,7 @@ def load_interrupt(fields: JsonMap, call: ToolCallPart | None = None) -> Interru
     """Returns the AG-UI interrupt in an element of `interrupts`. `call` is the call that it names,
     if known."""
     extras = load_extras(fields.get("metadata"))
-    return apply_difference(_read(fields, call), extras.get("interrupt"), Interrupt)
+    return apply_difference(_read_agui_interrupt(fields, call), extras.get("interrupt"), Interrupt)
 
 
 def dump_interrupt(interrupt: Interrupt, call_id: str | None = None) -> Json:
@@ -67,7 +67,9 @@ def dump_interrupt(interrupt: Interrupt, call_id: str | None = None) -> Json:
     fields |= drop_none(optional)
     metadata = app_metadata(dict(interrupt.metadata))
     # the protocol has one word for a tool and an approval: what is read back may differ
-    difference = find_difference(interrupt, _read({**fields, "metadata": metadata}, call))
+    difference = find_difference(
+        interrupt, _read_agui_interrupt({**fields, "metadata": metadata}, call)
+    )
     extras = _interrupt_extras(interrupt, difference)
     return {**fields, **dump_metadata(metadata, extras)}
 
@@ -85,7 +87,7 @@ def _interrupt_extras(interrupt: Interrupt, difference: Json) -> Json:
     return {name: value for name, value in extras.items() if value}
 
 
-def _read(fields: JsonMap, call: ToolCallPart | None) -> Interrupt:
+def _read_agui_interrupt(fields: JsonMap, call: ToolCallPart | None) -> Interrupt:
     """Returns an interrupt as AG-UI defines it."""
     reason: Reason = _READ.get(if_text(fields.get("reason")), "input")
     schema = if_object(fields.get("responseSchema")) or None

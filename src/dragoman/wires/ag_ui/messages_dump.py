@@ -58,6 +58,7 @@ class DumpedNames:
     """The ids that are in use, and the names of calls."""
 
     def __init__(self, *, extras: bool = True, parts: bool = True) -> None:
+        """Starts without ids of dumped AG-UI messages."""
         self.extras = extras
         self.parts = parts
         self.names: dict[str, str] = {}
@@ -132,6 +133,7 @@ class _GroupWriter:
         position: int,
         group: DumpedNames,
     ) -> None:
+        """Creates the writer of one message as a group of AG-UI messages."""
         self.message = message
         self.group = group
         self.ids = GroupIds(message.id or f"message-{position}", group)
@@ -156,19 +158,19 @@ class _GroupWriter:
         self._write_blocks()
         is_speaking = any(entry["role"] in _SPEAKING for entry, _ in self.entries)
         if not is_speaking and (not self.entries or OWN.fields(message.native)):
-            self._add(
+            self._add_agui_message(
                 {
                     "id": self.ids.take(0),
-                    "role": self._role(),
+                    "role": self._agui_role(),
                     "content": "",
                 },
                 {},
             )
-        group = self._finish()
+        group = self._finish_group()
         self.group.names.update(self._names)
         return group
 
-    def _role(self) -> str:
+    def _agui_role(self) -> str:
         """Returns the role of AG-UI messages that speak for the message."""
         role = self.message.role
         developer = OWN.form(self.message.native).get("role") == "developer"
@@ -176,7 +178,7 @@ class _GroupWriter:
             return "developer"
         return _SPEAKERS[role]
 
-    def _add(self, entry: Json, extras: Json) -> Json:
+    def _add_agui_message(self, entry: Json, extras: Json) -> Json:
         """Adds an AG-UI message and its extras."""
         # a first message that speaks is known by its own id, without extras
         if entry["id"] != self.ids.key or entry["role"] in ("tool", "reasoning", ACTIVITY):
@@ -200,8 +202,8 @@ class _GroupWriter:
         """Writes a text as a message. Returns True: it is written."""
         more = find_difference(piece, TextPart(piece.text))
         extras = {**self._position_extras(index), **optional_field("part", more)}
-        entry: Json = {"id": self.ids.take(index), "role": self._role()}
-        self._speaker = self._add(entry, extras)
+        entry: Json = {"id": self.ids.take(index), "role": self._agui_role()}
+        self._speaker = self._add_agui_message(entry, extras)
         self._speaker["content"] = piece.text
         return True
 
@@ -218,20 +220,22 @@ class _GroupWriter:
         pieces = [piece for _, piece in self._blocks]
         content = dump_content(pieces, OWN.form(self.message.native))
         id_ = self.ids.take(self._blocks[0][0])
-        self._add({"id": id_, "role": "user", "content": content}, positions[0])
+        self._add_agui_message({"id": id_, "role": "user", "content": content}, positions[0])
         self._blocks = []
 
     def _write_thinking(self, index: int, piece: ThinkingPart) -> bool:
         """Writes thinking as a reasoning message. Returns True: it is written."""
         id_ = self.ids.take(index, is_thinking=True)
-        self._add(*dump_thinking(piece, id_, self._position_extras(index)))
+        self._add_agui_message(*dump_thinking(piece, id_, self._position_extras(index)))
         return True
 
     def _write_call(self, index: int, piece: ToolCallPart) -> bool:
         """Writes a call into the AG-UI message of the text before it. Returns True: it is
         written."""
         if self._speaker is None:
-            self._speaker = self._add({"id": self.ids.take(index), "role": self._role()}, {})
+            self._speaker = self._add_agui_message(
+                {"id": self.ids.take(index), "role": self._agui_role()}, {}
+            )
         call_id = self.group.add_call(piece.id, f"{self.ids.key}:{index}")
         self._names[piece.id] = piece.name
         call = dump_call(piece, call_id, self._position_extras(index), extras=self.group.extras)
@@ -245,7 +249,7 @@ class _GroupWriter:
         call_id = group.take_call_id(piece.id)
         names = ChainMap(self._names, group.names)
         position_extras = self._position_extras(index)
-        self._add(
+        self._add_agui_message(
             *dump_result(
                 piece, id_, call_id, position_extras, names, parts=group.parts, extras=group.extras
             )
@@ -265,12 +269,12 @@ class _GroupWriter:
             return False
         self._write_blocks()
         entry = {**fields, "id": self.group.take_id(id_), "role": ACTIVITY}
-        self._add(entry, self._position_extras(index))
+        self._add_agui_message(entry, self._position_extras(index))
         return True
 
     # the group
 
-    def _finish(self) -> list[Json]:
+    def _finish_group(self) -> list[Json]:
         """Returns the group, with the fields of the whole AG-UI message and what its reader would
         miss."""
         entry, extras = self.entries[0]

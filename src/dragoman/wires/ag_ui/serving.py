@@ -95,7 +95,7 @@ def dump_capabilities(card: AgentCard, abilities: Abilities) -> Json:
         },
         "tools": {
             "supported": bool(abilities.tools) or abilities.client_tools,
-            "items": [_tool(tool) for tool in abilities.tools],
+            "items": [_dump_capability_tool(tool) for tool in abilities.tools],
             "parallelCalls": abilities.parallel_tools,
             "clientProvided": abilities.client_tools,
         },
@@ -138,8 +138,8 @@ def dump_capabilities(card: AgentCard, abilities: Abilities) -> Json:
     }
 
 
-def _tool(tool: ToolSpec) -> Json:
-    """Returns an agent's tool as AG-UI's capabilities list it."""
+def _dump_capability_tool(tool: ToolSpec) -> Json:
+    """Returns an agent's tool as an entry of AG-UI's capabilities."""
     return {
         "name": tool.name,
         "description": tool.description,

@@ -124,7 +124,7 @@ class Decoder(TurnDecoder):
         outcome = "pending" if pending else "success"
         self._events.append(RunFinished(self._run_id, outcome, pending=tuple(pending.values())))
 
-    def _abort(self, chunk: Json) -> None:  # noqa: ARG002 its reason is said by the outcome
+    def _abort_stream(self, chunk: Json) -> None:  # noqa: ARG002 its reason is said by the outcome
         """Ends the AI SDK stream, and the run as cancelled."""
         self._over = True
         self.end_turn(FinishReason.cancelled)
@@ -185,7 +185,7 @@ class Decoder(TurnDecoder):
         "reset-step": _reset_step,
         "error": _read_error,
         "finish": _finish,
-        "abort": _abort,
+        "abort": _abort_stream,
         "tool-approval-request": _request_approval,
         "tool-approval-response": _answer_approval,
         "data-state": _read_state,

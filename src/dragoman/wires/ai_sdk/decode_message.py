@@ -49,6 +49,7 @@ class PendingPart(run_decoder.DecodedPart):
         index: int,
         begun: Content | OpenText,
     ) -> None:
+        """Opens a part of an AI SDK UI message stream."""
         super().__init__(message_id, index, begun)
         self.metadata: Any = None
 
@@ -68,6 +69,7 @@ class UnansweredCall:
         part: Json,
         message_id: str,
     ) -> None:
+        """Keeps a call of an AI SDK UI message stream until its result comes."""
         self.call, self.part, self.message_id = call, part, message_id
 
 

@@ -87,6 +87,7 @@ class Encoder(PartEncoder):
     DONE = b"data: [DONE]\n\n"
 
     def __init__(self, envelope: JsonMap) -> None:
+        """Creates the encoder of a run as an AI SDK UI message stream."""
         request: RunRequest | None = envelope.get("request")
         self._quirks: Quirks = envelope.get("quirks") or Quirks()
         self._before = request.messages if request is not None else ()
@@ -200,7 +201,7 @@ class Encoder(PartEncoder):
         if self._quirks.resets and event.message_id == self._step:
             self.write({"type": "reset-step"})
         else:
-            self._fail("the answer broke off; send the request again")
+            self._fail_stream("the answer broke off; send the request again")
 
     # steps: the run
 
@@ -275,7 +276,7 @@ class Encoder(PartEncoder):
 
     def _run_error(self, event: RunError) -> None:
         """Ends the stream with the error's message."""
-        self._fail(event.error.message)
+        self._fail_stream(event.error.message)
 
     STEPS = {
         **PartEncoder.PART_STEPS,
@@ -320,7 +321,7 @@ class Encoder(PartEncoder):
             "transient": True,
         }
 
-    def _fail(self, message: str) -> None:
+    def _fail_stream(self, message: str) -> None:
         """Ends the AI SDK UI message stream with an error chunk."""
         self.over = True
         self.begin_stream()
@@ -329,7 +330,8 @@ class Encoder(PartEncoder):
         self.write({"type": "finish", "finishReason": "error"})
 
     def _write_finish(self, reason: str | None) -> None:
-        """Writes the end of the AI SDK stream, with the metadata of its message."""
+        """Writes the chunk that ends an AI SDK stream, with the metadata of its message. `reason`:
+        None for that of the last model message."""
         finish: Json = {
             "type": "finish",
             "finishReason": reason or _REASONS.get(self._reason, "other"),

@@ -213,7 +213,7 @@ def _load_tools(value: Any) -> tuple[ToolSpec, ...]:
 
 
 def _load_tool(fields: Json) -> ToolSpec:
-    """Reads one tool that an application sends with `useChat`.
+    """Reads one tool that a `useChat` application sends with its request.
 
     Raises:
         HistoryError: it has no name, or its schema is no object.

@@ -187,7 +187,7 @@ def _digest(value: Any) -> str:
     return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def _envelope(envelope: Envelope) -> Part:
+def _ai4_envelope(envelope: Envelope) -> Part:
     """Returns the UI message of AI SDK 4 around its parts."""
     first = envelope.first
     is_own = dialect_of(first.native) == V4
@@ -248,7 +248,7 @@ V4_DIALECT = replace(
     dump_call=dump_old_call,
     add_result=add_old_result,
     dump_mark=dump_old_mark,
-    envelope=_envelope,
+    envelope=_ai4_envelope,
     keep=_keep,
     metadata_first=True,
     times=True,

@@ -288,10 +288,10 @@ def _dump_model(
         dialect = _model_dialect(message, version, usual)
         entries = dump_message(message, position, dialect, losses, version)
         if waiting:
-            _answer(entries, waiting)
+            _put_approval_responses(entries, waiting)
             waiting = []
         if dialect == MODEL and message.role is Role.MODEL and version != "v5":
-            waiting = _ask(entries, message)
+            waiting = _put_approval_requests(entries, message)
         written += entries
     if waiting:
         return [*written, {"role": "tool", "content": waiting}]
@@ -309,7 +309,7 @@ def _model_dialect(message: Message, version: str | None, usual: str) -> str:
     return usual
 
 
-def _ask(entries: Parts, message: Message) -> Parts:
+def _put_approval_requests(entries: Parts, message: Message) -> Parts:
     """Puts requests for approval behind their calls. Returns the AI SDK responses."""
     requests, responses = approval_parts(message)
     if requests:
@@ -326,7 +326,7 @@ def _with_requests(parts: Parts, requests: dict[str, Part]) -> Iterator[Part]:
             yield requests[part["toolCallId"]]
 
 
-def _answer(entries: Parts, responses: Parts) -> None:
+def _put_approval_responses(entries: Parts, responses: Parts) -> None:
     """Puts responses before the tool results, or into an AI SDK message of their own."""
     if entries and entries[0]["role"] == "tool":
         entries[0]["content"] = [*responses, *entries[0]["content"]]

@@ -140,11 +140,11 @@ def with_extras(messages: Sequence[Message], extras: Any) -> list[Message] | Non
         # them.
         if extra.native and not is_native(extra.native):
             return None
-        changed[index] = _apply(changed[index], extra)
+        changed[index] = _apply_carried(changed[index], extra)
     return changed
 
 
-def _apply(message: Message, extra: _Extra) -> Message:
+def _apply_carried(message: Message, extra: _Extra) -> Message:
     """Returns an AI SDK message with what is carried for it."""
     changes = {
         name: value

@@ -87,14 +87,14 @@ def load_file(part: Part, reading: Reading, where: str) -> None:
 
 def dump_file(piece: Media, dialect: MessageDialect) -> Part:
     """Returns the AI SDK UI message part of a file. The inverse of `load_file`."""
-    unread, piece_kind = _unread(piece), "file"
+    unread, piece_kind = _unread_file_fields(piece), "file"
     part: Part = {
         "type": "file",
         dialect.mime: _type_of(piece),
         **_name_field(piece),
         "url": _url_of(piece),
     }
-    if (provider := _holder(piece)) is not None:
+    if (provider := _holder_family(piece)) is not None:
         part["providerReference"] = {provider: _url_of(piece)}
         unread.pop("id", None)
         piece_kind = "reference"
@@ -131,7 +131,7 @@ def dump_old_file(piece: Media, dialect: MessageDialect, is_model: bool) -> Part
 def _old_part(piece: Media, dialect: MessageDialect) -> Part:
     """Returns the part of a file in AI SDK 4."""
     # A relative address that is base64 by chance would be read as data.
-    unread = _unread(piece)
+    unread = _unread_file_fields(piece)
     if isinstance(piece, LinkPart) and decode_base64(piece.url) is not None:
         unread["url"] = piece.url
     return _data_part(piece, _base64_or_url(piece), dialect, unread)
@@ -141,7 +141,7 @@ def load_attachment(attachment: Any, reading: Reading, where: str) -> None:
     """Reads an attachment of a message of AI SDK 4."""
     part, dialect = if_object(attachment), reading.dialect
     piece = _load_carried_file(part, dialect) or file_at(text_field(part, "url", where))
-    piece = _with(piece, part.get("name"), part.get("contentType"))
+    piece = _with_name_and_type(piece, part.get("name"), part.get("contentType"))
     form = {"as": ATTACHMENT}
     reading.take(piece, {**part, "type": ATTACHMENT}, dump_attachment, "file", form=form)
 
@@ -149,7 +149,7 @@ def load_attachment(attachment: Any, reading: Reading, where: str) -> None:
 def dump_attachment(piece: Media, dialect: MessageDialect) -> Part:
     """Returns an attachment of a message of ai 4. The inverse of `load_attachment`."""
     part = {"type": ATTACHMENT, **_attachment(piece)}
-    return finish(part, piece, "file", dialect, _unread(piece))
+    return finish(part, piece, "file", dialect, _unread_file_fields(piece))
 
 
 # Mastra's rows
@@ -162,7 +162,7 @@ def load_row_file(part: Part, reading: Reading, where: str) -> None:
     if piece is None:
         load_mark(part, reading, where)
         return
-    piece = _with(piece, part.get("filename"), None)
+    piece = _with_name_and_type(piece, part.get("filename"), None)
     carried_id = text_in(find_carried_fields(part, dialect.metadata), "id")
     if isinstance(piece, LinkPart) and carried_id is not None:
         piece = FilePart(piece.url, piece.mime_type, piece.name)
@@ -178,7 +178,7 @@ def _row_data(data: Any, mime_type: Any) -> tuple[Media | None, Part]:
         if read is not None:
             return DataPart(read[0], type_ or guess_mime_type("", read[0])), {"data": read[1]}
     if isinstance(data, str) and data:
-        return _with(file_at(data), None, type_ or None), {}
+        return _with_name_and_type(file_at(data), None, type_ or None), {}
     return None, {}
 
 
@@ -188,7 +188,7 @@ def dump_row_file(piece: Media, dialect: MessageDialect) -> Part:
     if piece.mime_type is None:
         unread["mime_type"] = None
     if isinstance(piece, FilePart) and (
-        _holder(piece) is not None or not piece.id.startswith("file-")
+        _holder_family(piece) is not None or not piece.id.startswith("file-")
     ):
         unread["id"] = piece.id
     form = OWN.form(piece.native).get("data")
@@ -200,7 +200,9 @@ def dump_row_file(piece: Media, dialect: MessageDialect) -> Part:
 
 def load_row_attachment(fields: Fields, reading: Reading) -> None:
     """Reads an attachment of a Mastra row, which has a URL."""
-    piece = _with(file_at(fields["url"]), fields.get("name"), fields.get("contentType"))
+    piece = _with_name_and_type(
+        file_at(fields["url"]), fields.get("name"), fields.get("contentType")
+    )
     reading.opens()
     reading.take(piece, fields, dump_row_attachment, form={"as": ATTACHMENT})
 
@@ -253,7 +255,7 @@ def dump_model_file(piece: Media, dialect: MessageDialect, version: str | None =
     form = OWN.form(piece.native)
     if form.get("in", dialect.name) != dialect.name:
         form = {}
-    unread, piece_kind = _unread(piece), "file"
+    unread, piece_kind = _unread_file_fields(piece), "file"
     data = _model_data(piece, form)
     if isinstance(piece, LinkPart) and decode_base64(piece.url) is not None:
         unread["url"] = piece.url
@@ -290,7 +292,7 @@ def _reference_to(
 ) -> Part | None:
     """Returns the reference to a provider's file, or None if its bare id is written."""
     tag = form.get("tag")
-    provider = _holder(piece)
+    provider = _holder_family(piece)
     if provider is None or dialect.name != MODEL or not (version in (None, "v7") or tag):
         return None
     reference = {provider: _url_of(piece)}
@@ -376,7 +378,7 @@ def _load_carried_file(part: Fields, dialect: MessageDialect) -> Media | None:
     return None if url is None else LinkPart(url)
 
 
-def _unread(piece: Media) -> Part:
+def _unread_file_fields(piece: Media) -> Part:
     """Returns the fields of a file that a reader would miss from its URL and type."""
     if isinstance(piece, DataPart):
         return {}
@@ -430,7 +432,7 @@ def _base64_or_url(piece: Media) -> str:
     return _url_of(piece)
 
 
-def _holder(piece: Media) -> str | None:
+def _holder_family(piece: Media) -> str | None:
     """Returns the family's name of the provider that holds a file, or None."""
     wires: Collection[str] = ()
     if isinstance(piece, FilePart):
@@ -452,10 +454,10 @@ def _name_field(piece: Media) -> Part:
 
 def _describe(piece: Media, part: Fields, dialect: MessageDialect) -> Media:
     """Returns a file with the name and type of its part."""
-    return _with(piece, part.get("filename"), part.get(dialect.mime))
+    return _with_name_and_type(piece, part.get("filename"), part.get(dialect.mime))
 
 
-def _with(piece: Media, name: Any, mime_type: Any) -> Media:
+def _with_name_and_type(piece: Media, name: Any, mime_type: Any) -> Media:
     """Returns a file with a name and a type, if these are texts. The bytes of data tell their own
     type."""
     if isinstance(name, str):

@@ -69,7 +69,7 @@ def contents_of(parts: Sequence[Fields]) -> Contents:
     return contents
 
 
-def _plain(call: Fields, state: str) -> Part:
+def _mirrored_call(call: Fields, state: str) -> Part:
     """Returns a call as Mastra repeats it, which leaves fields out."""
     keys = ("args", "toolCallId", "toolName")
     if state == "result":
@@ -79,14 +79,18 @@ def _plain(call: Fields, state: str) -> Part:
 
 def _usual_calls(contents: Contents) -> Parts:
     """Returns the calls as Mastra repeats them: those in a usual state."""
-    return [_plain(call, call["state"]) for call in contents.calls if call.get("state") in _KNOWN]
+    return [
+        _mirrored_call(call, call["state"])
+        for call in contents.calls
+        if call.get("state") in _KNOWN
+    ]
 
 
 def _open_calls(contents: Contents) -> Parts:
     """Returns the calls, where those that failed or were denied count as open."""
     is_result = [call.get("state") == "result" for call in contents.calls]
     states = ["result" if has_result else "call" for has_result in is_result]
-    return [_plain(call, state) for call, state in zip(contents.calls, states, strict=True)]
+    return [_mirrored_call(call, state) for call, state in zip(contents.calls, states, strict=True)]
 
 
 _WAYS: Mapping[str, Mapping[str, Callable[[Contents], Any]]] = {

@@ -195,7 +195,7 @@ def _rows_of(
         note = {}
     notes = _notes_of(message) if note else []
     if not note or "rows" in note:
-        entries = [part for entry in entries for part in _split(entry)]
+        entries = [part for entry in entries for part in _split_texts_and_calls(entry)]
     # Rows of one role behind each other are one message again when they are read.
     role_before = None
     for number, entry in enumerate(entries):
@@ -265,7 +265,7 @@ def _with_ours(row: Part, row_extras: Part) -> Part:
     return {**row, OPTIONS: {**options, OURS: {**if_object(options.get(OURS)), _ROW: row_extras}}}
 
 
-def _split(entry: Part) -> Iterator[Part]:
+def _split_texts_and_calls(entry: Part) -> Iterator[Part]:
     """Yields the pieces of an AI SDK model message, split where texts and calls meet.
 
     Fields beside the content go with the first.

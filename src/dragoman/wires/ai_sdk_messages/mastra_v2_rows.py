@@ -236,7 +236,7 @@ def _add_result(
     return {**part, "value": add_row_result(alone, result, call, dialect)["toolInvocation"]}
 
 
-def _envelope(envelope: Envelope) -> Part:
+def _row_envelope(envelope: Envelope) -> Part:
     """Returns the Mastra row around its parts."""
     first = envelope.first
     form = OWN.form(first.native) if first.native else {}
@@ -289,7 +289,7 @@ ROW_DIALECT = replace(
     dump_call=_dump_call,
     add_result=_add_result,
     dump_mark=dump_mark,
-    envelope=_envelope,
+    envelope=_row_envelope,
     keep=keep_in_metadata,
     metadata_first=False,
     silent=False,

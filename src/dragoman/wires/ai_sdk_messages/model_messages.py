@@ -123,14 +123,14 @@ def load_message(
         out.append(Message(role, (TextPart(fields["content"]),)))
         return
     reading, form = _load_content(fields, role, dialect, where)
-    message, extras = _describe(reading, fields, form, origin)
+    message, extras = _read_message_fields(reading, fields, form, origin)
     is_joined = if_object(extras).get(JOINED) is True and role is Role.USER
     if is_joined and out and holds_only_answers(out[-1]):
         message = message.replace(content=(*out.pop().content, *message.content))
     out.append(message)
 
 
-def _describe(
+def _read_message_fields(
     reading: Reading, fields: Part, form: Part, origin: Origin | None
 ) -> tuple[Message, Any]:
     """Returns an AI SDK message with its fields beside the content, and what it carries. None if
@@ -273,6 +273,7 @@ class _Writing:
     def __init__(
         self, message: Message, dialect: MessageDialect, version: str | None, is_tool: bool
     ) -> None:
+        """Creates the writer of one AI SDK model message."""
         self.message, self.dialect, self.version = message, dialect, version
         self.is_tool = is_tool
         """True if it was read from a `tool` message that is more than results."""
@@ -307,7 +308,7 @@ class _Writing:
         self._parts += dump_reasoning(thinking, self.dialect)
         thinking.clear()
 
-    def _lose(
+    def _lose_piece(
         self,
         piece_index: int,
         what: Lost,
@@ -326,10 +327,10 @@ class _Writing:
         """Writes a result into the AI SDK message of results."""
         if result.run_by == "provider":
             why = "what a provider ran stands in its model's message"
-            self._lose(piece_index, Lost.tool_result, why)
+            self._lose_piece(piece_index, Lost.tool_result, why)
             return
         if self.is_said or self.is_model:
-            self._lose(piece_index, Lost.order, "results stand in a message of their own")
+            self._lose_piece(piece_index, Lost.order, "results stand in a message of their own")
         self._answers.append(dump_model_result(result, self.dialect, self.version))
 
     def _part_of(self, piece: Content, piece_index: int) -> Part | None:
@@ -338,11 +339,11 @@ class _Writing:
         if isinstance(piece, TextPart):
             return dump_text(piece, self.dialect, self.is_model)
         if isinstance(piece, MarkPart):
-            return self._whole(piece, has_parts=self.message.role is not Role.SYSTEM)
+            return self._whole_as_read(piece, has_parts=self.message.role is not Role.SYSTEM)
         if isinstance(piece, ProviderPart):
-            if (part := self._whole(piece, of_any=self.dialect.name == MODEL)) is None:
+            if (part := self._whole_as_read(piece, of_any=self.dialect.name == MODEL)) is None:
                 why = "a block that only its provider understands"
-                self._lose(piece_index, Lost.provider, why, piece.kind)
+                self._lose_piece(piece_index, Lost.provider, why, piece.kind)
             return part
         part = self._part_in_role(piece)
         if part is None:
@@ -350,7 +351,7 @@ class _Writing:
             if isinstance(piece, _MEDIA):
                 detail = media_label(piece)
             why = f"a message of the {self.message.role.value}'s has no such part"
-            self._lose(piece_index, name_part_type(piece), why, detail)
+            self._lose_piece(piece_index, name_part_type(piece), why, detail)
         return part
 
     def _part_in_role(self, piece: Content) -> Part | None:
@@ -368,7 +369,7 @@ class _Writing:
             return dump_model_result(piece, self.dialect, self.version, usual=usual)
         return None
 
-    def _whole(
+    def _whole_as_read(
         self, piece: MarkPart | ProviderPart, *, of_any: bool = False, has_parts: bool = True
     ) -> Part | None:
         """Returns a mark or block as it was read, or None.

@@ -109,7 +109,7 @@ def note(
         form: further notes about the object's form.
         unknown: metadata that no wire has.
     """
-    fields, values = _differences(read, written)
+    fields, values = _find_differences(read, written)
     unread = [key for key in written if key not in read]
     values |= {key: [written[key]] for key in unread if key in _VALUES}
     absent = [key for key in unread if key not in _VALUES]
@@ -120,7 +120,7 @@ def note(
     return join_native(native, OWN.note(fields, form, left=unknown))
 
 
-def _differences(read: Fields, written: Fields) -> tuple[Part, Part]:
+def _find_differences(read: Fields, written: Fields) -> tuple[Part, Part]:
     """Returns the fields that would be written differently or not at all. For fields that the piece
     itself says, returns both values."""
     fields: Part = {}

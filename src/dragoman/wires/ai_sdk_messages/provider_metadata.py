@@ -1,7 +1,7 @@
 """`providerMetadata` (of model messages `providerOptions`) of a part ↔ `native`.
 
 What a provider signed goes to the `native` of the wire that its provider speaks (`_lift`), so that
-it goes back there as it came, and is written from there (`_lower`). `foreign` is what is left in
+it goes back there as it came, and is written from there (`_lower_metadata`). `foreign` is what is left in
 `native` of other wires: the family has no field for it, and it is carried under the key `dragoman`,
 beside the fields of a piece that its part cannot hold.
 """
@@ -211,14 +211,14 @@ def metadata_of(piece_kind: str, native: Native, fields: Fields = {}) -> Part:
     """
     if not native and not fields:
         return {}
-    metadata = _lower(piece_kind, native) if native else {}
+    metadata = _lower_metadata(piece_kind, native) if native else {}
     carried = foreign(piece_kind, native) if native else {}
     if carried or fields:
         metadata[OURS] = drop_empty({"native": carried, "fields": dict(fields)})
     return metadata
 
 
-def _lower(piece_kind: str, native: Fields) -> Part:
+def _lower_metadata(piece_kind: str, native: Fields) -> Part:
     """Returns the metadata for native fields, without dragoman's own key. The inverse of `lift`."""
     metadata = _lower_anthropic(piece_kind, if_object(native.get(ANTHROPIC)))
     signature = text_in(_GOOGLE.fields(native), "thoughtSignature")

@@ -152,6 +152,7 @@ class Reading:
     """Collects what the parts of one message become."""
 
     def __init__(self, dialect: MessageDialect, role: Role) -> None:
+        """Creates the reader of an AI SDK message's parts."""
         self.number = 0
         """Number of the current step, from 0."""
         self.dialect, self.role = dialect, role
@@ -186,8 +187,8 @@ class Reading:
         # Two marks behind each other: the first closes the message, the second begins the next one.
         if self._mark is not None:
             first = self._mark
-            self._split()
-            # The new message keeps both marks. `_split` has put one with notes into it already, but
+            self._split_at_step()
+            # The new message keeps both marks. `_split_at_step` has put one with notes into it already, but
             # never a bare one: usually the beginning of a message stands for that.
             self.pieces += (first, mark) if first.native is None else (mark,)
         # Whether a message follows is not known yet: a mark at the very end belongs to the message
@@ -210,9 +211,9 @@ class Reading:
         if says and self._mark is None and self.answers and self.implies_steps:  # M-83
             self.step(MarkPart(STEP, OWN.note(None, {"in": self.dialect.name, IMPLIED: True})))
         if self._mark is not None:
-            self._split()
+            self._split_at_step()
 
-    def _split(self) -> None:
+    def _split_at_step(self) -> None:
         """Closes the open AI SDK message, and begins the next one with the waiting mark."""
         mark, self._mark = self._mark, None
         self.steps.append((self.pieces, self.answers, self.provider))
@@ -259,9 +260,9 @@ class Reading:
                 piece = with_carried(piece, metadata.extras)
         native = join_native(join_native(piece.native, native), extra)
         # The comparison needs the piece as the writer will see it, with its metadata and notes.
-        as_made = _with(piece, join_native(native, OWN.note(None, form, left=unknown)))
+        as_made = _with_native(piece, join_native(native, OWN.note(None, form, left=unknown)))
         written = write(as_made, self.dialect)
-        return _with(piece, note(part, written, self.dialect.name, native, form, unknown))
+        return _with_native(piece, note(part, written, self.dialect.name, native, form, unknown))
 
     def take(
         self,
@@ -450,7 +451,7 @@ def fault(text: str) -> NoReturn:
     raise HistoryError(text)
 
 
-def _with(piece: Content, native: Native) -> Content:
+def _with_native(piece: Content, native: Native) -> Content:
     """Returns a piece with these native fields."""
     if piece.native is None and native is None:
         return piece

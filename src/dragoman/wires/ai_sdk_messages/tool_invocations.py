@@ -108,7 +108,7 @@ class _Carried(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def load_old_invocation(part: Part, reading: Reading, where: str) -> None:
     """Reads a call of a UI message of AI SDK 4, and its result."""
     inner = if_object(part.get(_HOLDER))
-    id_, name, state = _identity(inner, f"{where}.{_HOLDER}", _OLD_STATES)
+    id_, name, state = _invocation_identity(inner, f"{where}.{_HOLDER}", _OLD_STATES)
     reading.opens(says=False)
     number, answered = reading.number, state == "result"
     if len(part) == 2 and answered and _is_usual(inner, number):
@@ -272,7 +272,7 @@ def load_inner(
         where: path for error messages.
         form: note of where the call stands.
     """
-    id_, name, state = _identity(inner, where, _STATES)
+    id_, name, state = _invocation_identity(inner, where, _STATES)
     fields = _ROW.flatten(read_extra_fields(part, "type"), inner)
     answered = state in _ANSWERED or ("result" in inner and state == _RESPONDED)
     carried: Any = None
@@ -400,7 +400,7 @@ def _row_result(result: ToolResultPart, dialect: MessageDialect, call: ToolCallP
 # what both share
 
 
-def _identity(
+def _invocation_identity(
     inner: Part, where: str, states: Mapping[str, str] | tuple[str, ...]
 ) -> tuple[str, str, str]:
     """Returns the id, tool and state of a call.

@@ -175,7 +175,8 @@ def unread_result(result: ToolResultPart, call: ToolCallPart) -> Part:
 
 
 def denial(reason: Any) -> tuple[Any, bool]:
-    """Returns the result that a model gets for a denied call, and True, since it is an error."""
+    """Returns the tool output that AI SDK messages have for a denied call, and whether it is an
+    error, which it always is."""
     text = DENIED
     if reason:
         text = f"denied: {reason}"

@@ -41,7 +41,7 @@ def filler(role: Role) -> Part:
     return {"type": "text", "text": ""}
 
 
-def _envelope(envelope: Envelope) -> Part:
+def _ui_envelope(envelope: Envelope) -> Part:
     """Returns the AI SDK UI message around its parts."""
     first = envelope.first
     message: Part = {"role": envelope.role, "parts": envelope.parts}
@@ -105,7 +105,7 @@ UI_DIALECT = UIDialect(
     dump_call=lambda call, dialect, answered, _: dump_call(call, dialect, answered),
     add_result=add_result,
     dump_mark=dump_mark,
-    envelope=_envelope,
+    envelope=_ui_envelope,
     keep=keep_in_metadata,
 )
 

@@ -73,6 +73,7 @@ class Writing:
         dialect: UIDialect,
         losses: list[Loss],
     ) -> None:
+        """Creates the writer of a turn as an AI SDK UI message."""
         self.group, self.dialect, self.losses = group, dialect, losses
         self.parts: Parts = []
         self.providers: list[str | None] = []
@@ -100,7 +101,8 @@ class Writing:
                 self._write_message(index, message, before)
             elif is_steering(message):
                 self.parts += dump_steering(
-                    message, lambda index=index, message=message: self._steering(index, message)
+                    message,
+                    lambda index=index, message=message: self._dump_user_steering(index, message),
                 )
             else:  # results, which stand with their calls
                 self._note_lost_interrupts(index, message)
@@ -148,24 +150,24 @@ class Writing:
         is_model = message.role is Role.MODEL
         for piece_index, piece in enumerate(message.content):
             if not isinstance(piece, ThinkingPart):
-                self._flush(thinking)
+                self._flush_thinking(thinking)
                 self._write_piece(piece, index, piece_index, is_model)
             elif piece.text or piece.native or self.dialect.silent:
                 thinking.append(piece)
             else:
                 self.lose(index, piece_index, Lost.thinking, "nothing of it can be read")
-        self._flush(thinking)
+        self._flush_thinking(thinking)
         written = self.parts[begun:]
         self._is_reordered |= _has_attachment_before_part(written)
         self.providers.append(first_provider(written) if is_model else None)
 
-    def _flush(self, thinking: list[ThinkingPart]) -> None:
+    def _flush_thinking(self, thinking: list[ThinkingPart]) -> None:
         """Writes adjacent thinking, and empties the list."""
         if thinking:
             self.parts += self.dialect.dump_thinking(thinking, self.dialect)
             thinking.clear()
 
-    def _steering(self, index: int, message: Message) -> Parts:
+    def _dump_user_steering(self, index: int, message: Message) -> Parts:
         """Returns the AI SDK parts of what a user said within the turn."""
         # The pieces are written like any others, and then taken out of the turn's parts.
         begun = len(self.parts)
@@ -321,7 +323,7 @@ def dump_group(
         parts = [filler(first.role)]
     extras = extras_of(
         group.messages,
-        _expect(group, written_id, form, taken, writing.providers),
+        _expected_reading(group, written_id, form, taken, writing.providers),
         joined=group.joined,
         empty=is_empty,
         one_step=writing.is_one_step and form.get("parts") != "absent",
@@ -336,7 +338,7 @@ def _takes_none(role: Role, version: str | None) -> bool:
     return version is None or (role is Role.MODEL and version in ("v6", "v7"))
 
 
-def _expect(
+def _expected_reading(
     group: MessageGroup,
     id_: str | None,
     form: Fields,

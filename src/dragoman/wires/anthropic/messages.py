@@ -147,10 +147,10 @@ def load_conversation(
             message = load_plain_message(entry, _SPEAKERS, origin)
             if message is None:
                 before = out[-1].role if out else None
-                message = _load(entry, position, names, before, origin)
+                message = _load_anthropic_message(entry, position, names, before, origin)
             out.append(message)
         except HistoryError as error:
-            note_problem(error, problems, position, _fault(entry))
+            note_problem(error, problems, position, _find_faulty_field(entry))
     return out
 
 
@@ -254,12 +254,12 @@ def dump_conversation(out: OutgoingBlocks) -> Json:
             entry = {"role": _SENT_ROLES[message.role], "content": text}
             # Most answers: nothing joins the model's messages, so no turn has to be kept open.
             if begun and message.role is Role.MODEL:
-                entries += _whole(turn, out)
+                entries += _whole_turn(turn, out)
                 entries.append(entry)
                 turn = []
                 continue
             dumped_message = _Sent(entry, position, joins=False)
-        elif (entry := _dump(out, position)) is not None:
+        elif (entry := _dump_anthropic_message(out, position)) is not None:
             # Recorded where joining would move it: it goes back where it stood.
             alone = OWN.form(message.native).get("turn") == "as is"
             dumped_message = _Sent(entry, position, _has_results(entry) and not alone)
@@ -268,7 +268,7 @@ def dump_conversation(out: OutgoingBlocks) -> Json:
         if dumped_message.joins and turn and turn[0].entry["role"] == "user":
             turn.append(dumped_message)
             continue
-        entries += _whole(turn, out)
+        entries += _whole_turn(turn, out)
         turn = [dumped_message]
         if not begun and dumped_message.entry["role"] == "assistant":
             out.lose(
@@ -279,7 +279,7 @@ def dump_conversation(out: OutgoingBlocks) -> Json:
             )
             entries.append({"role": "user", "content": out.quirks.opening})
         begun = begun or dumped_message.entry["role"] != "system"
-    entries += _whole(turn, out)
+    entries += _whole_turn(turn, out)
     if system:
         return {"system": dump_content(system, out.messages[0]), "messages": entries}
     return {"messages": entries}
@@ -320,7 +320,7 @@ def load_change(
     # Without changed tools, in the short form that a conversation has when it is read.
     if text and len(blocks) == 1:
         content = text
-    return _load({"role": "system", "content": content}, 0, {}, None, None)
+    return _load_anthropic_message({"role": "system", "content": content}, 0, {}, None, None)
 
 
 def _block_votes(block: Any) -> int:
@@ -338,7 +338,7 @@ def _block_votes(block: Any) -> int:
     return max([least, *(vote for sign, vote in _SIGNS.items() if fields.get(sign))])
 
 
-def _load(
+def _load_anthropic_message(
     entry: Any, position: int, names: dict[str, str], before: Role | None, origin: Origin | None
 ) -> Message:
     """Converts an Anthropic message. `names`: id of each call so far to its tool, to which its own
@@ -366,7 +366,7 @@ def _role_of(entry: Any) -> Role | None:
     return _ROLES.get(if_text(if_object(entry).get("role")))
 
 
-def _fault(entry: Any) -> str | None:
+def _find_faulty_field(entry: Any) -> str | None:
     """Returns the field for which an Anthropic message cannot be read, where one is known."""
     if not isinstance(entry, dict):
         return None
@@ -391,7 +391,7 @@ def _is_recorded(named: ToolSpec | ToolCallPart | ToolResultPart) -> bool:
     return OWN.form(named.native).get("id_or_name") == "as is"
 
 
-def _dump(out: OutgoingBlocks, position: int) -> Json | None:
+def _dump_anthropic_message(out: OutgoingBlocks, position: int) -> Json | None:
     """Returns one message of the Anthropic wire, or None if nothing of it can be sent."""
     message = out.messages[position]
     blocks = dump_blocks(out, position)
@@ -427,7 +427,7 @@ def _dump_empty(entry: Json, content_form: Any) -> Json | None:
     return None
 
 
-def _whole(turn: Sequence[_Sent], out: OutgoingBlocks) -> list[Json]:
+def _whole_turn(turn: Sequence[_Sent], out: OutgoingBlocks) -> list[Json]:
     """Returns the Anthropic messages of a turn that nothing more joins: one of the user's has those
     behind it that hold results of tools."""
     if len(turn) == 1 and not turn[0].joins:

@@ -1,10 +1,10 @@
 """A request's body, path and headers ↔ `ModelRequest`.
 
-`_load` takes fields out of a copy of the body step by step: conversation, tools, settings and
+`_load_anthropic_body` takes fields out of a copy of the body step by step: conversation, tools, settings and
 schema. What remains has no neutral name and becomes `options`. How a field was spelled is noted
 in `native`, so that a dump without a target gives the same body again.
 
-`_dump` builds the body from the neutral request and then the header `anthropic-beta`: `_words`
+`_dump_anthropic_request` builds the body from the neutral request and then the header `anthropic-beta`: `_list_beta_words`
 lists the fields and types that the body uses, and the quirks and the model's profile know which
 of them need a beta.
 """
@@ -60,7 +60,7 @@ _CONVERSATION = ("system", "messages")
 _NEUTRAL = (*FIELDS, "model", "system", "stream", "tools", "tool_choice")
 
 
-def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
+def _load_anthropic_body(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
     """Converts an Anthropic body to the neutral request. A body for counting tokens, which has no
     `max_tokens`, is read too."""
     if not isinstance(if_object(body).get("messages"), list):
@@ -93,7 +93,7 @@ def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
     )
 
 
-def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
+def _dump_anthropic_request(sending: RequestDump[Quirks]) -> HttpRequest:
     """Converts the neutral request to path, headers and body, with the beta headers that its
     content needs."""
     request, quirks = sending.request, sending.quirks
@@ -107,7 +107,7 @@ def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
         out,
         request.tools,
         lambda: {"tools": dump_tools(request.tools, out)},
-        lambda fields: _types(fields["tools"]),
+        lambda fields: _list_block_types(fields["tools"]),
     )
     settings = dump_settings(request, out.quirks, out.losses)
     if request.prefix == "drop":
@@ -131,7 +131,9 @@ def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
     used: Iterable[str] = ()
     # A client of this API sends the betas that it wants.
     if not request.as_sent:
-        used = _words(body, tool_words if request.tools else _types(body.get("tools")), block_types)
+        used = _list_beta_words(
+            body, tool_words if request.tools else _list_block_types(body.get("tools")), block_types
+        )
     betas = dict(quirks.betas)
     if quirks.profile is not None:
         betas |= quirks.profile.betas or {}
@@ -148,7 +150,14 @@ def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
 _TOOL_FIELDS: ToolFields = dict.fromkeys(
     ("strict", "defer_loading", "allowed_callers", "input_examples", CACHE_MARK), ""
 )
-_REQUESTS = RequestFormat(NAME, Quirks, _load, _dump, _CONVERSATION, tool_fields=_TOOL_FIELDS)
+_REQUESTS = RequestFormat(
+    NAME,
+    Quirks,
+    _load_anthropic_body,
+    _dump_anthropic_request,
+    _CONVERSATION,
+    tool_fields=_TOOL_FIELDS,
+)
 load_request, dump_request, dump_http = (
     _REQUESTS.load_request,
     _REQUESTS.dump_request,
@@ -187,23 +196,25 @@ def _header(headers: Mapping[str, str]) -> list[str]:
     return [value for part in text.split(",") if (value := part.strip())]
 
 
-def _words(body: JsonMap, of_tools: Iterable[str], of_entries: Iterable[str]) -> Iterator[str]:
+def _list_beta_words(
+    body: JsonMap, of_tools: Iterable[str], of_entries: Iterable[str]
+) -> Iterator[str]:
     """Yields what may need a beta header: names of fields, and types of tools, blocks, sources and
     edits."""
     yield from body
     yield from if_object(body.get("output_config"))
     yield from if_object(body.get("thinking"))
     yield from of_tools
-    yield from _types(if_object(body.get("context_management")).get("edits"))
+    yield from _list_block_types(if_object(body.get("context_management")).get("edits"))
     yield from of_entries
 
 
 def _entry_words(entries: Iterable[JsonMap]) -> Iterator[str]:
     for entry in entries:
-        yield from _types(entry.get("content"))
+        yield from _list_block_types(entry.get("content"))
 
 
-def _types(blocks: Any) -> Iterator[str]:
+def _list_block_types(blocks: Any) -> Iterator[str]:
     """Yields the types in a list of Anthropic blocks, with those of their sources, of the tools
     that they add and of the blocks inside them."""
     if isinstance(blocks, dict):
@@ -212,7 +223,7 @@ def _types(blocks: Any) -> Iterator[str]:
         if isinstance(block, dict):
             block = cast("Json", block)
             yield str(block.get("type"))
-            yield from _types(block.get("source"))
-            yield from _types(block.get("content"))
-            yield from _types(block.get("tool"))
-            yield from _types(block.get("definition"))
+            yield from _list_block_types(block.get("source"))
+            yield from _list_block_types(block.get("content"))
+            yield from _list_block_types(block.get("tool"))
+            yield from _list_block_types(block.get("definition"))

@@ -137,7 +137,7 @@ def load_schema(body: Json, form: Json) -> Json | None:
         if fields.get("type") != "json_schema" or not isinstance(fields.get("schema"), dict):
             continue
         if key == "output_config":
-            _take(body, "output_config", "format")
+            _take_nested_field(body, "output_config", "format")
         else:
             del body["output_format"]
         others = read_extra_fields(fields, "type", "schema")
@@ -193,7 +193,7 @@ def _load_reasoning(body: Json, form: Json) -> Any:
         case {"type": "adaptive"}:
             reasoning, known = effort or _USUAL_EFFORT, ()
         case None if effort is not None:
-            _take(body, "output_config", "effort")
+            _take_nested_field(body, "output_config", "effort")
             form["reasoning"] = {"thinking": None, "effort": True}
             return effort
         case _:
@@ -201,7 +201,7 @@ def _load_reasoning(body: Json, form: Json) -> Any:
     fields = read_extra_fields(body.pop("thinking"), *known)
     if not known:
         if effort is not None:
-            _take(body, "output_config", "effort")
+            _take_nested_field(body, "output_config", "effort")
         form["reasoning"] = {"thinking": fields, "effort": effort is not None}
     elif fields:
         form["reasoning"] = {"thinking": fields}
@@ -252,7 +252,7 @@ def _dump_effort(effort: Effort, losses: list[Loss]) -> Effort:
     return word
 
 
-def _take(body: Json, outer: str, inner: str) -> None:
+def _take_nested_field(body: Json, outer: str, inner: str) -> None:
     """Takes a field out of an object of the body, and the object with its last field."""
     body[outer] = read_extra_fields(body[outer], inner)
     if not body[outer]:
@@ -260,8 +260,8 @@ def _take(body: Json, outer: str, inner: str) -> None:
 
 
 def default_max_tokens(quirks: Quirks, budget: int = 0) -> int:
-    """Returns how many tokens of an Anthropic answer to allow where nothing says it: the API
-    demands a number. `budget`: tokens of thinking, which count too."""
+    """Returns the `max_tokens` of an Anthropic request that sets none, as the API requires it.
+    `budget`: tokens of thinking, which count too."""
     most = quirks.profile.output if quirks.profile is not None else None
     wanted = quirks.max_tokens or _USUAL
     if budget:

@@ -67,7 +67,7 @@ class Decoder(ResponseDecoder):
                     index = choice.get("index")
                     if not isinstance(index, int):
                         index = position if whole else 0
-                    self._candidate(index).add(choice, whole=whole)
+                    self._find_candidate(index).add(choice, whole=whole)
         except DecodeError:
             # The vendor's error says more than that its chunk was malformed.
             if error is None:
@@ -123,7 +123,7 @@ class Decoder(ResponseDecoder):
         self._over = True
         usage, response = self._envelope()
         if not self._candidates:
-            self._candidate(0)
+            self._find_candidate(0)
         for _, candidate in sorted(self._candidates.items()):
             candidate.finish(usage, self._newer_origin(candidate), response)
             usage, response = None, {}
@@ -135,7 +135,7 @@ class Decoder(ResponseDecoder):
         usage, response = self._envelope()
         if usage is not None and any((usage.input_tokens, usage.output_tokens, usage.total_tokens)):
             # Only a message can carry the usage, so one is begun if there is none.
-            self._candidate(min(self._candidates, default=0))
+            self._find_candidate(min(self._candidates, default=0))
         candidates: list[ChatCandidate] = [
             self._candidates[index] for index in sorted(self._candidates)
         ]
@@ -147,7 +147,7 @@ class Decoder(ResponseDecoder):
             candidate.emitter.finish(FinishReason.error, cut=True)
         first.fail(error, usage, self._newer_origin(first), response)
 
-    def _candidate(self, index: int) -> ChatCandidate:
+    def _find_candidate(self, index: int) -> ChatCandidate:
         """Returns the candidate of that index. It begins with its first choice."""
         candidate = self._candidates.get(index)
         if candidate is None:

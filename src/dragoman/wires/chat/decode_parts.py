@@ -2,7 +2,7 @@
 of its own.
 
 A call comes whole or in pieces (`StreamedCalls`). A piece belongs to the call that its index names,
-or else its id; `_find` says what vendors do instead. Text and thinking are one open part at a time
+or else its id; `_find_open_call` says what vendors do instead. Text and thinking are one open part at a time
 (`ChatCandidate.open_part`). When another kind of content follows, that part ends and the next one
 begins, so that the parts keep the order in which the model wrote them.
 """
@@ -61,6 +61,7 @@ class StreamedCalls:
     """Collects the calls of one message. Their arguments are parsed when the answer is complete."""
 
     def __init__(self, chat: DialectRecord, emitter: Emitter, fresh_id: Callable[[], str]) -> None:
+        """Starts without tool calls of a streamed Chat answer."""
         self._chat = chat
         self._emitter = emitter
         self._fresh_id = fresh_id
@@ -84,13 +85,13 @@ class StreamedCalls:
         if call_id in chat.no_ids:
             call_id = ""
         text = as_text(body.get(chat.inputs[call_type]))
-        part = None if whole else self._find(index, call_id, name, text)
+        part = None if whole else self._find_open_call(index, call_id, name, text)
         if part is None:
             if not name and (chat.calls_have_names or not call_id):
                 raise shape_error(entry, "a piece of a tool call that has not begun")
             if not form:
                 form = {"type": call_type} if call_type != "function" else {}
-            part = self._begin(index, call_id, name, form)
+            part = self._begin_call(index, call_id, name, form)
         call = _call(part)
         if name and name != call.name:
             part.part = replace(call, name=name)
@@ -136,7 +137,7 @@ class StreamedCalls:
                 self._emitter.add(part, '"}')
             self._emitter.close(part, cut=cut)
 
-    def _find(self, index: Any, call_id: str, name: str, text: str) -> OpenPart | None:
+    def _find_open_call(self, index: Any, call_id: str, name: str, text: str) -> OpenPart | None:
         """Returns the Chat call that a piece continues. None if it begins one, or continues
         none."""
         same_id = self._by_id.get(call_id)
@@ -164,7 +165,7 @@ class StreamedCalls:
             return True
         return self._ends.setdefault(part.index, JsonEnd()).is_among(part.deltas)
 
-    def _begin(self, index: Any, call_id: str, name: str, form: dict[str, str]) -> OpenPart:
+    def _begin_call(self, index: Any, call_id: str, name: str, form: dict[str, str]) -> OpenPart:
         """Begins a tool call of a streamed Chat answer."""
         native = self._chat.own.note({} if call_id else {"id": None}, form)
         call = ToolCallPart(call_id or self._fresh_id(), name, native=native)
@@ -195,7 +196,7 @@ def _escape(text: str) -> str:
 
 
 @lru_cache
-def _fields(
+def _thinking_fields(
     read: frozenset[str], thinking: Sequence[str], details: str, calls: str
 ) -> tuple[frozenset[str], frozenset[str]]:
     """Returns the fields of a Chat message that hold thinking, and all fields that are read."""
@@ -235,7 +236,9 @@ class ChatCandidate:
         self.response: Json = {}
         """What stands around the message in its choice."""
         self._beside: Json = {}
-        self._thoughts, self._read = _fields(self.READ, chat.thinking, chat.details, chat.calls)
+        self._thoughts, self._read = _thinking_fields(
+            self.READ, chat.thinking, chat.details, chat.calls
+        )
 
     def add(self, choice: Json, *, whole: bool) -> None:
         """Adds one choice of a Chat chunk, or of a `whole` answer, which holds everything at once.
@@ -253,7 +256,7 @@ class ChatCandidate:
         """Adds a piece of the message, or all of it."""
         message = {field: value for field, value in message.items() if value is not None}
         if not self._thoughts.isdisjoint(message):
-            self._think(message, whole=whole)
+            self._add_thinking(message, whole=whole)
         if (content := message.get("content", "")) != "":
             self.add_content(content, whole=whole)
         self.add_vendor_fields(message)
@@ -311,7 +314,7 @@ class ChatCandidate:
         has_calls = bool(self.emitter.calls())
         reason = load_finish(chat, vendor_reason, calls=has_calls, refused=self.refused)
         usual = dump_finish(chat, reason) == vendor_reason
-        native = self._native(response, {} if usual else {"finish_reason": vendor_reason})
+        native = self._message_native(response, {} if usual else {"finish_reason": vendor_reason})
         self.emitter.finish(reason, usage, origin=origin, native=native)
 
     def fail(
@@ -322,7 +325,7 @@ class ChatCandidate:
         response: Json,
     ) -> None:
         """Ends the Chat message with an error, which carries what came before it."""
-        self.emitter.fail(error, usage, origin=origin, native=self._native(response))
+        self.emitter.fail(error, usage, origin=origin, native=self._message_native(response))
 
     def note(self, choice: Json) -> None:
         """Notes what is not content: the finish reason, log probabilities, the vendor's own
@@ -335,13 +338,13 @@ class ChatCandidate:
         if not self.CHOICE_READ.issuperset(choice):
             self.response.update(select_unread(choice, self.CHOICE_READ))
 
-    def _native(self, response: Json, finish: Json = {}) -> Native:
+    def _message_native(self, response: Json, finish: Json = {}) -> Native:
         """Returns the message's own fields, and notes of what stood beside its content and around
         it."""
         envelope = drop_empty({**response, **self.response, **finish})
         return self.chat.own.note(self.fields, message=self._beside, response=envelope)
 
-    def _think(self, message: Json, *, whole: bool) -> None:
+    def _add_thinking(self, message: Json, *, whole: bool) -> None:
         """Adds the thinking of a message. Fields that hold the same text become one part."""
         chat = self.chat
         entries = as_list(message.get(chat.details), "reasoning details") if chat.details else []

@@ -33,6 +33,7 @@ class SentPart:
     __slots__ = ("entry", "number", "part", "sent")
 
     def __init__(self, part: Content) -> None:
+        """Keeps a part as far as it was sent in a Chat stream."""
         self.part = part
         self.sent: list[str] = []
         self.number = 0
@@ -48,6 +49,7 @@ class ChatParts:
     """Fields of the message that hold its parts, beside thinking and calls."""
 
     def __init__(self, chat: DialectRecord) -> None:
+        """Creates the encoder of parts for a Chat stream."""
         self.chat = chat
         self._open: dict[Place, SentPart] = {}
         self._numbers: Counter[str] = Counter()

@@ -49,7 +49,7 @@ def make_error(chat: DialectRecord, payload: JsonMap) -> DragomanError:
 
 
 def error_of(chat: DialectRecord, chunk: JsonMap) -> DragomanError | None:
-    """Returns the error that a chunk holds instead of an answer, or None."""
+    """Returns the error that a chunk of a Chat stream holds instead of an answer, or None."""
     if chunk.get("error"):
         return make_error(chat, chunk)
     return None

@@ -74,6 +74,7 @@ class ImagesDecoder(MessageDecoder):
         origin: Origin | None,
         new_id: Callable[[], str] | None,
     ) -> None:
+        """Creates the decoder of an image answer."""
         super().__init__(origin, new_id)
         self._chat = chat
         self._mime_type = request.mime_type

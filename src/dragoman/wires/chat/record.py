@@ -192,6 +192,7 @@ class DialectRecord(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """True if a stream holds the usage in a chunk of its own, without choices."""
 
     def __post_init__(self) -> None:
+        """Checks the record of a Chat dialect."""
         # A text is a sequence too: without this check its letters would count as names.
         for name in _TUPLE_FIELDS:
             if isinstance(value := getattr(self, name), str):

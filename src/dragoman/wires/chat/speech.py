@@ -143,6 +143,7 @@ class _EventDecoder(MessageDecoder):
         origin: Origin | None,
         new_id: Callable[[], str] | None,
     ) -> None:
+        """Creates the decoder of speech that comes as server-sent events."""
         super().__init__(origin, new_id)
         self._chat = chat
         self._mime_type = mime_type
@@ -167,6 +168,8 @@ class _EventDecoder(MessageDecoder):
 
 
 def _decode_audio(text: str) -> bytes:
+    """Returns the bytes of base64 audio in a speech event. Raises `DecodeError` if it is
+    invalid."""
     try:
         return b64decode(text, validate=True)
     except ValueError as error:

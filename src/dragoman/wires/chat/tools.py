@@ -272,8 +272,9 @@ def _read_provider_id(native_of: WireNative, native: Native, own_id: str | None)
 
 
 def choose_call_id(out: OutgoingChat, position: int, index: int, call: ToolCallPart) -> str | None:
-    """Returns the id under which a call is sent. None if its provider gave it none, and it goes back
-    there."""
+    """Returns the id under which a Chat request sends a call: the provider's own if the call goes
+    back to that provider, otherwise one that fits the target. None if its provider gave the call no
+    id."""
     if out.returns_to_origin(position):
         provider_id = _read_provider_id(out.chat.own, call.native, call.id)
         if provider_id != call.id:

@@ -171,6 +171,7 @@ def check_recording(part: DataPart) -> None:
 
 
 def _take_timestamps(fields: Json) -> tuple[Timestamps, ...]:
+    """Takes the setting for timestamps out of the form of a transcription request."""
     value = fields.pop("timestamp_granularities", None)
     values = [value] if isinstance(value, str) else value or []
     choices = get_args(Timestamps)

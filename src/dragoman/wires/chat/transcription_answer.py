@@ -64,6 +64,7 @@ class TranscriptDecoder(MessageDecoder):
         origin: Origin | None,
         new_id: Callable[[], str] | None,
     ) -> None:
+        """Creates the decoder of a transcription answer."""
         super().__init__(origin, new_id)
         self._chat, self._names = chat, names
         self._metadata: Json = {}

@@ -39,7 +39,7 @@ _OWN = (*FIELDS, "tool_choice", "model", "tools", "stream")
 never in `options`."""
 
 
-def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
+def _load_chat_body(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
     """Reads a body of `/v2/chat`. Bodies of the API's version 1 are refused."""
     if not isinstance(if_object(body).get("messages"), list):
         raise HistoryError("a Cohere chat request (version 2) needs the field messages, a list").at(
@@ -73,7 +73,7 @@ def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
     )
 
 
-def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
+def _dump_chat_request(sending: RequestDump[Quirks]) -> HttpRequest:
     """Writes a Cohere request of `/v2/chat`. `options` are written last and replace other
     fields."""
     request = sending.request
@@ -95,7 +95,7 @@ def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
     )
 
 
-_REQUESTS = RequestFormat(NAME, Quirks, _load, _dump, ("messages",))
+_REQUESTS = RequestFormat(NAME, Quirks, _load_chat_body, _dump_chat_request, ("messages",))
 load_request, dump_request, dump_http = (
     _REQUESTS.load_request,
     _REQUESTS.dump_request,

@@ -44,7 +44,7 @@ def load_settings(body: Json) -> Json:
     budget = thinking.get("token_budget", "high")
     reasoning = budget if thinking.get("type") == "enabled" else "off"
     is_setting = type(budget) is int or budget == "high"
-    if body.get("thinking") and is_setting and _thinking(reasoning, Quirks()) == thinking:
+    if body.get("thinking") and is_setting and _dump_thinking(reasoning, Quirks()) == thinking:
         settings["reasoning"] = reasoning
         del body["thinking"]
     return settings
@@ -56,7 +56,7 @@ def dump_settings(settings: Settings, quirks: Quirks) -> Json:
     if settings.stop is not None:
         body["stop_sequences"] = list(settings.stop)
     if settings.reasoning is not None:
-        body["thinking"] = _thinking(settings.reasoning, quirks)
+        body["thinking"] = _dump_thinking(settings.reasoning, quirks)
     return body
 
 
@@ -96,7 +96,7 @@ def dump_schema(schema: JsonMap | None, form: JsonMap, losses: list[Loss]) -> Js
     }
 
 
-def _thinking(setting: Effort | int, quirks: Quirks) -> Json:
+def _dump_thinking(setting: Effort | int, quirks: Quirks) -> Json:
     """Returns the setting `reasoning` as Cohere's field `thinking`."""
     if setting == "off":
         return {"type": "disabled"}

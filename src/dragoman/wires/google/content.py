@@ -67,7 +67,7 @@ def load_block(part: _Fields, pairing: Pairing) -> Content:
             absent = ("text",)
         else:
             absent = ("text", "thought")
-        piece = _thinking("", block, snake, *absent)
+        piece = _load_thinking("", block, snake, *absent)
     elif kinds == ["text"]:
         piece = _load_text(block["text"], read_extra_fields(block, "text"), snake)
     elif len(kinds) == 1 and isinstance(inner := block[kinds[0]], dict):
@@ -105,10 +105,11 @@ def dump_content(content: Sequence[Content], out: OutgoingContents, position: in
 def dump_block(
     piece: Content, out: OutgoingContents, position: int, index: int
 ) -> tuple[_Block | None, Sequence[_Block]]:
-    """Converts a piece to its Gemini part (`None`: it cannot be sent), and parts that follow all
-    others of its message."""
+    """Converts a part of a message to Gemini's part, or None if it cannot be sent. Also returns
+    Gemini parts that must follow all others of the message: files of a tool result. `position`: of
+    the message in the conversation; `index`: of the part in the message."""
     if isinstance(piece, ToolResultPart) and piece.run_by != "provider":
-        if _has_side(piece, out, position, index):
+        if _stands_on_right_side(piece, out, position, index):
             return dump_result(piece, out, position, index)
         return (None, ())
     return _DUMPERS[type(piece)](piece, out, position, index), ()
@@ -125,16 +126,16 @@ def _load_text(text: Any, block_fields: _Block, snake: set[str]) -> TextPart | T
     if not isinstance(text, str):
         return None
     if block_fields.get("thought") is True:
-        return _thinking(text, block_fields, snake)
+        return _load_thinking(text, block_fields, snake)
     if text:
         return TextPart(text, OWN.note(block_fields, form=snake_form(snake)))
     # Decision 14.
     if SIGNATURE in block_fields:
-        return _thinking("", block_fields, snake, "thought")
+        return _load_thinking("", block_fields, snake, "thought")
     return None
 
 
-def _thinking(text: str, block: _Fields, snake: set[str], *absent: str) -> ThinkingPart:
+def _load_thinking(text: str, block: _Fields, snake: set[str], *absent: str) -> ThinkingPart:
     """Returns thinking with the fields of its Gemini part; `absent` names fields that it lacked."""
     block_fields = {
         key: value for key, value in block.items() if key != "thought" or value is not True
@@ -182,12 +183,12 @@ def _dump_call(
     """Returns the Gemini part of a call, or None if its message's side cannot have calls."""
     if call.run_by == "provider":
         return dump_run(call, out, position, index)
-    if _has_side(call, out, position, index):
+    if _stands_on_right_side(call, out, position, index):
         return dump_call(call, out, position, index)
     return None
 
 
-def _has_side(
+def _stands_on_right_side(
     piece: ToolCallPart | ToolResultPart, out: OutgoingContents, position: int, index: int
 ) -> bool:
     """Returns True if a call or result stands where a target takes it."""

@@ -44,7 +44,7 @@ def load_inline(inner: JsonMap, block_fields: JsonMap, form: Json) -> DataPart |
         if urlsafe_b64encode(data).decode() != text:
             return None
     return DataPart(
-        data, mime_type, _name(inner), _native("inlineData", inner, block_fields, form, "data")
+        data, mime_type, _name(inner), _file_native("inlineData", inner, block_fields, form, "data")
     )
 
 
@@ -60,7 +60,7 @@ def load_file(inner: JsonMap, block_fields: JsonMap, form: Json) -> LinkPart | F
         mime_type = None
     part_type = FilePart if uri.startswith(_UPLOADS) else LinkPart
     return part_type(
-        uri, mime_type, _name(inner), _native("fileData", inner, block_fields, form, "fileUri")
+        uri, mime_type, _name(inner), _file_native("fileData", inner, block_fields, form, "fileUri")
     )
 
 
@@ -69,9 +69,9 @@ def dump_media(part: Media, out: OutgoingContents, position: int, index: int) ->
     nothing of it."""
     wire_fields = out.own(part, position, index)
     if isinstance(part, DataPart):
-        block = _inline(part, out)
+        block = _dump_inline(part, out)
     else:
-        block = _file(part)
+        block = _dump_file_uri(part)
     if block is not None:
         return merged(wire_fields, block)
     if read_media_text(part) is None:
@@ -83,7 +83,7 @@ def dump_media(part: Media, out: OutgoingContents, position: int, index: int) ->
     return {"text": describe_as_text(part)}
 
 
-def _inline(part: DataPart, out: OutgoingContents) -> Json | None:
+def _dump_inline(part: DataPart, out: OutgoingContents) -> Json | None:
     """Returns the Gemini part with its bytes, or None if the target is known not to take files of
     this type."""
     if out.target is not None and not _TAKEN.match(part.mime_type):
@@ -109,7 +109,7 @@ def _complete_type(mime_type: str | None, uri: str, noted_type: object) -> str:
     return mime_type
 
 
-def _file(part: LinkPart | FilePart) -> Json | None:
+def _dump_file_uri(part: LinkPart | FilePart) -> Json | None:
     """Returns the Gemini part by its URI, or None if another provider holds the file."""
     uri = part.id if isinstance(part, FilePart) else part.url
     if isinstance(part, FilePart) and "://" not in uri and not uri.startswith("files/"):
@@ -136,7 +136,7 @@ def _display_name(part: Media) -> dict[str, str]:
     return {"displayName": part.name} if part.name else {}
 
 
-def _native(
+def _file_native(
     key: str, inner: JsonMap, block_fields: JsonMap, form: JsonMap, read_names: str
 ) -> Native:
     """Returns the native fields of a file: what its Gemini part says beyond the neutral fields."""

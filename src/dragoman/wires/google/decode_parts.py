@@ -127,7 +127,7 @@ class _PartialCall:
         call = if_object(part["functionCall"])
         self._arguments |= if_object(call.get("args"))
         for piece in map(if_object, if_list(call.get("partialArgs"))):
-            self._put(piece)
+            self._put_argument(piece)
         self._part |= read_extra_fields(part, "functionCall")
         return bool(call.get("willContinue"))
 
@@ -145,7 +145,7 @@ class _PartialCall:
             whole, arguments={}, raw=json_bytes.encode(self._arguments).decode(), state="cut"
         )
 
-    def _put(self, piece: JsonMap) -> None:
+    def _put_argument(self, piece: JsonMap) -> None:
         """Puts a value at its path. It is appended to a text that is there already."""
         path = str(piece.get("jsonPath", ""))
         steps = [
@@ -156,18 +156,18 @@ class _PartialCall:
             raise DecodeError(f"{path!r} is no path into a call's arguments")
         container: Any = self._arguments
         for step, following in pairwise(steps):
-            container = _at(container, step, [] if isinstance(following, int) else {})
+            container = _value_at_step(container, step, [] if isinstance(following, int) else {})
         value = next((piece[key] for key in _VALUES if key in piece), None)
         if isinstance(value, (dict, list)):
             raise DecodeError(f"what stands at {path!r} of a call's arguments is no value")
-        before = _at(container, steps[-1], None)
+        before = _value_at_step(container, steps[-1], None)
         if isinstance(before, str) and isinstance(value, str):
             container[steps[-1]] = before + value
         else:
             container[steps[-1]] = value
 
 
-def _at(container: Any, step: str | int, empty: Any) -> Any:
+def _value_at_step(container: Any, step: str | int, empty: Any) -> Any:
     """Returns the value at a step; if there is none yet, puts `empty` there."""
     if (
         isinstance(step, int)

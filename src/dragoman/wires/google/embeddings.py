@@ -83,12 +83,12 @@ def load_request(body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
 
 def dump_request(request: EmbeddingsRequest, *, quirks: Quirks | None = None) -> Json:
     """Converts the neutral request to a body. A purpose is a task type."""
-    return _dump(request, quirks)[1]
+    return _dump_embeddings_body(request, quirks)[1]
 
 
 def dump_http(request: EmbeddingsRequest, *, quirks: Quirks | None = None) -> HttpRequest:
     """Converts the neutral request to path, headers and body."""
-    method, body = _dump(request, quirks)
+    method, body = _dump_embeddings_body(request, quirks)
     if "/" in request.model:
         model = request.model
     else:
@@ -113,7 +113,7 @@ def _read_contents(body: JsonMap, form: Json) -> tuple[list[str], list[Json]]:
     else:
         form["shape"] = _ONE
         entries = [dict(body)]
-    texts = [_text(entry.get("content")) for entry in entries]
+    texts = [_single_text(entry.get("content")) for entry in entries]
     if entries and all("role" in if_object(entry.get("content")) for entry in entries):
         # As Google's clients for JavaScript and Go write it.
         form["role"] = "user"
@@ -221,8 +221,9 @@ def _find_method(model: str, *, vertex: bool) -> str:
 
 
 def _dump_settings(request: EmbeddingsRequest, shape: str, form: JsonMap) -> Json:
-    """Writes purpose, number of dimensions and options under the names that a shape has for them.
-    Options replace the others."""
+    """Writes purpose, number of dimensions and options as fields of a Gemini embeddings request.
+    `shape`: the method that the body is for; `form`: the note on how a loaded body was written.
+    Options replace the other fields."""
     settings: Json = {}
     if request.purpose is not None:
         settings["task_type" if shape == _PREDICT else "taskType"] = _SENT[request.purpose]
@@ -264,7 +265,7 @@ def _dump_instances(texts: Sequence[str], settings: JsonMap) -> Json:
     return body
 
 
-def _dump(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, Json]:
+def _dump_embeddings_body(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, Json]:
     """Returns the method and the Gemini body: as it was read, or as an endpoint wants it."""
     form = OWN.form(request.native) if quirks is None else {}
     vertex = quirks is not None and quirks.vertex_embeddings
@@ -283,7 +284,7 @@ def _dump(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, Json]
     return shape, entries[0] if shape == _ONE else {"requests": entries}
 
 
-def _text(content: Any) -> str:
+def _single_text(content: Any) -> str:
     """Returns the text of a Gemini content that is one text of a user's and nothing else, else
     nothing. The API takes a single object in place of the list."""
     content = if_object(content)

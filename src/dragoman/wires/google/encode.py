@@ -93,6 +93,7 @@ class _Part:
     """A part that is being written."""
 
     def __init__(self, part: Content) -> None:
+        """Keeps a part as far as it was written in a Gemini stream."""
         self.began = part
         self.waiting: list[str | bytes] = []
         self.finished: Content | None = None

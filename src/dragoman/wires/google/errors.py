@@ -70,7 +70,7 @@ def dump_error(error: DragomanError) -> ErrorResponse:
     )
 
 
-def _detail(details: list[Json], detail_type: str, key: str) -> str | None:
+def _find_detail(details: list[Json], detail_type: str, key: str) -> str | None:
     """Returns a text in the detail of that type."""
     values = (
         detail.get(key)
@@ -88,8 +88,8 @@ def _info(payload: Any) -> ErrorInfo:
     return msgspec.structs.replace(
         read_error_info(payload),
         means=_STATUSES.get(as_text(inner.get("status"))),
-        request_id=_detail(details, "RequestInfo", "requestId"),
-        retry_after=parse_duration(_detail(details, "RetryInfo", "retryDelay") or ""),
+        request_id=_find_detail(details, "RequestInfo", "requestId"),
+        retry_after=parse_duration(_find_detail(details, "RetryInfo", "retryDelay") or ""),
     )
 
 

@@ -68,7 +68,7 @@ _JOINED = ("generationConfig", "toolConfig")
 """Options that are joined, where they are objects, with what the settings say there."""
 
 
-def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
+def _load_gemini_body(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
     """Converts a Gemini body to the neutral request. A body for counting tokens, which may hold a
     whole request, is read too."""
     snake: set[str] = set()
@@ -136,7 +136,7 @@ def model_of_path(path: str) -> tuple[str, bool]:
     return model, match[2].startswith("stream")
 
 
-def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
+def _dump_gemini_request(sending: RequestDump[Quirks]) -> HttpRequest:
     """Converts the neutral request to path, headers and body. A model's name that has a `/` stays
     as it is."""
     request = sending.request
@@ -183,7 +183,10 @@ def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
     if "within" in form:
         body = {"generateContentRequest": to_snake_case(body, snake)}
     return HttpRequest(
-        _path(request, out.quirks), {}, to_snake_case(body, snake), names=invert_names(out.names)
+        _gemini_path(request, out.quirks),
+        {},
+        to_snake_case(body, snake),
+        names=invert_names(out.names),
     )
 
 
@@ -192,10 +195,10 @@ def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> Http
     the Gemini body too."""
     if "model" in body:
         body = {**body, "model": OWN.form(request.native).get("model", "") + request.model}
-    return HttpRequest(_path(request, quirks or Quirks()), body=body)
+    return HttpRequest(_gemini_path(request, quirks or Quirks()), body=body)
 
 
-def _path(request: ModelRequest, quirks: Quirks) -> str:
+def _gemini_path(request: ModelRequest, quirks: Quirks) -> str:
     """Returns the path of a Gemini request, which names the model and the method."""
     if "/" in request.model:
         model = request.model
@@ -208,7 +211,7 @@ def _path(request: ModelRequest, quirks: Quirks) -> str:
     return f"/{model}:{method}"
 
 
-def _fault(body: JsonMap) -> HistoryError | None:
+def _find_body_fault(body: JsonMap) -> HistoryError | None:
     """Returns the error for a Gemini body without contents, or None."""
     if body.get("contents") or "generateContentRequest" in body:
         return None
@@ -217,7 +220,9 @@ def _fault(body: JsonMap) -> HistoryError | None:
     )
 
 
-_REQUESTS = RequestFormat(NAME, Quirks, _load, _dump, ("contents",), _fault)
+_REQUESTS = RequestFormat(
+    NAME, Quirks, _load_gemini_body, _dump_gemini_request, ("contents",), _find_body_fault
+)
 load_request, dump_request, dump_http = (
     _REQUESTS.load_request,
     _REQUESTS.dump_request,

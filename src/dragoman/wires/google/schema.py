@@ -43,7 +43,7 @@ Schema = JsonMap
 
 def lift(schema: Schema) -> Json:
     """Converts the subset of OpenAPI to JSON Schema."""
-    out = _each(schema, _lift_inner)
+    out = _convert_inner_schemas(schema, _lift_inner)
     nullable = out.pop("nullable", False)
     type_name = out.get("type")
     if isinstance(type_name, (str, int)) and type_name in _LIFTED and type_name is not True:
@@ -96,7 +96,7 @@ class _Lowering:
 
     def __init__(self, definitions: JsonMap, types: Mapping[str, str | int]) -> None:
         self._definitions = definitions
-        self._types = types
+        self._allowed_types = types
         self._left = _MOST_REFERENCES
 
     def schema(self, schema: Any, within: tuple[str, ...]) -> Json:
@@ -117,12 +117,15 @@ class _Lowering:
             }
             self._left -= 1
             if name in within or name not in self._definitions or self._left < 0:
-                return {"type": self._types["object"], **_each(beside, deeper, _KEPT)}
+                return {
+                    "type": self._allowed_types["object"],
+                    **_convert_inner_schemas(beside, deeper, _KEPT),
+                }
             return self.schema({**if_object(self._definitions[name]), **beside}, (*within, name))
         if "allOf" in schema:
             schema = _all_of(schema, self._definitions)
-        out = _each(schema, deeper, _KEPT)
-        types, nullable = _types(schema)
+        out = _convert_inner_schemas(schema, deeper, _KEPT)
+        types, nullable = _allowed_types(schema)
         choices = [
             if_object(choice) for key in ("anyOf", "oneOf") for choice in if_list(schema.get(key))
         ]
@@ -137,13 +140,13 @@ class _Lowering:
         if types == ["string"] and out.get("format") not in _STRING_FORMATS:
             out.pop("format", None)
         if len(types) == 1:
-            out["type"] = self._types.get(types[0], types[0])
+            out["type"] = self._allowed_types.get(types[0], types[0])
         if "const" in schema:
             out["enum"] = [schema["const"]]
         if isinstance(out.get("enum"), list):
             nullable = nullable or None in out["enum"]
             out["enum"] = [value for value in out["enum"] if value is not None]
-            _name_values(out, self._types["string"])
+            _name_values(out, self._allowed_types["string"])
         if nullable:
             out["nullable"] = True
         elif isinstance(schema.get("nullable"), bool):
@@ -183,7 +186,7 @@ def _name_values(out: Json, text: str | int) -> None:
         out["type"] = text
 
 
-def _types(schema: Schema) -> tuple[list[str], bool]:
+def _allowed_types(schema: Schema) -> tuple[list[str], bool]:
     """Returns the types that are allowed, and whether null is."""
     type_value = schema.get("type")
     kinds = [
@@ -197,7 +200,9 @@ def _types(schema: Schema) -> tuple[list[str], bool]:
     return some, len(some) < len(kinds)
 
 
-def _each(schema: Schema, deeper: Any, keys: Collection[str] | None = None) -> Json:
+def _convert_inner_schemas(
+    schema: Schema, deeper: Any, keys: Collection[str] | None = None
+) -> Json:
     """Returns the Gemini schema with `deeper` done to those inside it; of its other keys only
     `keys`, where those are given."""
     out: Json = {}

@@ -97,11 +97,13 @@ def load_settings(
 
 
 def dump_settings(request: ModelRequest, form: JsonMap, out: OutgoingContents) -> Json:
-    """Returns settings and output schema as `generationConfig`."""
+    """Returns settings and output schema as Gemini's `generationConfig`. `form` is the note on how
+    a loaded request was written: which numbers were texts, which fields were null, and which keys
+    were in snake_case. They are written so again."""
     settings = request.settings
     config = dump_fields(settings, _SIMPLE)
     for key, sent in if_object(form.get("numbers")).items():
-        if key in config and config[key] == _number(sent, _SIMPLE[key][1]):
+        if key in config and config[key] == _parse_number(sent, _SIMPLE[key][1]):
             config[key] = sent
     if settings.stop is not None:
         config["stopSequences"] = list(settings.stop)
@@ -159,13 +161,13 @@ def _take_numbers(config: Json) -> Json:
     whole numbers, as its own libraries send `topK`. → what stood there."""
     unusual: Json = {}
     for key, (_, types) in _SIMPLE.items():
-        number = _number(config.get(key), types)
+        number = _parse_number(config.get(key), types)
         if number is not None:
             unusual[key], config[key] = config[key], number
     return unusual
 
 
-def _number(value: Any, types: tuple[type, ...]) -> int | float | None:
+def _parse_number(value: Any, types: tuple[type, ...]) -> int | float | None:
     """Returns the number that a text or other value stands for, or None if it is a number already
     or none."""
     number = value
@@ -194,7 +196,7 @@ def _load_thinking(fields: JsonMap, snake: set[str]) -> tuple[Any, Json, Json]:
     if config.get("includeThoughts") is not True:
         form["includeThoughts"] = not_usual(config, "includeThoughts")
     config.pop("includeThoughts", None)
-    if (tokens := _number(budget, (int,))) is not None:
+    if (tokens := _parse_number(budget, (int,))) is not None:
         form["tokens"], budget = budget, int(tokens)
     if both:
         return None, {}, {}
@@ -236,7 +238,9 @@ def _dump_thinking(reasoning: Effort | int, form: JsonMap, out: OutgoingContents
         config = {"thinkingBudget": 0}
     elif isinstance(reasoning, int):
         tokens = form.get("tokens")
-        config = {"thinkingBudget": tokens if _number(tokens, (int,)) == reasoning else reasoning}
+        config = {
+            "thinkingBudget": tokens if _parse_number(tokens, (int,)) == reasoning else reasoning
+        }
     elif by_level:
         config = {"thinkingLevel": _dump_level(reasoning, form, out)}
     else:

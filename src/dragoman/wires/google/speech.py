@@ -67,13 +67,14 @@ class _WavDecoder:
 
     def feed(self, data: bytes) -> list[Event]:
         """Returns the events that more bytes complete."""
-        return list(self._convert(self._chat.feed(data)))
+        return list(self._convert_pcm(self._chat.feed(data)))
 
     def close(self) -> list[Event]:
         """Returns the last events."""
-        return list(self._convert(self._chat.close()))
+        return list(self._convert_pcm(self._chat.close()))
 
-    def _convert(self, events: Iterable[Event]) -> Iterable[Event]:
+    def _convert_pcm(self, events: Iterable[Event]) -> Iterable[Event]:
+        """Returns the events with Gemini's raw PCM audio as a WAV file."""
         for event in events:
             if isinstance(event, PartStarted) and _is_samples(event.part):
                 self._samples.add(event.index)

@@ -106,6 +106,7 @@ class Pairing:
     """The calls of a conversation, or of one answer, as they are read."""
 
     def __init__(self, new_id: Callable[[], str] | None = None) -> None:
+        """Starts without function calls of a Gemini conversation."""
         self._new_id = new_id
         self._taken: set[str] = set()
         self._count = 0
@@ -121,7 +122,7 @@ class Pairing:
 
     def call(self, sent_id: str | None, name: str) -> str:
         """Converts a call of a function to its id."""
-        id_ = self._take(sent_id)
+        id_ = self._take_call_id(sent_id)
         call = _Call(id_)
         self._by_id.setdefault(id_, deque()).append(call)
         self._by_name.setdefault(name, deque()).append(call)
@@ -140,21 +141,21 @@ class Pairing:
 
     def run(self, sent_id: str | None) -> str:
         """Converts a call that the provider ran to its id."""
-        self._ran = self._take(sent_id)
+        self._ran = self._take_call_id(sent_id)
         return self._ran
 
     def ran(self, sent_id: str | None) -> str:
         """Converts what the provider's call gave to the id of that call."""
         return sent_id or self._ran or self.run(None)
 
-    def _take(self, sent_id: str | None) -> str:
+    def _take_call_id(self, sent_id: str | None) -> str:
         """Returns the id of a call, new if it was sent without one."""
-        id_ = sent_id or self._mint()
+        id_ = sent_id or self._mint_call_id()
         self._taken.add(id_)
         self._count += 1
         return id_
 
-    def _mint(self) -> str:
+    def _mint_call_id(self) -> str:
         """Returns a new id for a call, the same for the same conversation unless `new_id` is
         given."""
         if self._new_id is not None:
@@ -306,7 +307,7 @@ def load_tool_choice(config: Any) -> tuple[str, Json] | None:
     snake: set[str] = set()
     config = to_camel_case(if_object(config), snake)
     stated, allowed = config.get("mode"), config.get("allowedFunctionNames")
-    mode = _mode(stated)
+    mode = _load_mode(stated)
     choice = _CHOICES.get(mode or "")
     if choice is None or set(config) - {"mode", "allowedFunctionNames"}:
         return None
@@ -323,7 +324,7 @@ def load_tool_choice(config: Any) -> tuple[str, Json] | None:
 def dump_tool_choice(choice: str, out: OutgoingContents, form: _Fields) -> Json:
     """Returns the tool choice as Gemini's `functionCallingConfig`."""
     mode = _SENT_CHOICES.get(choice, "ANY")
-    if _mode(form.get("mode")) == mode:
+    if _load_mode(form.get("mode")) == mode:
         mode = form["mode"]
     if choice in _SENT_CHOICES:
         return {"mode": mode}
@@ -340,7 +341,7 @@ def _own_fields(piece: Content) -> Json:
     return wire_fields
 
 
-def _mode(mode: Any) -> str | None:
+def _load_mode(mode: Any) -> str | None:
     """Converts a mode by its name or its number to its name."""
     if isinstance(mode, str):
         return mode.upper()

@@ -214,7 +214,7 @@ def _load_response(response: _Fields) -> tuple[Any, bool]:
 def _dump_response(result: Any, *, is_error: bool = False) -> Json:
     """Converts a result that is no media to a `response`."""
     if isinstance(result, str):
-        read = _object(result)
+        read = _parse_object(result)
         result = result if read is None else read
     key = "error" if is_error else "result"
     if isinstance(result, dict) and (not is_error or key in result):
@@ -250,7 +250,7 @@ def _text(parts: Sequence[Content]) -> str:
     return "\n".join([part.text for part in parts if isinstance(part, TextPart)])
 
 
-def _object(text: str) -> Json | None:
+def _parse_object(text: str) -> Json | None:
     """Returns the JSON object that a text is; `None`: it is none."""
     if not text.lstrip().startswith("{"):
         return None

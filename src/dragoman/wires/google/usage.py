@@ -145,12 +145,12 @@ def add_fields(fields: Json, further: JsonMap) -> None:
     for key, value in further.items():
         if isinstance(value, dict):
             before, more = if_object(fields.get(key)), if_object(value)
-            fields[key] = {**before, **(_grown(before, more) if key in _IN_PIECES else more)}
+            fields[key] = {**before, **(_join_lists(before, more) if key in _IN_PIECES else more)}
         elif value is not None:
             fields[key] = value
 
 
-def _grown(before: JsonMap, more: JsonMap) -> Json:
+def _join_lists(before: JsonMap, more: JsonMap) -> Json:
     """Returns the lists of two pieces joined."""
     return {
         key: [*if_list(before.get(key)), *if_list(value)] if isinstance(value, list) else value

@@ -181,10 +181,10 @@ def _dump_items(text: str, items: Any) -> str | list[Any]:
         if text:
             return [{"type": "text", "text": text}]
         return []
-    return _divide(text, if_list(items))
+    return _divide_text(text, if_list(items))
 
 
-def _divide(text: str, items: Sequence[Any]) -> list[Any]:
+def _divide_text(text: str, items: Sequence[Any]) -> list[Any]:
     """Cuts a text by the lengths among the Mistral items."""
     divided: list[Any] = []
     for item in items:

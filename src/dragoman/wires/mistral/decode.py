@@ -154,7 +154,7 @@ class Candidate(ChatCandidate):
             if self.closed is not None:
                 OWN.open_fields(self.open_part.native)["closed"] = self.closed
             if OWN.form(self.open_part.native):
-                self._divide(self.open_part)
+                self._divide_thinking(self.open_part)
         super().end()
         self.closed, self._divided = None, 0
 
@@ -178,7 +178,7 @@ class Candidate(ChatCandidate):
                 is_text = item.get("type") == "text"
                 text = as_text(item.get("text")) if is_text else ""
                 if not is_text and plain_text(item) is None:
-                    self._divide(part).append(item)
+                    self._divide_thinking(part).append(item)
                 self.emitter.add(part, text)
             self.closed = further.pop("closed", self.closed)
             if further:
@@ -186,7 +186,7 @@ class Candidate(ChatCandidate):
         if not items and self.open_key == "thinking":
             self.end()
 
-    def _divide(self, part: OpenPart) -> list[Any]:
+    def _divide_thinking(self, part: OpenPart) -> list[Any]:
         """Returns the Mistral wire form `items` of the open thinking, up to the text that has
         come."""
         items: list[Any] = OWN.open_form(part.native).setdefault("items", [])

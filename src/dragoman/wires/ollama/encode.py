@@ -54,7 +54,7 @@ _TEXTS = ("content", "thinking")
 """Fields whose values a client joins."""
 
 
-def _dump(message: Message, envelope: JsonMap) -> Json:
+def _dump_whole_response(message: Message, envelope: JsonMap) -> Json:
     """Writes a whole response of Ollama's API."""
     values: dict[str, list[Any]] = {}
     for piece in message.content:
@@ -188,7 +188,7 @@ class Encoder(ResponseEncoder):
         return {**self._head, **_dump_body(fields, {}, generates=self._generates), "done": False}
 
 
-_RESPONSES = ResponseFormat(Encoder, _dump, dump_error)
+_RESPONSES = ResponseFormat(Encoder, _dump_whole_response, dump_error)
 encoder, dump_response = _RESPONSES.encoder, _RESPONSES.dump_response
 
 

@@ -1,7 +1,7 @@
 """Reads and writes the body of `/api/chat`, or of the older `/api/generate`.
 
-`_load` takes field after field out of a copy of the body. A field that it knows but whose value
-has no neutral meaning goes to `native`, a field that it does not know to `options`. `_dump`
+`_load_chat_body` takes field after field out of a copy of the body. A field that it knows but whose value
+has no neutral meaning goes to `native`, a field that it does not know to `options`. `_dump_chat_request`
 writes the neutral fields, then the native ones, then the options. A request that was read from
 `/api/generate` is written for that endpoint again if its conversation still fits into one
 prompt.
@@ -54,7 +54,7 @@ routes: tuple[Route, ...] = (
 """Paths of the server. Two of them are older forms of the ones before them."""
 
 
-def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
+def _load_chat_body(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
     """Reads a request body of Ollama's `/api/chat`.
 
     A body of `/api/generate`, known by its path or by a prompt instead of messages, becomes the
@@ -112,7 +112,7 @@ def _take_fields(fields_left: Json, names: Iterable[str]) -> Json:
     return {name: fields_left.pop(name) for name in names if name in fields_left}
 
 
-def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
+def _dump_chat_request(sending: RequestDump[Quirks]) -> HttpRequest:
     """Writes an Ollama request of `/api/chat`, or of `/api/generate` if it was read from one.
     `options` are written last; an object among them is merged.
 
@@ -121,7 +121,7 @@ def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
     request = sending.request
     form, own_fields = OWN.form(request.native), OWN.fields(request.native)
     body: Json = {"model": request.model} if request.model else {}
-    out, payload = _payload(sending)
+    out, payload = _dump_payload(sending)
     body |= payload
     body |= sending.tools(out, lambda: dump_tools(request.tools, out))
     if request.stream is False or (form.get("stream") != "absent" and "stream" not in own_fields):
@@ -144,7 +144,7 @@ def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> Http
     return HttpRequest(path, body={**body, "model": request.model})
 
 
-def _payload(sending: RequestDump[Quirks]) -> tuple[Outgoing[Quirks], Json]:
+def _dump_payload(sending: RequestDump[Quirks]) -> tuple[Outgoing[Quirks], Json]:
     """Returns the conversation, ready to be written, and the fields of the Ollama body that hold
     it."""
     request = sending.request
@@ -156,7 +156,7 @@ def _payload(sending: RequestDump[Quirks]) -> tuple[Outgoing[Quirks], Json]:
     return out, {"messages": messages}
 
 
-_REQUESTS = RequestFormat(NAME, Quirks, _load, _dump, ("messages",))
+_REQUESTS = RequestFormat(NAME, Quirks, _load_chat_body, _dump_chat_request, ("messages",))
 load_request, dump_request, dump_http = (
     _REQUESTS.load_request,
     _REQUESTS.dump_request,

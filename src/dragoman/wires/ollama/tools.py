@@ -138,6 +138,7 @@ class UnansweredCalls:
     """The calls of a message, until their results come."""
 
     def __init__(self, calls: Sequence[ToolCallPart] = ()) -> None:
+        """Keeps the calls of an Ollama conversation that wait for results."""
         self._calls = calls
         self._left = set(range(len(calls)))
         self._all = deque(range(len(calls)))

@@ -94,7 +94,7 @@ def _images(chat: DialectRecord, value: Any, _: Iterator[str]) -> list[Content]:
     return [note_field("images", load_block(chat, image)) for image in if_objects(value)]
 
 
-def _audio(_: DialectRecord, value: Any, __: Iterator[str]) -> list[Content]:
+def _load_audio_reference(_: DialectRecord, value: Any, __: Iterator[str]) -> list[Content]:
     """Reads the field `audio` of an OpenAI Chat answer in a request, which refers to audio by its
     id alone."""
     audio_id = if_text(if_object(value).get("id"))
@@ -107,7 +107,7 @@ def _audio(_: DialectRecord, value: Any, __: Iterator[str]) -> list[Content]:
 FIELDS = {
     "refusal": _refusal,
     "images": _images,
-    "audio": _audio,
+    "audio": _load_audio_reference,
     "executed_tools": load_executed_tools,
     "function_call": load_function_call,
 }

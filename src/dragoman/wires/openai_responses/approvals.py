@@ -36,7 +36,7 @@ def dump_interrupt(interrupt: Interrupt) -> Content | None:
 
 def load_interrupt(piece: Content) -> Interrupt | None:
     """Returns the approval that a Responses item of a client's conversation asks for, or None."""
-    item = _item(piece, _REQUEST)
+    item = _approval_item(piece, _REQUEST)
     if item is None or if_text(item.get("server_label")) != _SERVER:
         return None
     interrupt_id, signature = _split(if_text(item.get("id")))
@@ -50,7 +50,7 @@ def load_interrupt(piece: Content) -> Interrupt | None:
 
 def load_resume(piece: Content) -> Resume | None:
     """Returns the OpenAI answer in an item that a client sends, or None if it is no approval."""
-    item = _item(piece, _RESPONSE)
+    item = _approval_item(piece, _RESPONSE)
     if item is None:
         return None
     approved = item.get("approve")
@@ -64,7 +64,7 @@ def load_resume(piece: Content) -> Resume | None:
     return Resume(interrupt_id, payload=payload, signature=signature)
 
 
-def _item(piece: Content, item_type: str) -> Json | None:
+def _approval_item(piece: Content, item_type: str) -> Json | None:
     """Returns the Responses item of a piece if it is of that type, else None."""
     if not isinstance(piece, ProviderPart) or piece.kind != item_type:
         return None

@@ -90,7 +90,7 @@ class Decoder(MessageDecoder):
         # The part that the last delta was for, and how deltas name it.
         self._part = OpenPart(-1, None, OpenText())
         self._delta_type: type[_Delta] | None = None
-        self._index = self._place = -1
+        self._item_index = self._place = -1
 
     def read_fast(self, payload: bytes) -> bool:
         """Reads a delta of the usual kinds. False if the event is another one."""
@@ -100,7 +100,7 @@ class Decoder(MessageDecoder):
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return False
         if (
-            delta.output_index != self._index
+            delta.output_index != self._item_index
             or delta.place != self._place
             or type(delta) is not self._delta_type
         ):
@@ -112,7 +112,7 @@ class Decoder(MessageDecoder):
             if part is None:
                 return True
             self._part = part
-            self._delta_type, self._index, self._place = (
+            self._delta_type, self._item_index, self._place = (
                 type(delta),
                 delta.output_index,
                 delta.place,
@@ -127,9 +127,9 @@ class Decoder(MessageDecoder):
         if event_type in _BEGINNINGS:
             self._start(need_object(event.get("response"), "response"))
         elif event_type == "response.output_item.added":
-            self._items.add(_index(event), need_object(event.get("item"), "item"))
+            self._items.add(_item_index(event), need_object(event.get("item"), "item"))
         elif event_type == "response.output_item.done":
-            self._items.finish(_index(event), need_object(event.get("item"), "item"))
+            self._items.finish(_item_index(event), need_object(event.get("item"), "item"))
         elif event_type in _ENDS:
             self._finish(need_object(event.get("response"), "response"))
         elif event_type is None and str(event.get("object")).startswith("response"):
@@ -193,7 +193,7 @@ class Decoder(MessageDecoder):
 decoder, load_response = Decoder.create, Decoder.load_response
 
 
-def _index(event: JsonMap) -> int | None:
+def _item_index(event: JsonMap) -> int | None:
     """Returns the index of the Responses item that an event is about, or None."""
     index = event.get("output_index")
     if isinstance(index, int):

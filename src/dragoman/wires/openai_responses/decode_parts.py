@@ -50,6 +50,7 @@ class _OpenItem:
     __slots__ = ("fields", "number", "parts", "piece", "pieces", "type")
 
     def __init__(self, number: int, item: JsonMap) -> None:
+        """Keeps a Responses item that streams."""
         self.number = number
         self.type = str(item.get("type", "message"))
         self.fields = item
@@ -63,6 +64,7 @@ class OpenItems:
     """Reads items into an emitter."""
 
     def __init__(self, out: Emitter) -> None:
+        """Starts without items of a streamed Responses answer."""
         self.refused = False
         """True if the model refused to answer."""
         self._out = out
@@ -118,7 +120,7 @@ class OpenItems:
         if entry.pieces is not None:
             return None
         if part_kind in ("text", "refusal"):
-            return self._text(entry, part_kind, piece_index)
+            return self._open_text(entry, part_kind, piece_index)
         part = entry.parts.get(_WHOLE)
         if part is None:
             raise DecodeError(
@@ -166,7 +168,7 @@ class OpenItems:
             self.add(index, item)
             entry = self._items[-1]
         if entry.pieces is None:
-            self._end(entry, item)
+            self._end_item(entry, item)
 
     def settle(self, output: Any) -> None:
         """Compares all Responses items with the terminal event: adds what is missing, and amends
@@ -186,12 +188,12 @@ class OpenItems:
             same_type = left.get(item_type)
             if not same_type:
                 self.add(None, item)
-                self._end(self._items[-1], item)
+                self._end_item(self._items[-1], item)
                 continue
             same_id = by_id.get((item_type, if_text(item.get("id"))), [])
             entry = _take_begun_item(same_type, same_id)
             if entry.pieces is None:
-                self._end(entry, item)
+                self._end_item(entry, item)
             elif item_type == "reasoning":
                 self._amend_thinking(entry, item)
 
@@ -205,7 +207,7 @@ class OpenItems:
         if pieces != entry.pieces:
             self._out.amend(part, pieces[0])
 
-    def _end(self, entry: _OpenItem, item: Json) -> None:
+    def _end_item(self, entry: _OpenItem, item: Json) -> None:
         """Closes the parts of a Responses item with what it really is, and adds what is missing."""
         # Some servers say only now of what type an item is.
         entry.type = str(item.get("type", "message"))
@@ -222,13 +224,13 @@ class OpenItems:
                 part = _find_part(parts, piece)
                 if part is not None:
                     parts.remove(part)
-                    self._close(part, piece)
+                    self._close_part(part, piece)
             if part is None:
                 self._out.add_whole_part(piece)
         for part in parts:
             self._out.close(part)
 
-    def _text(self, entry: _OpenItem, part_kind: str, index: int) -> OpenPart:
+    def _open_text(self, entry: _OpenItem, part_kind: str, index: int) -> OpenPart:
         """Returns the open text of a Responses block. It begins with its first delta."""
         self.refused = self.refused or part_kind == "refusal"
         part = entry.parts.get(index)
@@ -244,7 +246,7 @@ class OpenItems:
             )
         return part
 
-    def _close(self, part: OpenPart, piece: TextPart | ThinkingPart | ToolCallPart) -> None:
+    def _close_part(self, part: OpenPart, piece: TextPart | ThinkingPart | ToolCallPart) -> None:
         """Closes a part of a Responses answer with its piece, after the rest of its text."""
         text = _text_of(piece)
         streamed = "".join(map(str, part.deltas))

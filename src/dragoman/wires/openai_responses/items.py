@@ -198,6 +198,7 @@ class _Writer:
     """Writes one message of a conversation."""
 
     def __init__(self, out: OutgoingItems, position: int) -> None:
+        """Creates the writer of one message as Responses items."""
         self._out = out
         self._position = position
         self._message = out.messages[position]

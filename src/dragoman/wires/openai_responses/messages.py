@@ -82,9 +82,9 @@ def load_conversation(
         raise HistoryError('"input" must be a string or a list of items').at(field="input")
     reader = _Reader(out, origin)
     for position, item in enumerate(cast("list[Any]", value)):
-        fault = _fault(item, position)
+        fault = _find_item_fault(item, position)
         if fault is None and problems is not None:
-            fault = _depth(item)
+            fault = _find_depth_fault(item)
         if fault is None:
             reader.read(item)
         elif problems is None:
@@ -96,7 +96,7 @@ def load_conversation(
     return reader.end()
 
 
-def _fault(item: Any, position: int) -> tuple[str | None, str] | None:
+def _find_item_fault(item: Any, position: int) -> tuple[str | None, str] | None:
     """Returns the field by which a value is no Responses item (None: it is no object), and what is
     wrong. None: nothing is."""
     if not isinstance(item, dict):
@@ -111,7 +111,7 @@ def _fault(item: Any, position: int) -> tuple[str | None, str] | None:
     return None
 
 
-def _depth(item: Any) -> tuple[None, str] | None:
+def _find_depth_fault(item: Any) -> tuple[None, str] | None:
     """Returns what is wrong with a Responses item that nests too deep, or None."""
     try:
         check_depth(item)
@@ -239,7 +239,7 @@ def dump_conversation(out: OutgoingItems, *, after: int = -1) -> Json:
     if ToolCallPart in collect_part_types(out.messages):
         _note_calls(out)
     # A dump that continues an earlier one has its instructions already.
-    head = 0 if out.before else _head(out.messages)
+    head = 0 if out.before else _count_instructions(out.messages)
     payload: Json = {}
     if head:
         payload["instructions"] = _dump_instructions(out, head)
@@ -281,7 +281,7 @@ _CONVERSATIONS = ConversationFormat(load_conversation, prepare_conversation, dum
 load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump_messages
 
 
-def _head(messages: Sequence[Message]) -> int:
+def _count_instructions(messages: Sequence[Message]) -> int:
     """Returns the number of leading messages that are the Responses instructions: plain system
     texts."""
     for position, message in enumerate(messages):
@@ -309,6 +309,7 @@ class _Reader:
     """Gathers items into messages."""
 
     def __init__(self, out: list[Message], origin: Origin | None) -> None:
+        """Creates the reader of Responses items as messages."""
         self._out = out
         self._origin = origin
         self._side: Role | None = None
@@ -325,22 +326,22 @@ class _Reader:
             and type(text := item.get("content")) is str
             and text
         ):
-            self._plain(_PLAIN[role], text)
+            self._read_plain_item(_PLAIN[role], text)
             return
         side = choose_role(item, self._calls)
         if side is Role.MODEL:
             self._read_model_item(item)
         elif "role" in item and item.get("type", "message") == "message" and item["role"] in ROLES:
             self.end()
-            self._out.append(_message(item, side))
+            self._out.append(_read_message_item(item, side))
         else:
-            self._gather(side, [_as_is(self._load_other(item), set())])
+            self._gather_pieces(side, [_as_is(self._load_other(item), set())])
 
     def _read_model_item(self, item: Json) -> None:
         """Adds the pieces of a Responses item that the model made, and remembers the ids of its
         calls."""
         pieces = load_item(item, self._calls)
-        self._gather(Role.MODEL, [_as_is(piece, self._known) for piece in pieces])
+        self._gather_pieces(Role.MODEL, [_as_is(piece, self._known) for piece in pieces])
         self._known.update([piece.id for piece in pieces if isinstance(piece, ToolCallPart)])
 
     def _load_other(self, item: Json) -> Content:
@@ -351,13 +352,13 @@ class _Reader:
             return result
         return ProviderPart(str(item_type), OWN.note(item, mark=True))
 
-    def _plain(self, role: Role, text: str) -> None:
+    def _read_plain_item(self, role: Role, text: str) -> None:
         """Reads a Responses item that is only a text, as most of a conversation are."""
         if role is Role.USER:
             self.end()
             self._out.append(Message(role, (TextPart(text),)))
         else:
-            self._gather(role, [TextPart(text, _BEGUN)])
+            self._gather_pieces(role, [TextPart(text, _BEGUN)])
 
     def end(self) -> list[Message]:
         """Ends the Responses message that is open. Returns the messages so far."""
@@ -371,7 +372,7 @@ class _Reader:
             self._side, self._pieces = None, []
         return self._out
 
-    def _gather(self, side: Role, pieces: list[Content]) -> None:
+    def _gather_pieces(self, side: Role, pieces: list[Content]) -> None:
         """Adds pieces to the Responses message of this side."""
         if side is not self._side:
             self.end()
@@ -384,7 +385,7 @@ class _Reader:
         self._pieces += [first, *pieces[1:]]
 
 
-def _message(item: Json, role: Role) -> Message:
+def _read_message_item(item: Json, role: Role) -> Message:
     """Reads a Responses message item of a user's, the system's or a developer's."""
     pieces: list[Content] = []
     form: Json = {"content": ABSENT}

@@ -28,6 +28,7 @@ _LONGEST = 400
 
 
 def _stage(run: JsonMap) -> str:
+    """Returns the stage of a task in a stored run."""
     state, pending = run.get("state", "completed"), run.get("pending", ())
     if state == "completed" and pending:
         return (
@@ -64,6 +65,7 @@ def upgrade() -> None:
 
 
 def _fill(connection: sa.Connection) -> None:
+    """Fills the tasks' new columns from the stored answers."""
     after = 0
     wanted = sa.text(
         "SELECT DISTINCT a.number, a.body FROM dragoman_answers a JOIN dragoman_answer_keys k ON k.number = a.number "
