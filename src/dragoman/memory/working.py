@@ -158,7 +158,12 @@ class WorkingMemory:
             return stored if is_empty else _check_size(change)
         if faults := find_faults(self.arguments, {"memory": change}):
             raise HistoryError("the working memory does not fit its schema: " + "; ".join(faults))
-        merged = merge_json(json_bytes.decode(stored or "null"), change)
+        try:
+            stored_value = json_bytes.decode(stored)
+        except ValueError:
+            # Nothing was written, or Markdown, when there was a template.
+            stored_value = None
+        merged = merge_json(stored_value, change)
         return _check_size(json_bytes.encode(merged).decode())
 
     def read_change(self, text: str) -> object:
