@@ -41,7 +41,8 @@ from dragoman.providers import Provider
 from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings, ToolSpec
 from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
 from dragoman.run import Run
-from dragoman.run_builder import RunDefaults, build_run, find_pending
+from dragoman.run_beginning import RunDefaults
+from dragoman.run_builder import build_run, find_pending
 from dragoman.runtime import new_id, now
 from dragoman.tools import Tool, ToolExecutor, Toolset, split_tools
 from dragoman.tools.agent_tool import agent_tool
