@@ -160,7 +160,7 @@ class RunBeginning:
         opening = self._begin_new(history, tools)
         if opening is None:
             return None
-        return self._state.keep_told(opening, story.messages)
+        return self._state.take_over_opening(opening, story.messages)
 
     def _has_results(self, story: Story) -> bool:
         """True if the results of the calls that were answered are told."""

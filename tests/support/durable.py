@@ -207,3 +207,32 @@ def outcome_unknown(messages: Iterable[Message]) -> list[str]:
 
 
 Check = Callable[[Sequence[Event]], None]
+
+
+def work(url: str, acts: str, lease_seconds: float, seconds: float, kills_at: str = "") -> None:
+    """A process that drives durable runs until it is killed. `seconds`: for each piece of a word of
+    its model, and for each tool. `kills_at`: id of a call at whose start it kills itself."""
+    import os
+    import signal
+
+    from dragoman.runs import Runs, open_log
+
+    class Deadly(Acts):
+        async def act(self, call_id: str) -> str:
+            if call_id != kills_at:
+                return await super().act(call_id)
+            self.seconds = 0.0
+            await super().act(call_id)
+            os.kill(os.getpid(), signal.SIGKILL)
+            return ""
+
+    a, _ = durable_agent(Deadly(Path(acts), seconds), seconds=seconds)
+
+    async def main() -> None:
+        async with (
+            open_log(url) as log,
+            Runs(log, agents={"a": a}, lease_seconds=lease_seconds, poll_seconds=0.05) as runs,
+        ):
+            await runs.work()
+
+    asyncio.run(main())

@@ -1,7 +1,7 @@
 """Goes on with a run whose earlier process is gone, from what its log tells (`Story`).
 
 `find_plan` reads off the conversation what comes next: the calls of the model's last message
-(`Calls`), answers that are still waited for (`ResumePlan`), a hand-off, or the model's next turn.
+(`CallPlan`), answers that are still waited for (`ResumePlan`), a hand-off, or the model's next turn.
 `answer_calls` of the orchestrator then runs the calls. `settle_calls` tells which of them are not
 run: those whose results are stored, and those that may have acted already. Nobody knows what the
 latter did, so a call of a tool that is not idempotent gets an error as its result.
@@ -20,7 +20,7 @@ from dragoman.orchestration.orchestrator import (
     DefaultStreamingOrchestrator,
     StreamingOrchestrator,
 )
-from dragoman.orchestration.resume import Calls, Decision
+from dragoman.orchestration.resume import CallPlan, Decision
 from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.story import Story
 from dragoman.tools import Tool
@@ -29,12 +29,12 @@ from dragoman.tools.agent_tool import Handoff, Transfer
 __all__ = ["answer_again", "find_calls", "find_transfer", "settle_decisions"]
 
 
-def find_calls(messages: Sequence[Message], story: Story) -> Calls | None:
+def find_calls(messages: Sequence[Message], story: Story) -> CallPlan | None:
     """Returns what is to be done with the model's last message, if nothing was answered in the
     conversation after it; `None`: the conversation ends in something else."""
     if messages[-1].role is not Role.MODEL:
         return None
-    return Calls(tuple(messages[-1].tool_calls), story.results, story.begun)
+    return CallPlan(tuple(messages[-1].tool_calls), story.results, story.begun)
 
 
 def find_transfer(
@@ -45,10 +45,10 @@ def find_transfer(
     Raises:
         RunInterruptedError: tools of the other agent may have acted.
     """
-    asked = next((message for message in reversed(messages) if message.role is Role.MODEL), None)
-    if asked is None:
+    answers = [message for message in messages if message.role is Role.MODEL]
+    if not answers:
         return None
-    for call in asked.tool_calls:
+    for call in answers[-1].tool_calls:
         handoff, result = tools.get(call.name), story.results.get(call.id)
         if not isinstance(handoff, Handoff) or result is None or result.is_error:
             continue
@@ -65,7 +65,9 @@ def settle_decisions(
     decisions: Sequence[Decision], story: Story, tools: Mapping[str, Tool]
 ) -> list[Decision]:
     """Returns the decisions about answered calls, with the results of those that are not run again."""
-    past = Calls(tuple([each.waiting.call.call for each in decisions]), story.results, story.begun)
+    past = CallPlan(
+        tuple([decision.waiting.call.call for decision in decisions]), story.results, story.begun
+    )
     settled = past.settle(past.calls, tools)
     return [
         msgspec.structs.replace(decision, result=decision.result or settled.get(slot))

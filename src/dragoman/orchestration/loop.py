@@ -28,7 +28,7 @@ from dragoman.orchestration.going_on import answer_again
 from dragoman.orchestration.handoff import hand_over
 from dragoman.orchestration.iteration import RETURN_RESULT, Rewriting, StreamingIterationResult
 from dragoman.orchestration.orchestrator import StreamingOrchestrator
-from dragoman.orchestration.resume import Calls, ResumePlan
+from dragoman.orchestration.resume import CallPlan, ResumePlan
 from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.story import MODEL_STEP
 from dragoman.orchestration.transcript import Transcript
@@ -118,7 +118,7 @@ class Loop:
             goes_on = not transcript.pending
             while goes_on or state.transfer is not None:
                 transfer, state.transfer, goes_on = state.transfer, None, False
-                if isinstance(state.plan, Calls):
+                if isinstance(state.plan, CallPlan):
                     name = f"going on {self._owner}"
                     results = answer_again(orchestrator, state)
                 elif transfer is None:

@@ -25,7 +25,7 @@ from dragoman.tools.record import InnerRun
 
 __all__ = [
     "UNKNOWN_OUTCOME",
-    "Calls",
+    "CallPlan",
     "Decision",
     "ResumePlan",
     "decide_calls",
@@ -81,7 +81,7 @@ class ResumePlan(msgspec.Struct, frozen=True):
     """True if the user sent a new prompt, so that nothing waits any longer."""
 
 
-class Calls(msgspec.Struct, frozen=True):
+class CallPlan(msgspec.Struct, frozen=True):
     """How a run goes on whose log ends in a message of the model: its calls are answered."""
 
     calls: tuple[ToolCallPart, ...]
@@ -100,9 +100,9 @@ class Calls(msgspec.Struct, frozen=True):
         settled: dict[int, ToolResultPart] = {}
         for index, call in enumerate(calls):
             # Of two calls with one id nobody knows whose the result is.
-            known = self.known.get(call.id) if counts[call.id] == 1 else None
-            if known is not None:
-                settled[index] = known
+            result = self.known.get(call.id) if counts[call.id] == 1 else None
+            if result is not None:
+                settled[index] = result
             elif self.is_doubtful(call, tools):
                 settled[index] = make_unknown_result(call)
         return settled

@@ -24,7 +24,7 @@ from dragoman.loss import Loss
 from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
 from dragoman.orchestration.accumulator import Intake, MessageAccumulator
 from dragoman.orchestration.iteration import UNSAID, OutputText
-from dragoman.orchestration.resume import Calls, ResumePlan
+from dragoman.orchestration.resume import CallPlan, ResumePlan
 from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.shown_output import is_text
 from dragoman.orchestration.story import Story
@@ -80,7 +80,7 @@ class StreamingState:
         metadata: JsonMap = {},
         seal: Seal = _UNSEALED,
         claim: Claim | None = None,
-        plan: ResumePlan | Calls | None = None,
+        plan: ResumePlan | CallPlan | None = None,
         story: Story | None = None,
     ) -> None:
         """Copies the history. `tools` may be a mapping by name.
@@ -267,7 +267,7 @@ class StreamingState:
     ) -> dict[int, ToolResultPart]:
         """Returns the results of calls that an earlier process of this run has begun, by their
         indexes, so that they are not run again. `without`: indexes to leave out."""
-        if not isinstance(self.plan, Calls):
+        if not isinstance(self.plan, CallPlan):
             return {}
         settled = self.plan.settle(calls, self.tool_map)
         return {index: part for index, part in settled.items() if index not in without}
@@ -277,7 +277,7 @@ class StreamingState:
         history: list[Message],
         opening: tuple[Message, ...],
         losses: Sequence[Loss] = (),
-        plan: ResumePlan | Calls | None = None,
+        plan: ResumePlan | CallPlan | None = None,
     ) -> tuple[Message, ...]:
         """Sets how the run begins. Returns the messages that are its own.
 
@@ -292,12 +292,14 @@ class StreamingState:
         self.losses |= dict.fromkeys(losses)
         return opening
 
-    def keep_told(self, opening: Sequence[Message], told: Sequence[Message]) -> tuple[Message, ...]:
+    def take_over_opening(
+        self, opening: Sequence[Message], stored: Sequence[Message]
+    ) -> tuple[Message, ...]:
         """Puts messages that an earlier process has told in the place of those that the opening has
         for them. Returns the rest of the opening."""
         start = len(self._history) - len(opening)
-        self._history[start : start + len(told)] = told
-        return tuple(opening[len(told) :])
+        self._history[start : start + len(stored)] = stored
+        return tuple(opening[len(stored) :])
 
     @property
     def conversation_history(self) -> tuple[Message, ...]:

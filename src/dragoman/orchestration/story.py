@@ -74,7 +74,7 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
         return any(message.role is Role.MODEL for message in self.messages)
 
 
-class _Reader:
+class _StoryReader:
     """Folds the events of a run."""
 
     def __init__(self) -> None:
@@ -146,13 +146,13 @@ def read_story(events: Iterable[Event], run_id: str, *, owner: int) -> Story:
 
     `owner`: number of the process that goes on."""
     events = list(events)
-    reader = _Reader()
+    reader = _StoryReader()
     for event in events:
         reader.feed(event)
-    own = without_inner_runs(events)
+    outer = without_inner_runs(events)
     return Story(
         owner=owner,
-        events=tuple(own),
+        events=tuple(outer),
         messages=tuple(fold(events)),
         calls=tuple(
             [msgspec.structs.replace(call, run_id=call.run_id or run_id) for call in reader.calls]
@@ -164,7 +164,7 @@ def read_story(events: Iterable[Event], run_id: str, *, owner: int) -> Story:
         has_inner_calls=reader.has_inner_calls,
         results=reader.results,
         state=reader.state.value,
-        has_started=any(isinstance(event, RunStarted) for event in own),
+        has_started=any(isinstance(event, RunStarted) for event in outer),
         has_state=reader.has_state,
         began_at=reader.began_at,
     )

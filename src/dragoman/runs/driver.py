@@ -414,7 +414,7 @@ def cut_events(events: Iterable[Event], run_id: str) -> list[Event]:
     closing: list[Event] = [MessageDropped(name, reason) for name in open_items.messages]
     closing += [StepFinished(name, run_id=inner) for name, inner in reversed(open_items.steps)]
     nested_ids = [nested_id for nested_id in reversed(open_items.runs) if nested_id != run_id]
-    return [*closing, *[RunError(RunInterruptedError(reason), each) for each in nested_ids]]
+    return [*closing, *[RunError(RunInterruptedError(reason), run_id) for run_id in nested_ids]]
 
 
 async def read_events(log: RunLog, run_id: str) -> list[Event]:

@@ -9,7 +9,8 @@ from which the run is built again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -39,7 +40,7 @@ from dragoman.runtime import new_id, now
 
 if TYPE_CHECKING:
     from dragoman.agent import Agent
-    from dragoman.prompt import Prompt, RunOptions
+    from dragoman.prompt import Prompt
 
 __all__ = ["MOST_LOST", "DepsFactory", "DurableRuns", "make_request", "read_result"]
 
@@ -163,15 +164,11 @@ class DurableRuns:
     ) -> RunSource:
         """Returns the run, as it goes on after these events."""
         run_id = lease.run_id
-        options: RunOptions[Any] = {
-            "run_id": run_id,
-            "claim": self._log.claim,
-            "story": read_story(events, run_id, owner=lease.token),
-        }
-        if self._deps is not None:
-            deps = self._deps(request)
-            options["deps"] = await deps if isinstance(deps, Awaitable) else deps
-        run = agent.run(request, **options)
+        story = read_story(events, run_id, owner=lease.token)
+        deps = None if self._deps is None else self._deps(request)
+        if isawaitable(deps):
+            deps = await deps
+        run = agent.run(request, run_id=run_id, claim=self._log.claim, story=story, deps=deps)
         run.hold_calls(lambda: self._keeper.driven[run_id].driver.wait_until_stored())
         return RunSource(run, None)
 

@@ -84,7 +84,10 @@ class LogEngine:
     async def work(self, drive: Drive, *, queues: Mapping[str, Limit]) -> None:
         """See `Engine`."""
         async with asyncio.TaskGroup() as group:
-            looks = [_Queue(self._log, drive, name, limit) for name, limit in queues.items()]
+            looks = [
+                _WorkQueue(self._log, drive, name, limit, self._poll_seconds)
+                for name, limit in queues.items()
+            ]
             while True:
                 self._woken.clear()
                 for queue in looks:
@@ -101,11 +104,15 @@ class LogEngine:
                         await self._woken.wait()
 
 
-class _Queue:
+class _WorkQueue:
     """One queue, as a worker sees it."""
 
-    def __init__(self, log: RunLog, drive: Drive, name: str, limit: Limit) -> None:
+    def __init__(
+        self, log: RunLog, drive: Drive, name: str, limit: Limit, look_seconds: float
+    ) -> None:
+        """`look_seconds`: seconds from one look at the log to the next."""
         self._log, self._drive, self._name, self._limit = log, drive, name, limit
+        self._look_seconds = look_seconds
         self._running: Counter[str] = Counter()
         """Runs that are driven here."""
         self._retry_at: dict[str, float] = {}
@@ -118,7 +125,7 @@ class _Queue:
         if not self._has_room():
             return
         now = monotonic()
-        self._retry_at = {run_id: at for run_id, at in self._retry_at.items() if at > now}
+        self._retry_at = {run_id: time for run_id, time in self._retry_at.items() if time > now}
         states: tuple[RunState, ...] = ("running", "queued")
         for state in states:
             # Runs that are left out must not hide those behind them.
@@ -139,7 +146,9 @@ class _Queue:
 
     def _begin(self, group: asyncio.TaskGroup, run_id: str, woken: asyncio.Event) -> None:
         if self._limit.per_second is not None:
-            self._next_at = max(self._next_at, monotonic() - 1.0) + 1.0 / self._limit.per_second
+            # Runs that became due between two looks at the log are begun together.
+            earliest = monotonic() - self._look_seconds
+            self._next_at = max(self._next_at, earliest) + 1.0 / self._limit.per_second
         self._running[run_id] += 1
         group.create_task(self._run(run_id, woken), name=f"dragoman-work-{run_id}")
 

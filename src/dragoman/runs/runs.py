@@ -187,7 +187,7 @@ class Runs:
         `queues`: how much of each queue this process works on at a time.
 
         Raises:
-            SettingsError: `Runs` has no agents, or the log is in memory of another process.
+            SettingsError: `Runs` has no agents.
             RunLogError: `Runs` is not open.
         """
         if not self._keeper.is_open:

@@ -172,7 +172,9 @@ def _enqueue_runs(
 ) -> dict[int, Any]:
     """Creates the runs that are enqueued, if they are new. Returns the results by the number of the
     change."""
-    enqueued = [(number, each) for number, each in enumerate(changes) if isinstance(each, Enqueue)]
+    enqueued = [
+        (number, change) for number, change in enumerate(changes) if isinstance(change, Enqueue)
+    ]
     enqueued.sort(key=lambda item: (item[1].run_id, item[0]))
     results: dict[int, Any] = {}
     for number, change in enqueued:
