@@ -33,7 +33,6 @@ from dragoman.model.middleware import BatchMiddleware, Middleware
 from dragoman.model_profile import ModelProfile
 from dragoman.orchestration.interrupts import count_seen_messages
 from dragoman.orchestration.state import Claim
-from dragoman.orchestration.story import Story
 from dragoman.providers.provider import Provider
 from dragoman.request import OnLoss, RunRequest, ServerTool, Settings, ToolSpec
 from dragoman.tools import Tool, Toolset, tool
@@ -116,8 +115,6 @@ class RunOptions(TypedDict, Generic[Deps], total=False):
     proves that the agent asked for the approval."""
     reading: ThreadReading | None
     """The thread as it was just read (`Memory.reading`), so that the run does not read it again."""
-    story: Story | None
-    """What the log tells of the run's earlier processes; `Runs` gives it to a durable run."""
     claim: Claim
     """A function, plain or async, of three ids (conversation, interrupt, run). It notes an answer
     before the run acts on it, and returns whether no run did so before, so that an answer counts

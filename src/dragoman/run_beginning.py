@@ -23,7 +23,7 @@ from dragoman.loss import Loss, refusal_error
 from dragoman.memory.conversation import ConversationRecorder
 from dragoman.memory.memory import Memory
 from dragoman.message import MarkPart, Message, Role, ToolResultPart
-from dragoman.model.models import Models
+from dragoman.model.agent_models import Models
 from dragoman.orchestration import (
     MessageAccumulator,
     StreamingOrchestrator,

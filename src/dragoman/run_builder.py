@@ -21,6 +21,7 @@ from dragoman.orchestration import (
 )
 from dragoman.orchestration.interrupts import find_waiting_calls, has_new_prompt
 from dragoman.orchestration.seal import Seal
+from dragoman.orchestration.story import Story
 from dragoman.orchestration.typed import output_of
 from dragoman.prompt import (
     Prompt,
@@ -41,9 +42,17 @@ __all__ = ["RunDefaults", "build_run", "find_pending"]
 
 
 def build_run(
-    agent: RunDefaults, prompt: Prompt, output_type: object, run_options: RunOptions
+    agent: RunDefaults,
+    prompt: Prompt,
+    output_type: object,
+    run_options: RunOptions,
+    *,
+    chat_model: ChatModel | None = None,
+    story: Story | None = None,
 ) -> Run[Any]:
-    """Returns a run of the agent that has these defaults. It raises what `Agent.run` does."""
+    """Returns a run of the agent that has these defaults. It raises what `Agent.run` does.
+    `chat_model`: the model to call; `None`: the one that the options or the defaults name. `story`: see
+    `Agent.go_on`."""
     check_options(run_options)
     _check_tool_choice(agent, run_options)
     new, run_options = open_prompt(prompt, run_options, new_id=agent.new_id, clock=agent.clock)
@@ -51,7 +60,9 @@ def build_run(
     schema, validate, convert = None, None, str
     if output is not None:
         schema, validate, convert = output.schema, output.read, output.convert
-    chat_model = agent.models.chat(model := run_options.get("model"))
+    model = run_options.get("model")
+    if chat_model is None:
+        chat_model = agent.models.chat(model)
     request = apply_options(agent.request, run_options)
     tools = (*agent.tools, *make_tools(run_options.get("tools", ())))
     run_id = run_options.get("run_id") or agent.new_id()
@@ -74,7 +85,7 @@ def build_run(
         metadata=run_options.get("metadata", {}),
         seal=Seal(agent.approval_key, run_options.get("thread_id"), run_options.get("resource_id")),
         claim=run_options.get("claim"),
-        story=run_options.get("story"),
+        story=story,
     )
     state.asked = new
     if output is not None:

@@ -168,7 +168,7 @@ class DurableRuns:
         deps = None if self._deps is None else self._deps(request)
         if isawaitable(deps):
             deps = await deps
-        run = agent.run(request, run_id=run_id, claim=self._log.claim, story=story, deps=deps)
+        run = agent.go_on(request, story, run_id=run_id, claim=self._log.claim, deps=deps)
         run.hold_calls(lambda: self._keeper.driven[run_id].driver.wait_until_stored())
         return RunSource(run, None)
 
