@@ -118,7 +118,10 @@ class RunBeginning:
     async def begin(self) -> tuple[Message, ...]:
         """Returns the run's own messages once the thread is read and the tools of sets are listed;
         raises as `begin_now`."""
-        return self._begin(await self._history(), self._state.tool_map) or ()
+        history = await self._history()
+        if self._conversation is not None and self._conversation.restore_state():
+            self._state.name_state()
+        return self._begin(history, self._state.tool_map) or ()
 
     async def messages(self) -> Sequence[Message]:
         """Returns the conversation that the run begins with, as far as it is known before the tools
@@ -126,6 +129,8 @@ class RunBeginning:
         return self._with_system([*await self._history(), *self._state.asked])
 
     async def _history(self) -> Iterable[Message]:
+        """Returns the history that the run starts with, from the options or from its stored
+        conversation."""
         history = self._options.get("history", ())
         if self._conversation is None:
             return history

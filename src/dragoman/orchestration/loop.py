@@ -59,8 +59,8 @@ class Loop:
         begin: Callable[[], Awaitable[Sequence[Message]]] | None,
         output_schema: JsonMap | None,
     ) -> None:
-        """`opening`: the run's first messages, already in the state's history. `begin`: returns
-        them later, if they depend on toolsets or on a store."""
+        """Creates the loop. `opening`: the run's first messages, already in the state's history.
+        `begin`: returns them later, if they depend on toolsets or on a store."""
         self.transcript = Transcript(state, typed=output_schema is not None)
         """Records the messages and output of the run so far."""
         self.has_begun = False
@@ -132,7 +132,8 @@ class Loop:
                 else:
                     name = f"hand-off to {transfer.tool.to}"
                     # An earlier process may have begun the same one.
-                    name += f", going on {self._owner}" if self._owner > 1 else ""
+                    if self._owner > 1:
+                        name += f", going on {self._owner}"
                     _LOG.debug("run %s: %s", state.run_id, name)
                     results = hand_over(state, transfer, by_call=self._typed == "call")
                 try:

@@ -18,7 +18,7 @@ import msgspec
 from dragoman.errors import DragomanError, LeaseLostError, RunLogError, SettingsError
 from dragoman.event import Event, RunError, RunFinished
 from dragoman.logs import logger
-from dragoman.message import FinishReason, Role
+from dragoman.message import FinishReason, Message, Role
 from dragoman.orchestration.iteration import collect_metadata
 from dragoman.orchestration.story import read_story
 from dragoman.prompt import open_prompt
@@ -165,7 +165,9 @@ class DurableRuns:
         """Returns the run, as it goes on after these events."""
         run_id = lease.run_id
         story = read_story(events, run_id, owner=lease.token)
-        deps = None if self._deps is None else self._deps(request)
+        deps = None
+        if self._deps is not None:
+            deps = self._deps(request)
         if isawaitable(deps):
             deps = await deps
         run = agent.go_on(request, story, run_id=run_id, claim=self._log.claim, deps=deps)
@@ -207,22 +209,27 @@ def read_result(events: Iterable[Event], run_id: str) -> ChatResult[str]:
     events = list(events)
     story, last = read_story(events, run_id, owner=1), events[-1]
     spoken = [message for message in story.messages if message.role is Role.MODEL]
-    thinking = "".join([message.thinking or "" for message in spoken]) or None
+    answer = Message.model()
+    if spoken:
+        answer = spoken[-1]
     result = ChatResult(
         "",
         story.messages,
-        (spoken[-1].finish_reason if spoken else None) or FinishReason.unspecified,
-        thinking=thinking,
-        metadata={**collect_metadata(spoken), **({"thinking": thinking} if thinking else {})},
-        id=(spoken[-1].id or "") if spoken else "",
+        answer.finish_reason or FinishReason.unspecified,
+        metadata=collect_metadata(spoken),
+        id=answer.id or "",
         state=story.state,
         calls=story.calls,
     )
+    if thinking := "".join([message.thinking or "" for message in spoken]):
+        metadata = {**result.metadata, "thinking": thinking}
+        result = msgspec.structs.replace(result, thinking=thinking, metadata=metadata)
     if isinstance(last, RunError):
         last.error.result = result
         raise last.error
     assert isinstance(last, RunFinished)
     if last.outcome == "cancelled":
         result = msgspec.structs.replace(result, finish_reason=FinishReason.cancelled)
-    output = last.result if isinstance(last.result, str) else ""
-    return msgspec.structs.replace(result, output=output, usage=last.usage, pending=last.pending)
+    if isinstance(last.result, str):
+        result = msgspec.structs.replace(result, output=last.result)
+    return msgspec.structs.replace(result, usage=last.usage, pending=last.pending)

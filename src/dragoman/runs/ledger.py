@@ -172,7 +172,9 @@ class Ledger:
             state="running",
             lost=status.lost + is_lost,
         )
-        self.lease_ends[run_id] = now + change.seconds if change.seconds > 0 else 0.0
+        self.lease_ends[run_id] = 0.0
+        if change.seconds > 0:
+            self.lease_ends[run_id] = now + change.seconds
         return lease
 
     def _check_lease(self, status: RunStatus, owner: str, now: float) -> None:

@@ -248,7 +248,7 @@ class Runs:
 
     @property
     def driven(self) -> Collection[str]:
-        """Ids of the runs that this process drives."""
+        """Returns the ids of the runs that this process drives."""
         return self._keeper.driven.keys()
 
     async def idle(self) -> None:
@@ -323,7 +323,7 @@ class Runs:
                 await self._durable.end_cancelled(run_id)
 
     async def status(self, run_id: str) -> RunStatus:
-        """Returns the status of a run.
+        """Returns the status of a run: running, waiting, or how it ended.
 
         Raises:
             RunLogError: the log has no such run.
