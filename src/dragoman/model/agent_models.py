@@ -210,8 +210,8 @@ class Models:
         first = None if model is None else split_choice(model)[0]
         string, provider = self._resolve(first)
         # A model that is named for one run is meant for it, whatever its kind.
-        name = string.media or (string.chat if first is not None else None)
-        name = name_media_model(provider, media_types, name)
+        named = string.media or (string.chat if first is not None else None)
+        name = name_media_model(provider, media_types, media=named, chat=string.chat)
         if not string.chat and provider.chat_model is None:
             model = str(ModelString(provider.name, name))
         return MediaModel(self.chat(model), media_types, name, self._make_image_model)

@@ -26,9 +26,8 @@ def make_image_request(
     if any(message.text for message in request.messages[:-1]):
         why = "an endpoint for images is told the last prompt alone"
         losses.append(Loss(None, None, Lost.message, why, "the conversation before it"))
-    others = [piece for piece in prompt.parts if isinstance(piece, DataPart | LinkPart)]
-    for piece in others:
-        if piece not in images:
+    for piece in prompt.parts:
+        if isinstance(piece, DataPart | LinkPart) and piece not in images:
             why = "an endpoint for images takes no other files"
             losses.append(Loss(len(request.messages) - 1, None, Lost.data, why, piece.name or ""))
     return ImageRequest(

@@ -102,6 +102,7 @@ class _MediaLayer:
             return
         # Options for another provider would make the wire drop those of the plan, too.
         request = drop_foreign_options(request, provider.wire, losses)
+        # Files that were written before a pause are named in the message that goes on.
         paused = [message for message in request.messages[-1:] if message.role is Role.MODEL]
         message = _OpenMessage(paused)
         if plan.endpoint:
@@ -149,6 +150,7 @@ class _MediaLayer:
             error = failure
         if fetched:
             finish = msgspec.structs.replace(finish, native=mark_fetched(finish.native, fetched))
+        # The message is complete without its files: it ends before the error is reported.
         yield finish
         if error is not None:
             yield RunError(error)
@@ -222,19 +224,26 @@ class _OpenMessage:
         return is_new
 
 
-def name_media_model(provider: Provider, mime_types: Sequence[str], name: str | None = None) -> str:
-    """Returns the name of the model that makes these types. `name`: a model in place of the
-    provider's media model.
+def name_media_model(
+    provider: Provider,
+    mime_types: Sequence[str],
+    *,
+    media: str | None = None,
+    chat: str | None = None,
+) -> str:
+    """Returns the name of the model that makes these types. `media`, `chat`: models in place of the
+    provider's defaults.
 
     Raises:
         SettingsError: the provider makes no such media.
     """
     plan = plan_media(provider, mime_types)
+    chat = chat or provider.chat_model or ""
     if not plan.needs_media_model:
-        return provider.chat_model or ""
+        return chat
     if plan.endpoint:
-        return name or provider.image_model or ""
-    return name or provider.media_model or provider.chat_model or ""
+        return media or provider.image_model or ""
+    return media or provider.media_model or chat
 
 
 def add_media(request: ModelRequest, plan: MediaPlan) -> ModelRequest:
@@ -252,6 +261,7 @@ def add_media(request: ModelRequest, plan: MediaPlan) -> ModelRequest:
             settings = msgspec.structs.replace(settings, max_tokens=way.max_tokens)
     types = ", ".join(plan.mime_types)
     texts = [way.instructions.replace("{types}", types) for way in plan.ways if way.instructions]
+    # At the head, where no provider signs over it, so that signed content behind it stays valid.
     head = count_system_messages(request.messages)
     messages = (
         *request.messages[:head],

@@ -91,7 +91,7 @@ def plan_media(provider: Provider, mime_types: Sequence[str]) -> MediaPlan:
     for mime_type in mime_types:
         way = _find_way(ways, mime_type)
         if way is None:
-            types = ", ".join([made for way in ways for made in way.makes])
+            types = ", ".join([pattern for way in ways for pattern in way.makes])
             raise SettingsError(
                 f"{provider.display_name} provider makes no {mime_type}; it makes {types}",
                 provider=provider.name,
@@ -114,7 +114,7 @@ def list_ways(provider: Provider) -> tuple[MediaWay, ...]:
 def _find_way(ways: Iterable[MediaWay], mime_type: str) -> MediaWay | None:
     """Returns the first way that makes a type. `image/*` asks for any that it stands for."""
     for way in ways:
-        for made in way.makes:
-            if fnmatchcase(mime_type, made) or fnmatchcase(made, mime_type):
+        for pattern in way.makes:
+            if fnmatchcase(mime_type, pattern) or fnmatchcase(pattern, mime_type):
                 return way
     return None

@@ -153,8 +153,9 @@ class Encoder(ResponseEncoder):
         """Returns the key of the newest part that is an open call of an image; `None`: there is
         none."""
         for key, part in reversed(self._parts.items()):
-            is_open_call = isinstance(part, ToolCallPart) and key not in self._items
-            if is_open_call and choose_item_type(part) == IMAGE_CALL:
+            if key in self._items or not isinstance(part, ToolCallPart):
+                continue
+            if choose_item_type(part) == IMAGE_CALL:
                 return key
         return None
 

@@ -108,8 +108,9 @@ class ItemWriter:
         if not self._holds(item):
             self._begin_item(item)
         position = {"item_id": item["id"], "output_index": len(self.output) - 1}
-        shown = read_extra_fields(fields, "type", *position)
-        self._add(f"{IMAGE_CALL}.partial_image", **position, **shown)
+        # The ids are those of this stream, whatever the provider's were.
+        image = read_extra_fields(fields, "type", *position)
+        self._add(f"{IMAGE_CALL}.partial_image", **position, **image)
 
     def _holds(self, item: Json) -> bool:
         """Whether the open item is this one."""
