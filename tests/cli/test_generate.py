@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -171,20 +173,32 @@ def test_an_answer_without_a_file_ends_with_4(cli, folder: Path, model: Any) -> 
     assert one_line(err, "the model made no image/png", "I cannot draw.")
 
 
-def test_what_there_is_is_saved_when_a_file_is_gone(
-    cli, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def held_files(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Lets OpenAI Responses answer with files that it holds."""
+
+    def use(answers: dict[str, Any]) -> None:
+        record = msgspec.structs.replace(
+            REGISTRY.get("openai-responses"), base_url="http://x/v1", transport=Stub(answers)
+        )
+        own = {**REGISTRY._own, "openai-responses": lambda: record}
+        monkeypatch.setattr(REGISTRY, "_own", own)
+        monkeypatch.setenv("DRAGOMAN_MODEL", "openai-responses")
+        monkeypatch.setenv("OPENAI_API_KEY", "k")
+
+    return use
+
+
+def test_what_there_is_is_saved_when_a_file_is_gone(cli, folder: Path, held_files: Any) -> None:
     gone = (404, {}, b'{"error": {"message": "Container is expired."}}')
-    answers = {
-        "/responses": responded(said("Here.", "c1", "c2")),
-        held("c1"): (200, {}, b"a,b"),
-        held("c2"): gone,
-    }
-    monkeypatch.setattr("dragoman.agent.default_transport", lambda: Stub(answers))
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
-    code, out, err = cli(
-        "generate", "x", "-o", "t.csv", "-m", "openai-responses", "--base-url", "http://x/v1"
+    held_files(
+        {
+            "/responses": responded(said("Here.", "c1", "c2")),
+            held("c1"): (200, {}, b"a,b"),
+            held("c2"): gone,
+        }
     )
+    code, out, err = cli("generate", "x", "-o", "t.csv")
     assert (code, out) == (4, "t.csv\n")
     assert "Container is expired." in err
     assert "c2.csv was not fetched" in err
@@ -192,15 +206,12 @@ def test_what_there_is_is_saved_when_a_file_is_gone(
 
 
 def test_a_file_over_the_limit_ends_with_4(
-    cli, folder: Path, monkeypatch: pytest.MonkeyPatch
+    cli, folder: Path, held_files: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dragoman.model.media_generation._MOST_BYTES", 2)
-    answers = {"/responses": responded(said("Here.", "c1")), held("c1"): (200, {}, b"a,b")}
-    monkeypatch.setattr("dragoman.agent.default_transport", lambda: Stub(answers))
-    monkeypatch.setenv("OPENAI_API_KEY", "k")
-    code, _, err = cli(
-        "generate", "x", "-o", "t.csv", "-m", "openai-responses", "--base-url", "http://x/v1"
-    )
+    module = import_module("dragoman.model.media_generation")
+    monkeypatch.setattr(module, "_MOST_BYTES", 2)
+    held_files({"/responses": responded(said("Here.", "c1")), held("c1"): (200, {}, b"a,b")})
+    code, _, err = cli("generate", "x", "-o", "t.csv")
     assert code == 4
     assert "MiB together" in err
 
