@@ -39,7 +39,9 @@ class MediaPlan(msgspec.Struct, frozen=True):
     def mode(self) -> str:
         """The way's mode; `mixed` if there are several."""
         modes = [way.mode for way in self.ways]
-        return modes[0] if len(modes) == 1 else "mixed"
+        if len(modes) == 1:
+            return modes[0]
+        return "mixed"
 
     @property
     def endpoint(self) -> bool:
