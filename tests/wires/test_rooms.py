@@ -38,12 +38,12 @@ AGENT_ROOMS = {"client", "content", "tools", "interrupts", "compact"}
 """What those have in which an agent is asked like a model. The AI SDK is no such protocol, and its
 messages are those of a format."""
 FURTHER: dict[str, set[str]] = {
-    "openai_responses": {"approvals", "files", "items", "linking"},
-    "anthropic": {"files"},
-    "google": {"embeddings", "keys", "schema"},
+    "openai_responses": {"approvals", "citations", "files", "items", "linking"},
+    "anthropic": {"citations", "files"},
+    "google": {"citations", "embeddings", "keys", "schema"},
     "ollama": {"embeddings", "generate"},
-    "cohere": {"embeddings"},
-    FAMILY: {"embeddings", "dialect", "record"},
+    "cohere": {"citations", "embeddings"},
+    FAMILY: {"citations", "embeddings", "dialect", "record"},
     "ag_ui": AGENT_ROOMS | {"events"},
     "a2a": AGENT_ROOMS | {"old", "tasks"},
     "ai_sdk": set(),
