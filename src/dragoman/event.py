@@ -34,6 +34,7 @@ __all__ = [
     "MessageFinished",
     "MessageStarted",
     "OpenText",
+    "PARTIAL_IMAGE",
     "PartDelta",
     "PartFinished",
     "PartStarted",
@@ -271,6 +272,11 @@ class Custom(msgspec.Struct, frozen=True, omit_defaults=True, tag="custom"):
     run_id: str | None = None
     """Of a run within a tool: its id; `None`: of the run whose stream this is."""
 
+
+PARTIAL_IMAGE = "image_generation.partial_image"
+"""Name of the custom event that shows an image before it is finished. Its value holds
+`partial_image_b64`, the whole image as far as it goes, and may hold `output_format` and
+`partial_image_index`. No message keeps it."""
 
 CALLS_BEGUN = "dragoman.calls_begun"
 """Name of the `Custom` that the log of a run holds before the tools of some calls begin. Its value is

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman import wires
 from dragoman.codec.efforts import TOKENS
-from dragoman.codec.ids import CALL_IDS, TOOL_NAMES
+from dragoman.codec.fit_ids import CALL_IDS, TOOL_NAMES
 from dragoman.message import Message
 
 DEFAULTS: dict[str, dict[str, Any]] = {

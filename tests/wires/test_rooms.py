@@ -40,10 +40,10 @@ messages are those of a format."""
 FURTHER: dict[str, set[str]] = {
     "openai_responses": {"approvals", "citations", "files", "items", "linking"},
     "anthropic": {"citations", "files"},
-    "google": {"citations", "embeddings", "keys", "schema"},
+    "google": {"citations", "embeddings", "images", "keys", "schema", "speech", "transcription"},
     "ollama": {"embeddings", "generate"},
     "cohere": {"citations", "embeddings"},
-    FAMILY: {"citations", "embeddings", "dialect", "record"},
+    FAMILY: {"citations", "embeddings", "images", "dialect", "record", "speech", "transcription"},
     "ag_ui": AGENT_ROOMS | {"events"},
     "a2a": AGENT_ROOMS | {"old", "tasks"},
     "ai_sdk": set(),

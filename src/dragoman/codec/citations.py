@@ -14,7 +14,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.codec.outgoing import Outgoing
+from dragoman.codec.outgoing_conversation import Outgoing
 from dragoman.loss import Lost
 from dragoman.message import NOTES, Citation, Content, Message, Native, TextPart
 

@@ -139,7 +139,7 @@ def _next(parent: bytes, message_digest: bytes) -> bytes:
 
 
 def _select_signed(message: Message, wire: str) -> Any:
-    content = strip_marks(message).content
+    content = strip_marks(message, wire).content
     if any(_has_more(piece) for piece in content):
         content = tuple([_of_wire(piece, wire) for piece in content])
     wire_fields = (message.native or {}).get(wire)

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.history_line import count_system_messages
 from dragoman.codec.history_pieces import (
     find_sent_messages,
     map_losses_before_repair,
@@ -21,10 +20,11 @@ from dragoman.codec.history_pieces import (
 )
 from dragoman.codec.native import read_signatures
 from dragoman.codec.opening import find_opening
+from dragoman.codec.sent_history import count_system_messages
 from dragoman.cost import call_cost
 from dragoman.errors import HistoryError, SettingsError
 from dragoman.formats.registry import Format
-from dragoman.history.fields import find_lost_fields
+from dragoman.history.lost_fields import find_lost_fields
 from dragoman.history.target import Target, find_target
 from dragoman.json_bytes import Json
 from dragoman.loss import Loss, Lost

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from dragoman import formats, profiles, wires
-from dragoman.codec.replay import find_unreadable
+from dragoman.codec.signature_check import find_unreadable
 from dragoman.errors import SettingsError
 from dragoman.formats import dragoman
 from dragoman.formats.registry import Format
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
-from dragoman.model.strings import ModelString, resolve_model
+from dragoman.model.resolve_model import ModelString, resolve_model
 from dragoman.model_profile import EMPTY, ModelProfile
 from dragoman.profiles.attach import attach_profile
 from dragoman.providers import REGISTRY, Provider

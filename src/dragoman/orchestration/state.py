@@ -44,8 +44,8 @@ from dragoman.tools import (
     split_tools,
 )
 from dragoman.tools.agent_tool import Transfer
-from dragoman.tools.inner import Account
-from dragoman.tools.record import CallRecords
+from dragoman.tools.call_record import CallRecords
+from dragoman.tools.inner_runs import Account
 
 __all__ = ["Claim", "StreamingState"]
 

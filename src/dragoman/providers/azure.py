@@ -24,6 +24,7 @@ PROVIDER = Provider(
     key_kinds=MappingProxyType({"eyJ": ("authorization", "Bearer ")}),
     auth=entra_auth,
     auth_names=NAMES,
+    voice="alloy",
     capabilities=frozenset(
         {
             Capability.chat,
@@ -34,6 +35,9 @@ PROVIDER = Provider(
             Capability.typed_output_with_tools,
             Capability.forced_tools,
             Capability.vision,
+            Capability.images,
+            Capability.speech,
+            Capability.transcription,
             Capability.models,
         }
     ),

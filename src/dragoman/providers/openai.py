@@ -20,6 +20,10 @@ PROVIDER = Provider(
     embeddings_batch=512,
     embeddings_characters=300_000,
     embeddings_options=MappingProxyType({"encoding_format": "base64"}),
+    image_model="gpt-image-2.5-flare",
+    speech_model="gpt-4o-mini-tts",
+    voice="alloy",
+    transcription_model="gpt-transcribe",
     capabilities=frozenset(
         {
             Capability.chat,
@@ -32,6 +36,9 @@ PROVIDER = Provider(
             Capability.vision,
             Capability.audio,
             Capability.files,
+            Capability.images,
+            Capability.speech,
+            Capability.transcription,
             Capability.models,
         }
     ),

@@ -17,11 +17,11 @@ from dragoman.json_bytes import JsonMap
 from dragoman.message import Message, ToolCallPart
 from dragoman.request import RunInfo
 from dragoman.result import ChatResult
-from dragoman.tools.inner import Account, Relay
+from dragoman.tools.call_record import AgentWaits, AskUser, CallRecord, CallRecords, InnerRun
+from dragoman.tools.inner_runs import Account, Relay
 from dragoman.tools.outbox import Emission, Outbox
-from dragoman.tools.outcome import to_json_value
-from dragoman.tools.record import AgentWaits, AskUser, CallRecord, CallRecords, InnerRun
 from dragoman.tools.shared_state import SharedState
+from dragoman.tools.tool_result import to_json_value
 
 __all__ = ["PRELIMINARY", "PROGRESS", "Sender", "ToolContext", "begin_inner_run", "relay_of"]
 

@@ -15,10 +15,10 @@ from dragoman.errors import SettingsError, ToolError
 from dragoman.hooks import Hooks, ToolEnd, ToolStart, call_hooks, find_active_hooks
 from dragoman.logs import logger
 from dragoman.message import ToolCallPart
+from dragoman.tools.call_record import AskUser
 from dragoman.tools.context import ToolContext
 from dragoman.tools.definition import Tool
-from dragoman.tools.outcome import ToolExecutionResult, error_result, success_result
-from dragoman.tools.record import AskUser
+from dragoman.tools.tool_result import ToolExecutionResult, error_result, success_result
 
 __all__ = [
     "BoundExecutor",

@@ -15,12 +15,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, cast
 
-from dragoman.codec.formats import RequestDump, RequestEnvelope, RequestFormat
-from dragoman.codec.history_dump import dump_tools_with_history
-from dragoman.codec.ids import invert_names
+from dragoman.codec.dump_with_history import dump_tools_with_history
+from dragoman.codec.fit_ids import invert_names
 from dragoman.codec.json_values import if_object
 from dragoman.codec.serving import Route
 from dragoman.codec.tool_fields import CACHE_MARK, ToolFields
+from dragoman.codec.wire_operations import RequestDump, RequestEnvelope, RequestFormat
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss

@@ -19,9 +19,9 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec import outgoing
+from dragoman.codec import outgoing_conversation
 from dragoman.codec.error_rules import ErrorInfo, ErrorRules
-from dragoman.codec.layout import Layout
+from dragoman.codec.format_layout import Layout
 from dragoman.codec.marks import collect_part_types
 from dragoman.codec.native import WireNative
 from dragoman.codec.serving import Route
@@ -293,7 +293,7 @@ class DialectRecord(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return 2
 
 
-class OutgoingChat(outgoing.Outgoing[Any], frozen=True, kw_only=True, gc=False):
+class OutgoingChat(outgoing_conversation.Outgoing[Any], frozen=True, kw_only=True, gc=False):
     """A conversation that is being written. Its own fields are what the vendor's quirks say."""
 
     chat: DialectRecord

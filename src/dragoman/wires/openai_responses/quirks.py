@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.codec.ids import CALL_IDS, TOOL_NAMES, NameRule
+from dragoman.codec.fit_ids import CALL_IDS, TOOL_NAMES, NameRule
 from dragoman.codec.native import WireNative
 
 __all__ = ["NAME", "OWN", "Quirks"]

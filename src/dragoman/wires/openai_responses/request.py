@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from dragoman.codec.formats import RequestDump, RequestEnvelope, RequestFormat
-from dragoman.codec.history_dump import Link
-from dragoman.codec.ids import invert_names
+from dragoman.codec.dump_with_history import Link
+from dragoman.codec.fit_ids import invert_names
 from dragoman.codec.json_values import if_list, if_object, merge_wire_fields, read_extra_fields
 from dragoman.codec.serving import Route
 from dragoman.codec.tool_fields import ToolFields
+from dragoman.codec.wire_operations import RequestDump, RequestEnvelope, RequestFormat
 from dragoman.errors import HistoryError, InvalidRequestError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Message
