@@ -121,10 +121,11 @@ def place_citations(
         start, end = read_span(citation.start, citation.end)
         index, whole = max(open_texts), replace(citation, start=None, end=None)
         if start is not None and end is not None and start < starts[-1]:
-            place = bisect_right(starts, start) - 1
-            start, end = start - starts[place], end - starts[place]
-            if indexes[place] in open_texts and end <= lengths[indexes[place]]:
-                index, whole = indexes[place], replace(citation, start=start, end=end)
+            number = bisect_right(starts, start) - 1
+            start, end = start - starts[number], end - starts[number]
+            # A span over two texts belongs to neither.
+            if indexes[number] in open_texts and end <= lengths[indexes[number]]:
+                index, whole = indexes[number], replace(citation, start=start, end=end)
         placed.setdefault(index, []).append(whole)
     return placed
 

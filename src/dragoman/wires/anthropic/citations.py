@@ -34,9 +34,10 @@ def load_citations(entries: Any) -> tuple[Citation, ...]:
 def dump_citations(part: TextPart) -> list[Any]:
     """Returns the field `citations` of a text in a response: as it came, or the text's sources. What
     the provider encrypts of a source stays empty."""
-    own = OWN.fields(part.native)
-    if "citations" in own:
-        return if_list(own["citations"])
+    # They hold more than is neutral, and must go back to their provider unchanged.
+    fields = OWN.fields(part.native)
+    if "citations" in fields:
+        return if_list(fields["citations"])
     return [_dump_citation(citation, part.text) for citation in part.citations]
 
 

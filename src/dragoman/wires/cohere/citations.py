@@ -38,10 +38,10 @@ def load_citations(entries: Any) -> list[Citation]:
 def dump_citations(cited: CitedText) -> list[Json]:
     """Returns the field `citations` of a message for the sources of its texts."""
     text = "".join(cited.texts) if cited.citations else ""
-    by_place: dict[tuple[int, int], list[Json]] = {}
+    by_span: dict[tuple[int, int], list[Json]] = {}
     for citation in cited.citations:
-        place = citation.start or 0, citation.end or 0
-        by_place.setdefault(place, []).append(_dump_source(citation))
+        span = citation.start or 0, citation.end or 0
+        by_span.setdefault(span, []).append(_dump_source(citation))
     return [
         {
             "start": start,
@@ -49,7 +49,7 @@ def dump_citations(cited: CitedText) -> list[Json]:
             "text": find_words(Citation(start=start, end=end), text),
             "sources": sources,
         }
-        for (start, end), sources in by_place.items()
+        for (start, end), sources in by_span.items()
     ]
 
 

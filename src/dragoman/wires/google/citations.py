@@ -79,15 +79,15 @@ def dump_grounding(cited: CitedText) -> Json:
     for citation in cited.citations:
         key = (citation.url, citation.title or citation.file_id)
         index = chunks.setdefault(key, len(chunks))
-        place = citation.start or 0, citation.end or 0
-        if index not in (of_place := supports.setdefault(place, [])):
-            of_place.append(index)
+        span = citation.start or 0, citation.end or 0
+        if index not in (indexes := supports.setdefault(span, [])):
+            indexes.append(index)
     return {
         GROUNDING: {
             "groundingChunks": [_dump_source(url, title) for url, title in chunks],
             "groundingSupports": [
-                {"segment": _dump_place(text, *place), "groundingChunkIndices": indexes}
-                for place, indexes in supports.items()
+                {"segment": _dump_place(text, *span), "groundingChunkIndices": indexes}
+                for span, indexes in supports.items()
             ],
         }
     }
@@ -100,6 +100,7 @@ def _dump_source(url: str | None, title: str | None) -> Json:
 
 
 def _dump_place(text: str, start: int, end: int) -> Json:
-    place: Json = {"startIndex": count_bytes(text, start)} if start else {}
+    # The API leaves out a zero.
+    first: Json = {"startIndex": count_bytes(text, start)} if start else {}
     said = find_words(Citation(start=start, end=end), text)
-    return {**place, "endIndex": count_bytes(text, end), "text": said}
+    return {**first, "endIndex": count_bytes(text, end), "text": said}

@@ -31,9 +31,10 @@ def load_annotations(entries: Any) -> tuple[Citation, ...]:
 
 def dump_annotations(part: TextPart) -> list[Any]:
     """Returns the field `annotations` of a text in a response: as it came, or the text's sources."""
-    own = OWN.fields(part.native)
-    if "annotations" in own:
-        return if_list(own["annotations"])
+    # They hold more than is neutral, and must go back to their provider unchanged.
+    fields = OWN.fields(part.native)
+    if "annotations" in fields:
+        return if_list(fields["annotations"])
     return [
         _dump_citation(citation, part.text)
         for citation in part.citations
