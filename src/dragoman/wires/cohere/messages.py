@@ -88,7 +88,7 @@ the block belongs to this format."""
 def load_conversation(
     payload: Any, origin: Origin | None, problems: list[Problem] | None
 ) -> list[Message]:
-    """Reads the list of messages."""
+    """Reads Cohere's list of messages."""
     names: dict[str, str] = {}
     return load_list(
         payload,
@@ -166,7 +166,7 @@ def _has_own_id(piece: ToolCallPart | ToolResultPart) -> bool:
 
 
 def dump_conversation(out: Outgoing[Quirks]) -> list[Json]:
-    """Writes the list of messages."""
+    """Writes a conversation as Cohere's list of messages."""
     lose_citations(out, NAME)
     dumped: list[Json] = []
     for position, message in enumerate(out.messages):

@@ -154,7 +154,7 @@ class Candidate(ChatCandidate):
         self.response["content_filter_results"] = results
 
     def add_vendor_fields(self, message: Json) -> None:
-        """See the family's."""
+        """Adds fields of OpenAI's Chat answer that the family does not have."""
         if _FURTHER.isdisjoint(message):
             return
         if annotations := as_list(message.get("annotations"), "annotations"):
