@@ -37,7 +37,9 @@ def load_citations(entries: Any) -> list[Citation]:
 
 def dump_citations(cited: CitedText) -> list[Json]:
     """Returns the field `citations` of a message for the sources of its texts."""
-    text = "".join(cited.texts) if cited.citations else ""
+    if not cited.citations:
+        return []
+    text = "".join(cited.texts)
     by_span: dict[tuple[int, int], list[Json]] = {}
     for citation in cited.citations:
         span = citation.start or 0, citation.end or 0

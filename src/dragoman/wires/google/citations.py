@@ -100,7 +100,9 @@ def _dump_source(url: str | None, title: str | None) -> Json:
 
 
 def _dump_place(text: str, start: int, end: int) -> Json:
-    # The API leaves out a zero.
-    first: Json = {"startIndex": count_bytes(text, start)} if start else {}
+    first: Json = {}
+    if start:
+        # The API leaves out a zero.
+        first["startIndex"] = count_bytes(text, start)
     said = find_words(Citation(start=start, end=end), text)
     return {**first, "endIndex": count_bytes(text, end), "text": said}

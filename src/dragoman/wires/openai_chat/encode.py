@@ -130,7 +130,9 @@ class Encoder(ChatEncoder):
             # They go back to where they came from.
             return {}
         annotations = dump_annotations(citations)
-        return {"annotations": annotations} if annotations else {}
+        if annotations:
+            return {"annotations": annotations}
+        return {}
 
 
 def _is_custom(part: ToolCallPart) -> bool:
