@@ -47,6 +47,9 @@ _CAPITAL = re.compile(r"(?<=[a-z0-9])[A-Z]")
 
 Steps = AsyncGenerator[StreamingIterationResult, None]
 
+_MOST_PAUSES = 20
+"""Times that one message is continued after the provider paused its turn."""
+
 
 class StreamingOrchestrator(Protocol):
     """Protocol of an orchestrator, which makes one step of the loop at a time. `initialize` is
@@ -106,7 +109,8 @@ class DefaultStreamingOrchestrator:
         """
         intake = state.reset_for_new_message(self.shows)
         request = self.request(state, output_schema)
-        while True:
+        # A provider that pauses without an end is left with what it has said.
+        for pauses in range(_MOST_PAUSES + 1):
             batches = model.batches(request)
             try:
                 async for events in batches:
@@ -118,7 +122,8 @@ class DefaultStreamingOrchestrator:
                         raise intake.error
             finally:
                 await batches.aclose()
-            if intake.finish is None or intake.finish.finish_reason is not FinishReason.pause:
+            paused = intake.finish and intake.finish.finish_reason is FinishReason.pause
+            if not paused or pauses == _MOST_PAUSES:
                 break
             # The provider paused a long turn: sent again with what it has said so far, it goes on.
             request = request.replace(messages=(*state.conversation_history, intake.resume()))
