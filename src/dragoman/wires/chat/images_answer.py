@@ -165,7 +165,7 @@ def dump_images(chat: DialectRecord, message: Message, request: ImageRequest) ->
     beside = metadata.pop("usage", None)
     created = message.created_at.timestamp() if message.created_at else 0
     body = {
-        "created": int(created),
+        "created": metadata.pop("created", None) or int(created),
         "data": [
             _dump_image(chat, part, as_url=as_urls)
             for part in message.parts
