@@ -21,6 +21,7 @@ DragomanError
     ├── InvalidRequestError        400, 422: the request is not acceptable
     │   ├── ContextLengthError         the conversation is too long for the model
     │   ├── RequestTooLargeError       413: the request has more bytes than are taken
+    │   ├── UnsupportedTypeError       415: the request is of a media type that is not taken
     │   └── ResumeError                an answer does not fit what the conversation waits for; nothing was run
     ├── ContentRefusedError        the provider's policy refuses the content
     ├── RateLimitError             429: too many requests; `retry_after` seconds
@@ -67,6 +68,7 @@ __all__ = [
     "ThreadNotFoundError",
     "ToolError",
     "TypedOutputError",
+    "UnsupportedTypeError",
     "public",
 ]
 
@@ -239,6 +241,10 @@ class ContextLengthError(InvalidRequestError):
 
 class RequestTooLargeError(InvalidRequestError):
     """The request has more bytes than are taken (413)."""
+
+
+class UnsupportedTypeError(InvalidRequestError):
+    """The request is of a media type that is not taken (415)."""
 
 
 class ResumeError(InvalidRequestError):
