@@ -3,7 +3,7 @@ a run drained."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, Never, Self, Unpack, overload
 
 from typing_extensions import TypeForm, TypeVar
@@ -25,6 +25,7 @@ from dragoman.model.models import Models
 from dragoman.model.strings import default_transport
 from dragoman.model_profile import ModelProfile
 from dragoman.orchestration import MessageAccumulator, StreamingOrchestrator
+from dragoman.orchestration.output_checks import OutputCheck
 from dragoman.orchestration.seal import Seal
 from dragoman.portal import Portal, synchronous, synchronous_stream
 from dragoman.prompt import (
@@ -46,6 +47,7 @@ from dragoman.runtime import new_id, now
 from dragoman.tools import Tool, ToolExecutor, Toolset, split_tools
 from dragoman.tools.agent_tool import agent_tool
 from dragoman.tools.definition import PlainFunction
+from dragoman.typed_stream import send_stream_for
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -85,6 +87,7 @@ class Agent(Generic[Deps]):
         middleware: Iterable[Middleware] = (),
         hooks: Hooks | Iterable[Hooks] = (),
         limits: Limits | None = None,
+        output_checks: Sequence[OutputCheck[Deps]] | None = None,
         memory: Memory | None = None,
         on_loss: OnLoss = "tell",
         prefix: Literal["keep", "break"] = "keep",
@@ -111,6 +114,10 @@ class Agent(Generic[Deps]):
         `prefix`: a system text or tools that change in the middle of a conversation are said at its
         end, where the model heeds that, so that its cached and signed beginning stays; `break`
         sends them in place of the old ones.
+        `output_checks`: functions of the run's `ToolContext` and its output, text or a value, plain
+        or async. Each returns the output, changed or not, or raises `ModelRetry` with words for the
+        model, which then answers again (`Limits.output_retries`). The output of a checked run is
+        its last message alone.
         `memory` keeps the conversations of sends with a `thread_id`. `approval_key` signs what runs
         wait for: an approval or an answer counts then only with the signature of what was asked;
         any secret of 32 bytes or more, the same in all processes. `executor`, `orchestrator` and
@@ -159,6 +166,7 @@ class Agent(Generic[Deps]):
             ),
             hooks=hooks,
             limits=limits or Limits(),
+            output_checks=tuple(output_checks or ()),
             approval_key=approval_key.encode() if isinstance(approval_key, str) else approval_key,
             executor=executor,
             orchestrator=orchestrator,
@@ -229,6 +237,12 @@ class Agent(Generic[Deps]):
             ResumeError: an answer in `resume` does not fit what the history waits for; with toolsets it is the run's error.
             TypeError: an argument that `RunOptions` does not know.
         """
+        return build_run(self._defaults, prompt, output_type, run_options)
+
+    def open_run(
+        self, prompt: Prompt, output_type: object, run_options: RunOptions[Deps]
+    ) -> Run[Any]:
+        """Returns `run` with options as a mapping, for `send_stream_for`."""
         return build_run(self._defaults, prompt, output_type, run_options)
 
     def pending(
@@ -317,6 +331,7 @@ class Agent(Generic[Deps]):
             if run.exception is not None:
                 raise run.exception
 
+    send_stream_for = send_stream_for
     as_tool = agent_tool
 
     def check_keys(self) -> dict[str, AuthenticationError | None]:
@@ -381,6 +396,7 @@ class Agent(Generic[Deps]):
     send_sync = synchronous(send)
     send_for_sync = synchronous(send_for)
     send_stream_sync = synchronous_stream(send_stream)
+    send_stream_for_sync = synchronous_stream(send_stream_for)
     embed_query_sync = synchronous(embed_query)
     embed_documents_sync = synchronous(embed_documents)
     list_models_sync = synchronous(list_models)

@@ -33,9 +33,10 @@ from dragoman.orchestration import (
     choose_orchestrator,
 )
 from dragoman.orchestration.interrupts import WaitingCall, find_waiting_calls, has_new_prompt
+from dragoman.orchestration.output_checks import OutputCheck, make_checks
+from dragoman.orchestration.output_type import output_of
 from dragoman.orchestration.resume import Decision, ResumePlan, decide_calls
 from dragoman.orchestration.seal import Seal
-from dragoman.orchestration.typed import output_of
 from dragoman.prompt import (
     Prompt,
     RunOptions,
@@ -52,6 +53,9 @@ from dragoman.run import Run
 from dragoman.tools import Tool, ToolExecutor, Toolset, split_tools
 
 __all__ = ["RunDefaults", "build_run", "find_pending"]
+
+_MANY = 1_000_000
+"""More corrections than a run has model calls."""
 
 
 class RunDefaults(msgspec.Struct, frozen=True, eq=False):
@@ -77,6 +81,8 @@ class RunDefaults(msgspec.Struct, frozen=True, eq=False):
     """Replaces the provider's and the default orchestrators."""
     accumulator: Callable[[], MessageAccumulator] | None
     """Replaces the provider's and the default accumulators."""
+    output_checks: tuple[OutputCheck, ...]
+    """Judge the output of its runs."""
     memory: Memory | None
     """Stores conversations that have a thread."""
     display_name: str
@@ -95,9 +101,7 @@ def build_run(
     _check_tool_choice(agent, run_options)
     new, run_options = open_prompt(prompt, run_options, new_id=agent.new_id, clock=agent.clock)
     output = output_of(output_type, run_options.get("output_schema"))
-    schema, validate, convert = None, None, str
-    if output is not None:
-        schema, validate, convert = output.schema, output.read, output.convert
+    limits = run_options.get("limits") or agent.limits
     chat_model = agent.models.chat(model := run_options.get("model"))
     request = apply_options(agent.request, run_options)
     tools = (*agent.tools, *make_tools(run_options.get("tools", ())))
@@ -109,7 +113,9 @@ def build_run(
         request=request,
         executor=agent.executor,
         accumulator=agent.accumulator or chat_model.provider.accumulator or MessageAccumulator,
-        validate=validate,
+        validate=None if output is None else output.read,
+        checks=make_checks((*agent.output_checks, *run_options.get("output_checks", ())), output),
+        output_retries=_MANY if limits.output_retries is None else limits.output_retries,
         new_id=agent.new_id,
         clock=agent.clock,
         deps=run_options.get("deps"),
@@ -130,7 +136,7 @@ def build_run(
         agent,
         chat_model,
         model,
-        schema,
+        None if output is None else output.schema,
         request.settings,
         typed=output is not None,
         tools=bool(tools),
@@ -144,9 +150,8 @@ def build_run(
         state,
         opening=first or (),
         begin=start.begin if first is None else None,
-        output_schema=schema,
-        limits=run_options.get("limits") or agent.limits,
-        convert=convert,
+        output=output,
+        limits=limits,
         agent_name=agent.display_name,
         hooks=agent.hooks,
         conversation=conversation,

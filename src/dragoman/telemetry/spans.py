@@ -26,9 +26,9 @@ from dragoman.errors import DragomanError
 from dragoman.hooks import (
     Hooks,
     ModelEnd,
-    ModelRetry,
     ModelStart,
     RequestLoss,
+    RequestRetry,
     RunEnd,
     RunStart,
     ToolEnd,
@@ -263,7 +263,7 @@ class Spans:
 
     # what happens between
 
-    def _retry(self, retry: ModelRetry) -> None:
+    def _retry(self, retry: RequestRetry) -> None:
         attributes: Attributes = {
             "dragoman.retry.attempt": retry.attempt,
             "dragoman.retry.wait": retry.wait,
