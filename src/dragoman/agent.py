@@ -4,6 +4,7 @@ a run drained."""
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Generic, Literal, Never, Self, Unpack, overload
 
 from typing_extensions import TypeForm, TypeVar
@@ -19,10 +20,10 @@ from dragoman.logs import log_from_environment
 from dragoman.memory.memory import Memory
 from dragoman.message import DataPart, FilePart, Message
 from dragoman.model.access import Key
+from dragoman.model.agent_models import Models
 from dragoman.model.fallbacks import ModelChoice
 from dragoman.model.middleware import Middleware
-from dragoman.model.models import Models
-from dragoman.model.strings import default_transport
+from dragoman.model.resolve_model import default_transport
 from dragoman.model_profile import ModelProfile
 from dragoman.orchestration import MessageAccumulator, StreamingOrchestrator
 from dragoman.orchestration.output_checks import OutputCheck
@@ -199,6 +200,11 @@ class Agent(Generic[Deps]):
         return self._models.string.embeddings
 
     @property
+    def media_model_name(self) -> str | None:
+        """The media model as given; `None`: the provider's default."""
+        return self._models.string.media
+
+    @property
     def model(self) -> str:
         """The fully qualified model string: given names, else the provider's defaults."""
         return self._models.name
@@ -331,6 +337,46 @@ class Agent(Generic[Deps]):
             if run.exception is not None:
                 raise run.exception
 
+    async def generate_media(
+        self,
+        prompt: Prompt,
+        *,
+        mime_types: Iterable[str],
+        **run_options: Unpack[RunOptions[Deps]],
+    ) -> ChatResult[str]:
+        """Asks for files of these MIME types → the answer, whose messages hold them as parts;
+        `files(result)` lists them. See `generate_media_stream`."""
+        from dragoman.media import fold_media
+
+        chunks = self.generate_media_stream(prompt, mime_types=mime_types, **run_options)
+        return fold_media([chunk async for chunk in chunks if not chunk.custom])
+
+    async def generate_media_stream(
+        self,
+        prompt: Prompt,
+        *,
+        mime_types: Iterable[str],
+        **run_options: Unpack[RunOptions[Deps]],
+    ) -> AsyncGenerator[ChatResult[str], None]:
+        """Asks for files of these MIME types → the answer in chunks, the first of which holds the
+        prompt's message. `dragoman.media.fold_media` adds them up.
+
+        The provider makes them with an image model or with code that it runs. The agent's tools are
+        not offered. `options` are fields of the provider's tool, such as `size`, or of the body.
+
+        Raises:
+            SettingsError: `mime_types` is empty or holds no MIME type, the provider makes no such media, or an output schema is
+                asked for.
+            ProviderError: it refused, or a file cannot be downloaded; `result` is what there is.
+        """
+        from dragoman.media import stream_media
+
+        async with aclosing(
+            stream_media(self._defaults, prompt, mime_types, run_options)
+        ) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
     send_stream_for = send_stream_for
     as_tool = agent_tool
 
@@ -368,7 +414,7 @@ class Agent(Generic[Deps]):
             SettingsError: the provider lists none.
             ProviderError: it refused.
         """
-        from dragoman.model.listing import list_models
+        from dragoman.model.model_list import list_models
 
         return await list_models(self._models.access())
 
@@ -397,6 +443,8 @@ class Agent(Generic[Deps]):
     send_for_sync = synchronous(send_for)
     send_stream_sync = synchronous_stream(send_stream)
     send_stream_for_sync = synchronous_stream(send_stream_for)
+    generate_media_sync = synchronous(generate_media)
+    generate_media_stream_sync = synchronous_stream(generate_media_stream)
     embed_query_sync = synchronous(embed_query)
     embed_documents_sync = synchronous(embed_documents)
     list_models_sync = synchronous(list_models)

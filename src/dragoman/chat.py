@@ -18,6 +18,7 @@ from typing_extensions import TypeForm
 
 from dragoman.agent import Agent, Deps, Prompt, RunOptions
 from dragoman.arguments import expect, expect_each
+from dragoman.codec.memos import hide_memos
 from dragoman.interrupt import Interrupt
 from dragoman.memory.conversation import load_thread
 from dragoman.message import Message
@@ -110,7 +111,7 @@ class Chat(Generic[Deps]):
         """
         memory, thread_id = self.agent.memory, self._given_thread
         if memory is not None and thread_id is not None and not self._history:
-            self._history = await load_thread(memory, thread_id, self.resource_id)
+            self._history = hide_memos(await load_thread(memory, thread_id, self.resource_id))
         return self.history
 
     async def send(
@@ -194,8 +195,10 @@ class Chat(Generic[Deps]):
 
     def _update(self, entry: _Kept) -> None:
         if not entry.at and not entry.has_loaded and entry.run.loaded is not None:
-            self._history[:0] = entry.run.loaded
-            entry.at, entry.has_loaded = len(entry.run.loaded), True
+            # The thread has the memos: each run reads them there.
+            loaded = hide_memos(entry.run.loaded)
+            self._history[:0] = loaded
+            entry.at, entry.has_loaded = len(loaded), True
         messages = entry.run.so_far().messages
         self._history[entry.at : entry.at + entry.count] = messages
         for later in self._open:

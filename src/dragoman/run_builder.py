@@ -24,8 +24,8 @@ from dragoman.loss import Loss, refusal_error
 from dragoman.memory.conversation import ConversationRecorder, open_conversation
 from dragoman.memory.memory import Memory
 from dragoman.message import MarkPart, Message, Role, ToolResultPart
+from dragoman.model.agent_models import Models
 from dragoman.model.chat_model import ChatModel
-from dragoman.model.models import Models
 from dragoman.orchestration import (
     MessageAccumulator,
     StreamingOrchestrator,
@@ -94,15 +94,23 @@ class RunDefaults(msgspec.Struct, frozen=True, eq=False):
 
 
 def build_run(
-    agent: RunDefaults, prompt: Prompt, output_type: object, run_options: RunOptions
+    agent: RunDefaults,
+    prompt: Prompt,
+    output_type: object,
+    run_options: RunOptions,
+    *,
+    chat_model: ChatModel | None = None,
 ) -> Run[Any]:
-    """Returns a run of the agent that has these defaults. It raises what `Agent.run` does."""
+    """Returns a run of the agent that has these defaults. It raises what `Agent.run` does.
+    `chat_model`: the model to call; `None`: the one that the options or the defaults name."""
     check_options(run_options)
     _check_tool_choice(agent, run_options)
     new, run_options = open_prompt(prompt, run_options, new_id=agent.new_id, clock=agent.clock)
     output = output_of(output_type, run_options.get("output_schema"))
     limits = run_options.get("limits") or agent.limits
-    chat_model = agent.models.chat(model := run_options.get("model"))
+    model = run_options.get("model")
+    if chat_model is None:
+        chat_model = agent.models.chat(model)
     request = apply_options(agent.request, run_options)
     tools = (*agent.tools, *make_tools(run_options.get("tools", ())))
     run_id = run_options.get("run_id") or agent.new_id()

@@ -126,6 +126,13 @@ def test_a_conversation_is_shown(cli: Cli, data: Path) -> None:
     ]
 
 
+def test_what_a_memory_wrote_for_the_model_is_not_shown(cli: Cli, data: Path) -> None:
+    memo = Message.user("remembered").replace(metadata={"recalled": []})
+    keep("trip", memo, Message.user("Hello."), file=data)
+    assert cli("threads", "show", "trip") == (0, "> Hello.\n", "")
+    assert "remembered" in cli("threads", "show", "trip", "--json")[1]
+
+
 def test_a_conversation_is_exported(cli: Cli, data: Path) -> None:
     keep("trip", *CONVERSATION, file=data)
     code, out, err = cli("threads", "export", "trip", "--to", "openai_chat")

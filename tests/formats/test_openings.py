@@ -64,10 +64,9 @@ CARRIERS = frozenset(
 )
 """Formats that bring a message back exactly, so that they could carry a forged note."""
 WRITERS = (
+    "codec.memos",
     "wires.ag_ui.messages_dump",
     "wires.a2a.messages",
-    "wires.ai_sdk_messages.conversation",
-    "wires.ai_sdk_messages.split_rows",
     "formats.langchain.message_dump",
 )
 """Modules that leave the note out where they write: without that, a payload is what a forger sends."""

@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from pages.capabilities import markdown
+from pages.capabilities import RECORDED_MEDIA, markdown
 
 from dragoman import PartDelta, PartFinished, ToolCallPart, wires
 from dragoman.capability import Capability
@@ -62,8 +62,12 @@ NOT_DECLARED = {
 """Seen in traffic, and not declared because it does not hold of the provider's usual models,
 streamed."""
 NOT_RECORDED = {
-    "vertex": {"embeddings", "forced_tools", "thinking", "server_tools", "models"},
+    "anthropic": {"media"},  # code that ran and wrote no file
+    "openai": {"images"},
+    "google": {"media", "images"},  # an image model that was asked for text
+    "vertex": {"embeddings", "forced_tools", "thinking", "media", "server_tools", "models"},
     "azure": {
+        "images",
         "typed_output_with_tools",
         "forced_tools",
         "vision",
@@ -71,6 +75,7 @@ NOT_RECORDED = {
     },  # recorded in their plainest use
     "azure-responses": {
         "embeddings",
+        "images",
         "parallel_tools",
         "typed_output",
         "typed_output_with_tools",
@@ -79,13 +84,14 @@ NOT_RECORDED = {
         "files",
         "models",
     },  # the same; it is OpenAI's own API
-    "openai-responses": {"embeddings", "models"},  # the endpoint of openai
+    "openai-responses": {"embeddings", "images", "models"},  # the endpoint of openai
     "openrouter": {"models"},
-    "together": {"embeddings", "models"},
+    "together": {"embeddings", "images", "models"},
     "groq": {"models"},
     "deepseek": {"models"},
     "ollama": {"models"},
     "xai": {
+        "images",
         "parallel_tools",
         "typed_output",
         "forced_tools",
@@ -202,9 +208,17 @@ def shown_by_responses(exchange):
             "server_tools": any(
                 item["type"] in ("web_search_call", "code_interpreter_call") for item in items
             ),
+            "media": ways_shown(exchange),
         }.items()
         if is_shown
     }
+
+
+def ways_shown(exchange):
+    """The ways of making media by which an answer of the Responses API has a file."""
+    body = exchange.body.decode()
+    ways = {"image_generation"} if re.search(r'"result": ?"[^"]', body) else set()
+    return ways | ({"code_interpreter"} if '"container_file_citation"' in body else set())
 
 
 def shown_by_ollama(exchange):
@@ -372,6 +386,22 @@ def test_seed_003_the_matrix_says_how_the_traffic_tells_of_calls():
         >= linked
     )
     assert linked == {"openai-responses"}
+
+
+@pytest.mark.slow
+def test_the_page_says_which_media_are_recorded():
+    folder = "openai_responses"
+    recorded = {
+        (VENDORS[folder, exchange.vendor], way)
+        for exchange in exchanges(folder)
+        if (folder, exchange.vendor) in VENDORS
+        for way in ways_shown(exchange)
+    }
+    assert recorded == RECORDED_MEDIA
+    for exchange in exchanges("anthropic", "google"):
+        answered = exchange.body.decode()
+        assert '"code_execution_output"' not in answered
+        assert not re.search(r'"mimeType": ?"image/', answered)
 
 
 def test_the_documented_table_is_the_records_table():

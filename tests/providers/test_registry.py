@@ -11,7 +11,7 @@ import dragoman.providers
 from dragoman import providers, wires
 from dragoman.capability import Capability
 from dragoman.errors import SettingsError
-from dragoman.model.strings import ModelString, parse_model_string
+from dragoman.model.resolve_model import ModelString, parse_model_string
 from dragoman.providers.provider import Provider
 from dragoman.providers.registry import BUILT_IN, ENTRY_POINTS, Registry
 
@@ -260,7 +260,8 @@ def test_looking_up_a_built_in_loads_its_record_alone():
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
     ).stdout
     assert set(loaded.split()) == {
-        f"dragoman.providers.{name}" for name in ("auth", "openai", "provider", "registry")
+        f"dragoman.providers.{name}"
+        for name in ("auth", "media_way", "openai", "provider", "registry")
     }
 
 

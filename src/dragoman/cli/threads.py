@@ -170,11 +170,13 @@ def show(name: _Name, store: StoreOption = None, json: _Json = False) -> int:
     \b
     dragoman threads show trip
     """
+    from dragoman.codec.memos import hide_memos
+
     messages = _run_with_memory(store, lambda memory: _read_messages(memory, name))
     if json:
         _print_json([msgspec.Raw(message.to_json()) for message in messages])
         return 0
-    for message in messages:
+    for message in hide_memos(messages):
         echo(_describe_message(message))
     return 0
 
@@ -286,7 +288,9 @@ def search(
 
 def describe_last_message(messages: Sequence[Message]) -> str:
     """Returns the last text of a conversation in one line."""
-    text = next((message.text for message in reversed(messages) if message.text), "")
+    from dragoman.codec.memos import hide_memos
+
+    text = next((message.text for message in reversed(hide_memos(messages)) if message.text), "")
     if text:
         return f"last: {to_one_line(text)[-_WIDTH:]}"
     return f"{len(messages)} messages"

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from dragoman.codec.memos import is_memo
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json
 from dragoman.message import DataPart, Message, TextPart, ToolResultPart
@@ -43,9 +44,11 @@ def pack(message: Message) -> Packed:
     digest = sha256(body)
     for data in attachments:
         digest.update(digest_data(data))
-    text = "\n".join([piece.text for piece in message.content if isinstance(piece, TextPart)])
+    texts = [piece.text for piece in message.content if isinstance(piece, TextPart)]
+    if is_memo(message):
+        texts = []
     # Postgres refuses the character U+0000 in a text.
-    searchable = text[:_SEARCHABLE].replace("\x00", " ")
+    searchable = "\n".join(texts)[:_SEARCHABLE].replace("\x00", " ")
     row = {
         "digest": digest.digest(),
         "body": body.decode(),

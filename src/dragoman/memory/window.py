@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from dragoman.codec.memos import is_memo
 from dragoman.codec.turns import holds_only_answers
 from dragoman.history.exchanges import find_cuts
 from dragoman.memory.settings import Window
@@ -150,8 +151,8 @@ async def _load_count(
         last = await _load_exchange(reading, [])
         if not (last and count):
             return last
-    loaded = await reading.before(last, count)
-    if len(loaded) == count:
+    loaded = await _load_visible(reading, last, count)
+    if _count_visible(loaded) == count:
         starts = _find_starts([message.message for message in loaded])
         loaded = (
             loaded[_choose_start(loaded, starts) :]
@@ -161,11 +162,33 @@ async def _load_count(
     return [*loaded, *last]
 
 
+async def _load_visible(
+    reading: ThreadReading, later: Sequence[StoredMessage], count: int
+) -> list[StoredMessage]:
+    """Returns `count` messages before `later`, or all there are, and the memos between and before
+    them, which do not count."""
+    loaded: list[StoredMessage] = []
+    # One more shows whether the first message has memos before it.
+    while (missing := count + 1 - _count_visible(loaded)) > 0:
+        page = await reading.before([*loaded, *later], missing)
+        loaded = [*page, *loaded]
+        if len(page) < missing:
+            return loaded
+    first = next(index for index, stored in enumerate(loaded) if not is_memo(stored.message))
+    return loaded[first + 1 :]
+
+
+def _count_visible(messages: Sequence[StoredMessage]) -> int:
+    """Returns the number of messages that are no memos."""
+    return sum(not is_memo(stored.message) for stored in messages)
+
+
 def _choose_start(messages: Sequence[StoredMessage], starts: Sequence[int]) -> int:
     """Returns the index of the exchange in the older half at which the window begins. Mixed
     positions decide, so the choice stays for several turns, until that exchange leaves the window
     or one with a higher value enters the half. This keeps prompt caches warm."""
-    early = [index for index in starts if 2 * index < len(messages)] or starts[:1]
+    half = _count_visible(messages) / 2
+    early = [index for index in starts if _count_visible(messages[:index]) < half] or starts[:1]
     return max(early, key=lambda index: messages[index].position * _MIX % (1 << 64))
 
 

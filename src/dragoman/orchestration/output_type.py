@@ -11,7 +11,7 @@ import msgspec
 from dragoman.errors import SettingsError, TypedOutputError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.partial import Shape
-from dragoman.tools.check import find_faults
+from dragoman.tools.schema_check import find_faults
 
 __all__ = ["TypedOutput", "json_output", "output_of", "read_value", "typed_output"]
 

@@ -18,7 +18,7 @@ from dragoman.codec.json_values import (
     if_text,
     read_extra_fields,
 )
-from dragoman.codec.opening import hide_openings
+from dragoman.codec.memos import is_memo, load_from_client
 from dragoman.codec.serving import Problem, note_problem
 from dragoman.content import (
     Content,
@@ -37,19 +37,6 @@ from dragoman.formats.langchain.calls import (
     load_function_call,
     name_results,
 )
-from dragoman.formats.langchain.carriage import (
-    Extra,
-    dump_extra,
-    dump_response,
-    exactly,
-    is_usual,
-    is_usual_result,
-    load_response,
-    load_usage,
-    pop_extra,
-    provider,
-    set_kwargs,
-)
 from dragoman.formats.langchain.content import load_content
 from dragoman.formats.langchain.envelope import (
     OWN,
@@ -63,6 +50,19 @@ from dragoman.formats.langchain.envelope import (
     open_message,
 )
 from dragoman.formats.langchain.message_dump import dump_message, dump_result
+from dragoman.formats.langchain.message_metadata import (
+    Extra,
+    dump_extra,
+    dump_response,
+    exactly,
+    is_usual,
+    is_usual_result,
+    load_response,
+    load_usage,
+    pop_extra,
+    provider,
+    set_kwargs,
+)
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin, Role
@@ -101,8 +101,7 @@ def load_messages(
             reader.read(entry if problems is None else check_depth(entry), f"[{index}]")
         except HistoryError as error:
             note_problem(error, problems, index, _fault(error))
-    # A client may not say what a conversation began with.
-    return hide_openings(reader.end())
+    return load_from_client(reader.end())
 
 
 def dump_messages(
@@ -118,6 +117,8 @@ def dump_messages(
     losses = [] if losses is None else losses
     out: list[Json] = []
     for position, message in enumerate(messages):
+        if is_memo(message):
+            continue
         lost: list[Loss] = []
         out += dump_message(message, lost, version)
         losses += [msgspec.structs.replace(loss, message=position) for loss in lost]

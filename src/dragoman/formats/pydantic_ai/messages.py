@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from dragoman.codec.json_values import check_depth, if_object, if_text
+from dragoman.codec.memos import disown_memos
 from dragoman.codec.serving import Problem, note_problem
 from dragoman.errors import HistoryError
 from dragoman.formats.pydantic_ai.media import Sent
@@ -61,7 +62,7 @@ def load_messages(
         else:
             messages += load_request(fields, parts, instructions)
             instructions = if_text(fields.get(INSTRUCTIONS)) or instructions
-    return messages
+    return disown_memos(messages)
 
 
 def dump_messages(

@@ -22,6 +22,7 @@ from dragoman.codec.json_values import (
     pick,
     read_extra_fields,
 )
+from dragoman.codec.memos import disown_memos, is_memo, load_from_client
 from dragoman.codec.opening import hide_openings
 from dragoman.codec.serving import Problem, note_problem
 from dragoman.errors import HistoryError
@@ -189,15 +190,14 @@ def load_message(entry: Any, origin: Origin | None = None) -> list[Message]:
         exact = _unpack(carried, if_list(parts), role)
     if exact is not None:
         is_answer = exact.role is Role.MODEL
-        # A client may not say what a conversation began with.
-        [exact] = hide_openings([exact])
+        [exact] = load_from_client([exact])
         return [exact.replace(origin=origin) if is_answer and origin is not None else exact]
     content: list[Content] = []
     for part in if_list(parts):
         if not isinstance(part, dict):
             raise HistoryError("a part of a message is a JSON object")
         content += load_content(if_object(part))
-    return _split_roles(fields, role, content, origin)
+    return disown_memos(_split_roles(fields, role, content, origin))
 
 
 def _split_roles(
@@ -256,6 +256,7 @@ def dump_messages(
     return [
         dump_message(message, f"message-{index}", extras=extras)
         for index, message in enumerate(messages)
+        if not is_memo(message)
     ]
 
 

@@ -19,6 +19,7 @@ from dragoman.codec.json_values import (
     pick,
     read_extra_fields,
 )
+from dragoman.codec.memos import hide_memos
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.interrupt import Resume
@@ -275,7 +276,8 @@ def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:
         losses += [Loss(index, None, Lost.message, why) for index in range(start)]
     fields = OWN.fields(request.native)
     spare_id = if_text(fields.get("messageId")) or f"{request.run_id or 'run'}:asked"
-    entries = [dump_message(message, spare_id) for message in request.messages[start:]]
+    new = hide_memos(request.messages[start:])
+    entries = [dump_message(message, spare_id) for message in new]
     message = _join_messages(entries, spare_id)
     message["parts"] = [*map(dump_resume, request.resume), *message["parts"]]
     _add_carried(message, request)

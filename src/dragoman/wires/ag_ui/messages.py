@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
+from dragoman.codec.format_layout import Layout
 from dragoman.codec.json_values import check_depth, if_object, if_objects, if_text
-from dragoman.codec.layout import Layout
-from dragoman.codec.opening import hide_openings
+from dragoman.codec.memos import is_memo, load_from_client
 from dragoman.codec.serving import Problem, note_problem
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json
@@ -115,8 +115,7 @@ def load_conversation(
         if not is_retracted and not if_text(fields.get("subagentRunId")):
             groups.add(index, fields)
     names: dict[str, str] = {}
-    # A client may not say what a conversation began with.
-    return hide_openings(
+    return load_from_client(
         message for group in groups.listed for message in load_group(group, origin, names, problems)
     )
 
@@ -209,6 +208,7 @@ def dump_conversation(
     return [
         entry
         for position, message in enumerate(messages)
+        if not is_memo(message)
         for entry in dump_group(message, position, group)
     ]
 

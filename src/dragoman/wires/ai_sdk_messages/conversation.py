@@ -7,15 +7,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from dragoman.codec.json_values import check_depth, if_list, if_object
-from dragoman.codec.opening import hide_openings
+from dragoman.codec.memos import dump_for_client, load_from_client
 from dragoman.codec.serving import Problem, note_problem
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin, Role
+from dragoman.wires.ai_sdk_messages.ai4_ui_messages import V4_DIALECT, load_v4
 from dragoman.wires.ai_sdk_messages.approvals import approval_parts, dump_moved, has_parts
 from dragoman.wires.ai_sdk_messages.detection import dialect_in
-from dragoman.wires.ai_sdk_messages.model import dump_message, load_message
-from dragoman.wires.ai_sdk_messages.own import (
+from dragoman.wires.ai_sdk_messages.mastra_v1_rows import is_split_row, load_split_row
+from dragoman.wires.ai_sdk_messages.mastra_v2_rows import ROW_DIALECT, is_row, load_row
+from dragoman.wires.ai_sdk_messages.message_groups import MessageGroup, group_messages
+from dragoman.wires.ai_sdk_messages.model_messages import dump_message, load_message
+from dragoman.wires.ai_sdk_messages.notes import (
     CORE,
     MODEL,
     OWN,
@@ -27,14 +31,10 @@ from dragoman.wires.ai_sdk_messages.own import (
     dialect_of,
     join_native,
 )
-from dragoman.wires.ai_sdk_messages.plain import dump_plain, dump_plain_row, load_plain
-from dragoman.wires.ai_sdk_messages.read import Loading, id_of_turn, load_ui
-from dragoman.wires.ai_sdk_messages.rows import ROW_DIALECT, is_row, load_row
-from dragoman.wires.ai_sdk_messages.split_rows import is_split_row, load_split_row
-from dragoman.wires.ai_sdk_messages.turns import MessageGroup, group_messages
-from dragoman.wires.ai_sdk_messages.ui import UI_DIALECT
-from dragoman.wires.ai_sdk_messages.v4 import V4_DIALECT, load_v4
-from dragoman.wires.ai_sdk_messages.write import dump_group, lose_orphans
+from dragoman.wires.ai_sdk_messages.read_turn import Loading, id_of_turn, load_ui
+from dragoman.wires.ai_sdk_messages.text_only_messages import dump_plain, dump_plain_row, load_plain
+from dragoman.wires.ai_sdk_messages.ui_messages import UI_DIALECT
+from dragoman.wires.ai_sdk_messages.write_turn import dump_group, lose_orphans
 
 __all__ = ["dump_model", "dump_ui", "load_conversation"]
 
@@ -106,8 +106,7 @@ def load_conversation(
         except HistoryError as error:
             note_problem(error, problems, index, _field_of(error))
     _tell_apart(starts, messages)
-    # A client may not say what a conversation began with.
-    return hide_openings(messages)
+    return load_from_client(messages)
 
 
 def _dialect_of(entry: Any, *, rows: bool, is_model: bool) -> str:
@@ -175,10 +174,19 @@ def dump_ui(messages: Iterable[Message], losses: list[Loss] | None, version: str
         version: release of the library, or the dialect of rows. None: as each message was read,
             else the newest.
     """
-    losses = [] if losses is None else losses
-    conversation = tuple(hide_openings(messages))
+    return dump_for_client(
+        tuple(messages),
+        [] if losses is None else losses,
+        lambda visible, lost: _dump_ui(tuple(visible), lost, version),
+    )
+
+
+def _dump_ui(conversation: tuple[Message, ...], losses: list[Loss], version: str | None) -> Parts:
+    """Returns a conversation without memos as `dump_ui` does."""
     if has_parts(conversation):
-        return dump_moved(conversation, losses, lambda moved, lost: dump_ui(moved, lost, version))
+        return dump_moved(
+            conversation, losses, lambda moved, lost: _dump_ui(tuple(moved), lost, version)
+        )
     usual = _usual_dialect(conversation, UI)
     groups = _select_groups(conversation, losses, usual == UI and version in (None, "v7"))
     ids = _assign_ids(groups)
@@ -261,8 +269,17 @@ def dump_model(
     messages: Iterable[Message], losses: list[Loss] | None, version: str | None
 ) -> Parts:
     """Returns a conversation as model messages. See `dump_ui` for `losses` and `version`."""
-    losses = [] if losses is None else losses
-    conversation = tuple(hide_openings(messages))
+    return dump_for_client(
+        tuple(messages),
+        [] if losses is None else losses,
+        lambda visible, lost: _dump_model(tuple(visible), lost, version),
+    )
+
+
+def _dump_model(
+    conversation: tuple[Message, ...], losses: list[Loss], version: str | None
+) -> Parts:
+    """Returns a conversation without memos as `dump_model` does."""
     usual = _usual_dialect(conversation, MODEL)
     waiting: Parts = []
     written: Parts = []

@@ -12,13 +12,13 @@ from typing import Any, TypeGuard, cast
 
 import msgspec
 
-from dragoman.codec.formats import ConversationFormat
-from dragoman.codec.ids import CALL_IDS, TOOL_NAMES, fit_names, map_call_ids
+from dragoman.codec.fit_ids import CALL_IDS, TOOL_NAMES, fit_names, map_call_ids
+from dragoman.codec.format_layout import Layout
 from dragoman.codec.json_values import check_depth, if_list, if_object, if_text, read_extra_fields
-from dragoman.codec.layout import Layout
 from dragoman.codec.marks import collect_part_types, strip_all_marks
-from dragoman.codec.outgoing import prepare_outgoing
+from dragoman.codec.outgoing_conversation import prepare_outgoing
 from dragoman.codec.serving import Problem
+from dragoman.codec.wire_operations import ConversationFormat
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
@@ -44,7 +44,7 @@ from dragoman.wires.openai_responses.items import (
     dump_items,
     load_item,
 )
-from dragoman.wires.openai_responses.quirks import OWN, Quirks
+from dragoman.wires.openai_responses.quirks import NAME, OWN, Quirks
 from dragoman.wires.openai_responses.tools import CALL_ITEMS, FUNCTION, choose_item_type
 from dragoman.wires.openai_responses.tools_results import RESULT_ITEMS, load_result
 
@@ -201,7 +201,7 @@ def prepare_conversation(
 ) -> OutgoingItems:
     """Returns a conversation that is ready to be written. `tools`: the request's. `holds`: True if
     the provider was to store its answers."""
-    messages, places = strip_all_marks(messages)
+    messages, places = strip_all_marks(messages, NAME)
     quirks = quirks or Quirks()
     calls: list[ToolCallPart] = []
     if ToolCallPart in collect_part_types(messages):
