@@ -245,12 +245,6 @@ class Agent(Generic[Deps]):
         """
         return build_run(self._defaults, prompt, output_type, run_options)
 
-    def open_run(
-        self, prompt: Prompt, output_type: object, run_options: RunOptions[Deps]
-    ) -> Run[Any]:
-        """Returns `run` with options as a mapping, for `send_stream_for`."""
-        return build_run(self._defaults, prompt, output_type, run_options)
-
     def pending(
         self,
         history: History,

@@ -149,10 +149,14 @@ class Chat(Generic[Deps]):
             if run.exception is not None:
                 raise run.exception
 
-    def open_run(
-        self, prompt: Prompt, output_type: object, run_options: RunOptions[Deps]
+    def run(
+        self,
+        prompt: Prompt,
+        *,
+        output_type: object = str,
+        **run_options: Unpack[RunOptions[Deps]],
     ) -> AbstractAsyncContextManager[Run[Any]]:
-        """Returns a run whose messages are part of the history, for `send_stream_for`."""
+        """Returns `Agent.run` with this history, to be used in `async with`."""
         return self._keep_messages(self._run(prompt, run_options, output_type))
 
     send_stream_for = send_stream_for

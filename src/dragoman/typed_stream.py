@@ -28,8 +28,8 @@ class _Streamer(Protocol):
         ...
 
     @property
-    def open_run(self) -> Callable[..., AbstractAsyncContextManager[Run[Any]]]:
-        """Takes a prompt, a type, and the options of a run."""
+    def run(self) -> Callable[..., AbstractAsyncContextManager[Run[Any]]]:
+        """As `Agent.run`."""
         ...
 
 
@@ -88,7 +88,7 @@ async def send_stream_for(
         TypeError: the type is `str`, or with `elements` no list.
     """
     async with (
-        self.open_run(prompt, output_type, run_options) as run,
+        self.run(prompt, output_type=output_type, **run_options) as run,
         aclosing(run.partials(elements=elements, growing_text=growing_text)) as chunks,
     ):
         async for chunk in chunks:
