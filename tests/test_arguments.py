@@ -151,8 +151,16 @@ HOWS: list[tuple[Any, dict[str, Any], str]] = [
     ("hi", {"output_schema": "x"}, "output_schema must be Mapping, not str"),
     ("hi", {"settings": {}}, "settings must be Settings, not dict"),
     ("hi", {"limits": {}}, "limits must be Limits, not dict"),
-    ("hi", {"output_checks": len}, "output_checks must be list or tuple, not builtin_function_or_method"),
-    ("hi", {"output_checks": [1]}, "output_checks[0] must be a function (context, output) -> output, not int"),
+    (
+        "hi",
+        {"output_checks": len},
+        "output_checks must be list or tuple, not builtin_function_or_method",
+    ),
+    (
+        "hi",
+        {"output_checks": [1]},
+        "output_checks[0] must be a function (context, output) -> output, not int",
+    ),
     (
         "hi",
         {"b": 1, "a": 2},

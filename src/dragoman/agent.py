@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Never, Self, Unpack, ov
 from typing_extensions import TypeForm, TypeVar
 
 from dragoman.arguments import unknown_arguments_error
+from dragoman.audio_calls import AudioCalls
 from dragoman.capability import Capability
 from dragoman.errors import AuthenticationError
 from dragoman.event import Event
@@ -62,7 +63,7 @@ Deps = TypeVar("Deps", default=None)
 T = TypeVar("T")
 
 
-class Agent(Generic[Deps]):
+class Agent(AudioCalls, Generic[Deps]):
     """A model with its tools and settings. Making one opens nothing and reads no key.
 
     It may be shared by tasks, threads and event loops. `close` (or `async with`) gives connections
