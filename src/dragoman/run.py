@@ -143,15 +143,15 @@ class Run(Generic[T]):
         events = self._end_events(FinishReason.cancelled)
         if self._conversation is not None:
             with anyio.CancelScope(shield=True):
-                await self._conversation.keep(self._transcript.messages)
+                await self._conversation.keep(self._transcript.messages, is_over=True)
         if self._work.has_begun:
             return [*events, RunFinished(self.id, "cancelled", self._transcript.usage)]
         return []
 
     @property
     def loaded(self) -> tuple[Message, ...] | None:
-        """The messages of the thread that it goes on with, once they are read; `None`: it reads
-        none."""
+        """Returns the messages of the thread that the run continues, once they are read, or None if
+        it reads none."""
         if self._conversation is None:
             return None
         return self._conversation.loaded
@@ -168,6 +168,8 @@ class Run(Generic[T]):
         self._state.stored = context.stored
         if share_state:
             self._state.shared = context.state
+            if self._conversation is not None:
+                self._conversation.share(None)
         if context.run is not None and context.run.hooks:
             self._watch(tuple(dict.fromkeys((*context.run.hooks, *self._hooks))))
 
@@ -178,6 +180,7 @@ class Run(Generic[T]):
         self._state.stored = stored
 
     def _watch(self, hooks: tuple[Hooks, ...]) -> None:
+        """Prepares the run's steps, with hooks around them."""
         self._hooks, self._steps = hooks, self._work.steps(self._identify)
         if hooks:
             target = Origin(self._model.provider.name, None, self._model.name)
@@ -201,7 +204,7 @@ class Run(Generic[T]):
                     yield event
 
     async def result(self) -> ChatResult[T]:
-        """Waits for the end of the run → what it gave.
+        """Waits for the end of the run and returns its result.
 
         Raises:
             DragomanError: the run failed; `result` of the error is what there was until then.
@@ -215,6 +218,8 @@ class Run(Generic[T]):
                 pass
         finally:
             await steps.aclose()
+        if self._conversation is not None:
+            await self._conversation.finish()
         if self.exception is not None:
             raise self.exception
         text = self.so_far()
@@ -306,8 +311,10 @@ class Run(Generic[T]):
     ) -> StreamingIterationResult:
         """Stores the messages of a step, and returns the step. If they cannot be stored, the run
         fails, and the step says so."""
+        last = step.events[-1] if step.events else None
+        is_over = isinstance(last, RunFinished | RunError)
         try:
-            await conversation.keep(self._transcript.messages)
+            await conversation.keep(self._transcript.messages, is_over=is_over)
         except Exception as error:  # noqa: BLE001 - whatever a store raises
             self._conversation = None
             await self._steps.aclose()
@@ -318,6 +325,8 @@ class Run(Generic[T]):
                 event for event in step.events if not isinstance(event, RunFinished | RunError)
             ]
             return msgspec.structs.replace(step, events=[*before, *failed.events])
+        if isinstance(last, RunFinished) and last.outcome == "success":
+            conversation.end()
         return step
 
     def so_far(self) -> ChatResult[str]:
@@ -386,6 +395,7 @@ class Run(Generic[T]):
         )
 
     def _interrupt(self) -> None:
+        """Interrupts the run: cancels its tools and the step that it waits for."""
         if self._state.tool_round is not None:
             self._state.tool_round.cancel()
         if self._waiting is not None and not self._interrupted and not self._transcript.is_complete:
@@ -393,6 +403,7 @@ class Run(Generic[T]):
             self._waiting.cancel()
 
     def _expire(self) -> None:
+        """Interrupts the run because its time limit is reached."""
         self._stop = self._stop or find_reached_limit(
             Limits(seconds=self._limits.seconds), Spent(seconds=math.inf)
         )
@@ -412,6 +423,7 @@ class Run(Generic[T]):
     def _fail_step(
         self, error: DragomanError, raised: Exception, reason: FinishReason = FinishReason.error
     ) -> StreamingIterationResult:
+        """Returns the step that reports the run's failure."""
         self._end()
         events = self._end_events(reason)
         error.result = self.so_far()

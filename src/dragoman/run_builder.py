@@ -112,9 +112,13 @@ def build_run(
     if chat_model is None:
         chat_model = agent.models.chat(model)
     request = apply_options(agent.request, run_options)
-    tools = (*agent.tools, *make_tools(run_options.get("tools", ())))
+    tools = _collect_tools(agent, run_options)
     run_id = run_options.get("run_id") or agent.new_id()
     conversation = open_conversation(agent.memory, run_options)
+    if conversation is not None and agent.memory is not None and agent.memory.titles is not None:
+        title_model = agent.memory.titles.model or model
+        # Looked up when it is asked: a title's model that is none fails no run.
+        conversation.ask = lambda request: agent.models.chat(title_model).stream(request)
     state = StreamingState(
         (),
         tools,
@@ -137,6 +141,8 @@ def build_run(
         claim=run_options.get("claim"),
     )
     state.asked = new
+    if conversation is not None:
+        conversation.share(state.shared)
     if output is not None:
         state.output_options = output.options
     start = _Start(agent, run_options, state, conversation)
@@ -219,7 +225,10 @@ class _Start:
     async def begin(self) -> tuple[Message, ...]:
         """Returns the run's own messages once the thread is read and the tools of sets are listed;
         raises as `begin_now`."""
-        return self._begin(await self._history(), self._state.tool_map) or ()
+        history = await self._history()
+        if self._conversation is not None and self._conversation.restore_state():
+            self._state.name_state()
+        return self._begin(history, self._state.tool_map) or ()
 
     async def messages(self) -> Sequence[Message]:
         """Returns the conversation that the run begins with, as far as it is known before the tools
@@ -227,6 +236,8 @@ class _Start:
         return self._with_system([*await self._history(), *self._state.asked])
 
     async def _history(self) -> Iterable[Message]:
+        """Returns the history that the run starts with, from the options or from its stored
+        conversation."""
         history = self._options.get("history", ())
         if self._conversation is None:
             return history
@@ -411,11 +422,20 @@ def _check_tool_choice(agent: RunDefaults, run_options: RunOptions) -> None:
     settings = run_options.get("settings")
     if settings is None or settings.tool_choice is None:
         return
-    fixed_tools, sets = split_tools((*agent.tools, *make_tools(run_options.get("tools", ()))))
+    fixed_tools, sets = split_tools(_collect_tools(agent, run_options))
     if sets is None:
         check_tool_choice(
             settings.tool_choice, [*fixed_tools, *[tool.name for tool in agent.request.tools]]
         )
+
+
+def _collect_tools(agent: RunDefaults, run_options: RunOptions) -> tuple[Tool | Toolset, ...]:
+    """Returns the tools of a run: the agent's, its own, and the one of a working memory."""
+    tools = (*agent.tools, *make_tools(run_options.get("tools", ())))
+    if agent.memory is None or agent.memory.working_memory is None:
+        return tools
+    ids = run_options.get("resource_id"), run_options.get("thread_id")
+    return (*tools, *agent.memory.working_tools(*ids))
 
 
 def _is_stored(

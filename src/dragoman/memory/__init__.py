@@ -13,11 +13,15 @@ if TYPE_CHECKING:
         Batch,
         MessageQuery,
         Neighbours,
+        Slot,
+        SlotText,
         Store,
         ThreadChange,
         ThreadQuery,
     )
     from dragoman.memory.thread import Branch, Page, StoredMessage, Thread
+    from dragoman.memory.titles import Titles
+    from dragoman.memory.working import Working, WorkingMemory
 
 __all__ = [
     "Batch",
@@ -26,11 +30,16 @@ __all__ = [
     "MessageQuery",
     "Neighbours",
     "Page",
+    "Slot",
+    "SlotText",
     "Store",
     "StoredMessage",
     "Thread",
     "ThreadChange",
     "ThreadQuery",
+    "Titles",
+    "Working",
+    "WorkingMemory",
     "open_store",
 ]
 
@@ -41,11 +50,16 @@ _MODULES = {
     "MessageQuery": "store",
     "Neighbours": "store",
     "Page": "thread",
+    "Slot": "store",
+    "SlotText": "store",
     "Store": "store",
     "StoredMessage": "thread",
     "Thread": "thread",
     "ThreadChange": "store",
     "ThreadQuery": "store",
+    "Titles": "titles",
+    "Working": "working",
+    "WorkingMemory": "working",
     "open_store": "memory_store",
 }
 

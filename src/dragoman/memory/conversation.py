@@ -7,6 +7,7 @@ Of a history that came with the prompt only that counts as new which the thread 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,17 +16,23 @@ import msgspec
 from dragoman.arguments import expect_each
 from dragoman.codec.digest import neutral_digest
 from dragoman.codec.turns import holds_only_answers
+from dragoman.logs import logger
 from dragoman.memory.memory import Memory
 from dragoman.memory.store import MessageQuery
 from dragoman.memory.thread import StoredMessage, Thread
 from dragoman.memory.thread_rules import check_owner
+from dragoman.memory.thread_state import ThreadState
+from dragoman.memory.titles import AskModel
 from dragoman.memory.window import ThreadReading, count_tokens
 from dragoman.message import Message, Role
 
 if TYPE_CHECKING:
     from dragoman.history.list import MessageList
+    from dragoman.tools import SharedState
 
 __all__ = ["ConversationRecorder", "open_conversation", "new_messages", "load_thread"]
+
+_LOG = logger("memory")
 
 
 def new_messages(history: Sequence[Message], stored: Sequence[Message]) -> list[Message]:
@@ -103,8 +110,8 @@ class ConversationRecorder:
         resource_id: str | None,
         reading: ThreadReading | None = None,
     ) -> None:
-        """`messages`: list that gets the messages too. `memory`: store of the thread. `reading`:
-        the thread, if it was already read."""
+        """Creates the recorder. `messages`: list that gets the messages too. `memory`: store of the
+        thread. `reading`: the thread, if it was already read."""
         self._messages, self._memory, self._reading = messages, memory, reading
         self._thread_id, self._resource_id = thread_id, resource_id
         self._early: list[Message] = []
@@ -112,6 +119,25 @@ class ConversationRecorder:
         self.loaded: tuple[Message, ...] | None = None
         """The messages that were read from the thread."""
         self._begun: list[Message] | Exception | None = None
+        self.ask: AskModel | None = None
+        """Asks the model that makes titles."""
+        self._state: ThreadState | None = None
+        self._has_thread = False
+        self._is_titled = False
+        self._title: asyncio.Task[None] | None = None
+
+    def share(self, shared: SharedState | None) -> None:
+        """Names the state that is kept with the thread; `None`: it is another run's."""
+        if shared is None or self._memory is None or not self._memory.keeps_state:
+            self._state = None
+            return
+        store = self._memory.store
+        self._state = ThreadState(store, self._thread_id, self._resource_id, shared)
+
+    def restore_state(self) -> bool:
+        """Gives the run the state of the thread. Returns False if it has none, or the run was given
+        one."""
+        return self._state is not None and self._state.restore()
 
     @property
     def reads(self) -> bool:
@@ -144,6 +170,7 @@ class ConversationRecorder:
             return history_messages
         reading = self._reading or await self._memory.read_thread(self._thread_id)
         thread = reading.thread
+        self._is_titled = thread is not None and bool(thread.title)
         stored: list[Message] = []
         known_messages: Sequence[Message] = stored
         if thread is not None:
@@ -152,17 +179,33 @@ class ConversationRecorder:
                 self._memory, reading, self._resource_id, new, goes_on=goes_on
             )
             known_messages = await self._load_known(self._memory, thread, history_messages, stored)
+            self._has_thread = True
+            if self._state is not None:
+                await self._state.load()
         early = new_messages(history_messages, known_messages)
         client_ids = {message.id for message in (*early, *new)}
         self.loaded = tuple([message for message in stored if message.id not in client_ids])
-        self._early = [
-            self._memory.stamp(message) for message in early if message.role is not Role.SYSTEM
-        ]
+        talk = [message for message in early if message.role is not Role.SYSTEM]
+        index = _find_prompt(talk, new)
+        if index is not None and self._memory.working_memory is not None:
+            talk[index:index] = await self._make_memos(self._memory, [*self.loaded, *talk[:index]])
+        self._early = [self._memory.stamp(message) for message in talk]
         if self._messages is not None:
             self._messages.add(list(self.loaded), "memory", ordered=True)
-        early_messages = iter(self._early)
         system = [message for message in early if message.role is Role.SYSTEM]
-        return [*system, *self.loaded, *early_messages]
+        return [*system, *self.loaded, *self._early]
+
+    async def _make_memos(self, memory: Memory, earlier: Sequence[Message]) -> list[Message]:
+        """Returns the memos that go before the prompt. `earlier`: what the model reads before them.
+        A memory that cannot be read leaves them out: they help a run, and must not fail it."""
+        try:
+            memo = await memory.make_working_memo(
+                earlier, resource_id=self._resource_id, thread_id=self._thread_id
+            )
+        except Exception as error:  # noqa: BLE001 - whatever a store raises
+            _LOG.warning("the working memory is left out: %s", error)
+            return []
+        return [] if memo is None else [memo]
 
     async def _load_known(
         self, memory: Memory, thread: Thread, history: Sequence[Message], stored: Sequence[Message]
@@ -194,27 +237,54 @@ class ConversationRecorder:
             )
         return [*stored, *[message.message for message in older]]
 
-    async def keep(self, messages: Sequence[Message]) -> None:
-        """Stores those of the run's messages that are not stored yet. They are durable when it
-        returns.
+    async def keep(self, messages: Sequence[Message], *, is_over: bool = False) -> None:
+        """Stores those of the run's messages that are not stored yet, and the state if it changed.
+        They are durable when it returns. `is_over`: the run has ended.
 
         Raises:
             HistoryError: one cannot be stored.
             StoreError: the store failed.
         """
-        if len(messages) == self._count and not self._early:
+        if len(messages) > self._count or self._early:
+            await self._keep_messages(messages)
+        elif not is_over:
             return
+        if self._state is not None and self._memory is not None and self._has_thread:
+            await self._memory.keep_state(self._state)
+
+    async def _keep_messages(self, messages: Sequence[Message]) -> None:
         new = [message for message in messages[self._count :] if message.role is not Role.SYSTEM]
         if self._memory is not None and not self._memory.read_only:
-            unsaved = [*self._early, *new]
+            unsaved = [*self._early, *[await self._extract(message) for message in new]]
             if unsaved:
                 await self._memory.save(unsaved, self._thread_id, resource_id=self._resource_id)
+                self._has_thread = True
         self._early = []
         if self._messages is not None:
             for message in new:
                 is_input = message.role is Role.USER and not holds_only_answers(message)
                 self._messages.add(message, "input" if is_input else "response")
         self._count = len(messages)
+
+    def end(self) -> None:
+        """Begins to make the title of the thread, once the run has given its answer."""
+        if self._memory is not None and self.ask is not None and not self._is_titled:
+            self._title = self._memory.begin_title(self._thread_id, self.ask)
+
+    async def finish(self) -> None:
+        """Waits for the title of the thread, if one is being made."""
+        if self._title is not None:
+            # Whoever stops waiting does not stop the title.
+            await asyncio.wait([self._title])
+
+    async def _extract(self, message: Message) -> Message:
+        """Merges the working memory that an answer holds, and returns the message as it is
+        stored."""
+        if self._memory is None or self._memory.working_memory is None:
+            return message
+        return await self._memory.extract_working(
+            message, resource_id=self._resource_id, thread_id=self._thread_id
+        )
 
 
 async def load_thread(
@@ -262,6 +332,17 @@ def _has_question(messages: Sequence[Message]) -> bool:
         if message.role is Role.USER and not holds_only_answers(message):
             return True
     return False
+
+
+def _find_prompt(early: Sequence[Message], new: Sequence[Message]) -> int | None:
+    """Returns the index in `early` before which memos go, so that the prompt follows them; `None`
+    if nothing is asked. `new`: the messages after `early`."""
+    if _has_question(new):
+        return len(early)
+    if not _has_question((*early, *new)):
+        return None
+    # The history ends in the question.
+    return max(index for index, message in enumerate(early) if _has_question([message]))
 
 
 def _message_list(history: Any) -> MessageList | None:

@@ -7,12 +7,13 @@ given and stores where the token budget cut, so that the next turn's window star
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import asyncio
+from collections.abc import Callable, Collection, Iterable
 from datetime import datetime
-from typing import Literal, Self, cast
+from typing import Literal, Never, Self, cast
 
 from dragoman.arguments import expect, expect_each, wrong_type_error
-from dragoman.errors import HistoryError
+from dragoman.errors import HistoryError, SettingsError
 from dragoman.memory.memory_store import open_store
 from dragoman.memory.settings import (
     check_id,
@@ -30,16 +31,22 @@ from dragoman.memory.store import (
     load_neighbours,
     read_page,
 )
+from dragoman.memory.stored_working import StoredWorking
 from dragoman.memory.thread import Page, StoredMessage
-from dragoman.memory.threads import StoredThreads
+from dragoman.memory.thread_state import ThreadState
+from dragoman.memory.titles import AskModel, Titles, TitleTasks, make_title
 from dragoman.memory.window import Loaded, ThreadReading, load_newest
+from dragoman.memory.working import WorkingMemory
 from dragoman.message import Message
 from dragoman.runtime import new_id, now
 
 __all__ = ["Memory"]
 
+_FIRST_EXCHANGE = 20
+"""Messages among which the first exchange is looked for; calls and results stand between."""
 
-class Memory(StoredThreads):
+
+class Memory(StoredWorking):
     """Threads of messages in a store. Give it to an agent and name a thread when you send:
 
     ```python
@@ -57,9 +64,13 @@ class Memory(StoredThreads):
         last_messages: int | Literal[False] | None = None,
         tokens: int | None = None,
         remove_tokens: int | None = None,
+        working: WorkingMemory | None = None,
+        titles: bool | Titles = False,
+        state: bool = True,
         read_only: bool = False,
         id_factory: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
+        **unknown: Never,
     ) -> None:
         """Opens nothing before the first use.
 
@@ -69,6 +80,9 @@ class Memory(StoredThreads):
                 is given. The window begins with a user message and keeps its start for several turns, so it may hold fewer.
             tokens: most tokens of the conversation that an agent is given, estimated. Beyond it the oldest exchanges are left out.
             remove_tokens: tokens that a cut leaves free; default a quarter of `tokens`. Nothing is deleted.
+            working: what agents keep of a user or a thread, and change; `None`: nothing.
+            titles: True, or how, to have a model make titles of threads without one.
+            state: True to keep the state of a run with its thread, so that the next run begins with it.
             read_only: True to write nothing.
             id_factory: makes ids of threads and messages.
             clock: returns the time, in UTC.
@@ -77,6 +91,8 @@ class Memory(StoredThreads):
             SettingsError: the store's URL or a number is invalid, or a package is missing.
             TypeError: an argument is of another type.
         """
+        if unknown:
+            raise _unknown_error(unknown)
         if isinstance(store, type) or not isinstance(cast(object, store), (str, Store)):
             raise wrong_type_error("store", store, 'a URL such as "sqlite:///chats.db", or a Store')
         super().__init__(
@@ -85,6 +101,15 @@ class Memory(StoredThreads):
             id_factory=id_factory,
             clock=clock,
         )
+        expect("working", working, WorkingMemory, type(None))
+        self.working_memory = working
+        expect("state", state, bool)
+        self.keeps_state = state
+        """True if the state of a run is kept with its thread."""
+        expect("titles", titles, bool, Titles)
+        self.titles = Titles() if titles is True else titles or None
+        """How titles are made; `None`: they are not."""
+        self._title_tasks = TitleTasks()
         self.window = make_window(last_messages, tokens, remove_tokens)
         """How many messages and tokens of a thread an agent is given."""
 
@@ -278,10 +303,44 @@ class Memory(StoredThreads):
             reading.trim(loaded.trimmed)
         return loaded
 
+    async def keep_state(self, state: ThreadState) -> None:
+        """Writes the state of a run if it changed.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
+        if not self.read_only:
+            await state.keep(self._clock())
+
+    def begin_title(self, thread_id: str, ask: AskModel) -> asyncio.Task[None] | None:
+        """Begins to make a title for a thread that has none, in a task. Returns the task, or None
+        if this memory makes no titles. `ask`: sends a request to the model."""
+        if self.titles is None or self.read_only:
+            return None
+        return self._title_tasks.begin(self._make_title(self.titles, thread_id, ask), thread_id)
+
+    async def _make_title(self, titles: Titles, thread_id: str, ask: AskModel) -> None:
+        thread = await self.thread(thread_id)
+        # Another run, or a person, may have given it one since this run read the thread.
+        if thread is None or thread.title:
+            return
+        query = MessageQuery(thread_id=thread_id, branch=thread.branch, limit=_FIRST_EXCHANGE)
+        messages = [stored.message for stored in await self.store.messages(query)]
+        title = await make_title(titles, messages, ask)
+        if title is not None:
+            # The title that a person gave meanwhile stays.
+            change = ThreadChange(title_if_empty=title, resource_id=thread.resource_id)
+            await self._write_change(thread_id, change)
+
     # its end
 
+    async def finish(self) -> None:
+        """Waits for the titles that are being made in this event loop."""
+        await self._title_tasks.finish()
+
     async def close(self) -> None:
-        """Closes the connections of the store."""
+        """Waits for titles that are being made, and closes the connections of the store."""
+        await self.finish()
         await self.store.close()
 
     async def __aenter__(self) -> Self:
@@ -289,3 +348,10 @@ class Memory(StoredThreads):
 
     async def __aexit__(self, *error: object) -> None:
         await self.close()
+
+
+def _unknown_error(names: Collection[str]) -> Exception:
+    """Returns the error for arguments that `Memory` does not have."""
+    if not {"threads", "generateTitle", "generate_title"}.isdisjoint(names):
+        return SettingsError("threads.generateTitle has been moved: give Memory(titles=True)")
+    return TypeError(f"Memory() takes no argument {min(names)!r}")

@@ -14,9 +14,15 @@ import msgspec
 
 from dragoman.errors import HistoryError, SettingsError
 from dragoman.memory.packing import Packed, digest_data, pack, to_microseconds, unpack
-from dragoman.memory.store import Batch, MessageQuery, Store, ThreadQuery
+from dragoman.memory.store import Batch, MessageQuery, Slot, SlotText, Store, ThreadQuery
 from dragoman.memory.thread import Branch, Span, StoredMessage, Thread, find_spans, is_shown
-from dragoman.memory.thread_rules import change_thread, fold_words, is_owned, matches_query
+from dragoman.memory.thread_rules import (
+    change_thread,
+    check_slot,
+    fold_words,
+    is_owned,
+    matches_query,
+)
 from dragoman.message import Message
 from dragoman.sql.address import check_address
 
@@ -49,6 +55,7 @@ class _ThreadRecord:
         """Message id → indexes of its rows."""
         self.branches: dict[int, Branch] = {}
         self.end = 0
+        self.slots: dict[str, SlotText] = {}
 
 
 class MemoryStore:
@@ -60,10 +67,11 @@ class MemoryStore:
         self._uses: Counter[bytes] = Counter()
         """Number of messages that share a body, and of bodies that share an attachment."""
         self._attachments: dict[bytes, bytes] = {}
+        self._resources: dict[str, dict[str, SlotText]] = {}
         self._lock = threading.Lock()
 
     async def save(self, batch: Batch) -> Thread:
-        """As `Store.save`."""
+        """Saves a batch, as `Store.save`."""
         parts = [pack(message) for message in batch.messages]
         with self._lock:
             record = self._threads.get(batch.thread_id)
@@ -95,13 +103,13 @@ class MemoryStore:
             return thread
 
     async def messages(self, query: MessageQuery) -> list[StoredMessage]:
-        """As `Store.messages`."""
+        """Returns stored messages, as `Store.messages`."""
         with self._lock:
             rows = islice(self._find_rows(query), query.offset, _find_end(query))
             return [self._load_message(thread_id, row) for thread_id, row in rows]
 
     async def threads(self, query: ThreadQuery) -> list[Thread]:
-        """As `Store.threads`."""
+        """Returns stored threads, as `Store.threads`."""
         with self._lock:
             threads = [
                 record.thread
@@ -112,12 +120,12 @@ class MemoryStore:
         return threads[query.offset : _find_end(query)]
 
     async def branches(self, thread_id: str) -> list[Branch]:
-        """As `Store.branches`."""
+        """Returns a thread's branches, as `Store.branches`."""
         record = self._threads.get(thread_id)
         return [] if record is None else list(record.branches.values())
 
     async def delete_thread(self, thread_id: str) -> bool:
-        """As `Store.delete_thread`."""
+        """Deletes a thread, as `Store.delete_thread`."""
         with self._lock:
             record = self._threads.pop(thread_id, None)
             if record is None:
@@ -127,7 +135,7 @@ class MemoryStore:
             return True
 
     async def delete_messages(self, thread_id: str, ids: Sequence[str], at: datetime) -> int:
-        """As `Store.delete_messages`."""
+        """Deletes messages, as `Store.delete_messages`."""
         with self._lock:
             record, unwanted = self._threads.get(thread_id), frozenset(ids)
             if record is None:
@@ -144,8 +152,38 @@ class MemoryStore:
                 self._release_body(row.body)
             return len(deleted_rows)
 
+    async def read_slot(self, slot: Slot) -> SlotText:
+        """As `Store.read_slot`."""
+        with self._lock:
+            return self._find_slots(slot).get(slot.name, SlotText())
+
+    async def write_slot(
+        self,
+        slot: Slot,
+        text: str,
+        version: int | None,
+        time: datetime,  # noqa: ARG002 - of databases
+    ) -> SlotText:
+        """As `Store.write_slot`."""
+        with self._lock:
+            record = self._threads.get(slot.thread_id or "")
+            slots = self._find_slots(slot)
+            stored = slots.get(slot.name, SlotText())
+            check_slot(slot, record and record.thread, stored.version, version)
+            written = slots[slot.name] = SlotText(text, stored.version + 1)
+            if slot.thread_id is None:
+                self._resources[slot.resource_id or ""] = slots
+            return written
+
     async def close(self) -> None:
-        """As `Store.close`. What it holds stays."""
+        """Closes the store, as `Store.close`. What it holds stays."""
+
+    def _find_slots(self, slot: Slot) -> dict[str, SlotText]:
+        """Returns the texts of the slot's thread or resource, by name."""
+        if slot.thread_id is None:
+            return self._resources.get(slot.resource_id or "", {})
+        record = self._threads.get(slot.thread_id)
+        return {} if record is None else record.slots
 
     def _begin_branch(
         self, record: _ThreadRecord, thread: Thread, spans: tuple[Span, ...], batch: Batch

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.memos import is_memo
+from dragoman.codec.memos import select_visible
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json
 from dragoman.message import DataPart, Message, TextPart, ToolResultPart
@@ -44,9 +44,10 @@ def pack(message: Message) -> Packed:
     digest = sha256(body)
     for data in attachments:
         digest.update(digest_data(data))
-    texts = [piece.text for piece in message.content if isinstance(piece, TextPart)]
-    if is_memo(message):
-        texts = []
+    # Only what has metadata can have a text that people do not see.
+    visible = select_visible([message]) if message.metadata else [(0, message)]
+    pieces = [piece for _, public in visible for piece in public.content]
+    texts = [piece.text for piece in pieces if isinstance(piece, TextPart)]
     # Postgres refuses the character U+0000 in a text.
     searchable = "\n".join(texts)[:_SEARCHABLE].replace("\x00", " ")
     row = {

@@ -30,11 +30,13 @@ __all__ = [
     "files",
     "messages",
     "metadata",
+    "resources",
+    "slots",
     "threads",
 ]
 
 metadata = MetaData()
-MIGRATIONS = Migrations("dragoman.memory:migrations", "0001", "dragoman_memory_version", metadata)
+MIGRATIONS = Migrations("dragoman.memory:migrations", "0002", "dragoman_memory_version", metadata)
 WORD_INDEX = {
     "sqlite": (
         "CREATE VIRTUAL TABLE IF NOT EXISTS dragoman_words USING fts5("
@@ -147,3 +149,29 @@ attachments = Table(
     Index("ix_dragoman_attachments_digest", "digest"),
 )
 """The files of each body, in order."""
+
+resources = Table(
+    "dragoman_resources",
+    metadata,
+    Column("resource_id", String, primary_key=True),
+    Column("working", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("updated_at", String, nullable=False),
+)
+"""The working memory of each resource."""
+
+slots = Table(
+    "dragoman_slots",
+    metadata,
+    Column(
+        "thread_id",
+        String,
+        ForeignKey("dragoman_threads.thread_id", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    Column("name", String, primary_key=True),
+    Column("text", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("updated_at", String, nullable=False),
+)
+"""Texts that a thread has beside its messages: its working memory, and the state of its runs."""

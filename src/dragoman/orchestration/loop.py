@@ -56,8 +56,8 @@ class Loop:
         begin: Callable[[], Awaitable[Sequence[Message]]] | None,
         output_schema: JsonMap | None,
     ) -> None:
-        """`opening`: the run's first messages, already in the state's history. `begin`: returns
-        them later, if they depend on toolsets or on a store."""
+        """Creates the loop. `opening`: the run's first messages, already in the state's history.
+        `begin`: returns them later, if they depend on toolsets or on a store."""
         # What an output check may send back can be void, too.
         is_checked = output_schema is not None or state.checks is not None
         self.transcript = Transcript(state, typed=is_checked, has_schema=output_schema is not None)

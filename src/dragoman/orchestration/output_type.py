@@ -76,7 +76,7 @@ class TypedOutput(Generic[T]):
         return self._last[1]
 
     def convert(self, text: str) -> T:
-        """The output's text → the value.
+        """Converts the output's text to a value of the type.
 
         Raises:
             TypedOutputError: the text is not of the type.
@@ -88,7 +88,8 @@ class TypedOutput(Generic[T]):
 
 
 def output_of(output_type: Any, schema: JsonMap | None) -> TypedOutput[Any] | None:
-    """What a run is to give; `None`: text. A schema goes before a type.
+    """Returns how a run's output is typed, by a schema or a type, or None for text. A schema goes
+    before a type.
 
     Raises:
         SettingsError: pydantic cannot adapt the type.
@@ -100,8 +101,8 @@ def output_of(output_type: Any, schema: JsonMap | None) -> TypedOutput[Any] | No
 
 
 def json_output(schema: JsonMap) -> TypedOutput[str]:
-    """Output by a JSON Schema, given back as its text. What the schema says of types, keys and
-    choices is checked."""
+    """Returns the typed output for a JSON Schema, whose value stays text. What the schema says of
+    types, keys and choices is checked."""
 
     def read(text: str) -> str:
         if problems := find_faults(schema, _decode_json(text)):
@@ -112,8 +113,8 @@ def json_output(schema: JsonMap) -> TypedOutput[str]:
 
 
 def typed_output(output_type: type[T] | Any) -> TypedOutput[T]:
-    """Output of any type that pydantic can adapt. What is no object is wrapped in one, `{"result":
-    …}`, for the model.
+    """Returns the typed output for any type that pydantic can adapt. What is no object is wrapped
+    in one, `{"result": …}`, for the model.
 
     Raises:
         SettingsError: pydantic cannot adapt the type.
@@ -190,6 +191,7 @@ def _wrap(schema: Json) -> Json:
 
 
 def _decode_json(text: str) -> Any:
+    """Decodes the output's text as JSON. Raises `ValueError` with words for the model."""
     if not text.strip():
         raise ValueError(_NO_JSON)
     try:
@@ -199,7 +201,7 @@ def _decode_json(text: str) -> Any:
 
 
 def _problems(error: Any) -> str:
-    """A validator's findings as plain lines."""
+    """Returns a validator's findings as plain lines."""
     return "; ".join(
         f"{'.'.join(map(str, item['loc'])) or 'the value'}: {item['msg']}"
         for item in error.errors()

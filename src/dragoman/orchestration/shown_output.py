@@ -79,9 +79,9 @@ class ShownOutput:
         has_schema: bool | None = None,
         state: Callable[[], Any] = lambda: None,
     ) -> None:
-        """`typed`: the output has a type or is checked, so that only the last message counts.
-        `has_schema`: it is JSON; by default if it is typed. `state`: returns the present shared
-        state."""
+        """Creates the output. `typed`: it has a type or is checked, so that only the last message
+        counts. `has_schema`: it is JSON; by default if it is typed. `state`: returns the present
+        shared state."""
         self._typed = typed
         self._has_schema = typed if has_schema is None else has_schema
         self._state = state
@@ -313,6 +313,7 @@ class ShownOutput:
             texts[:] = [text]
 
     def _begin_rewrite(self) -> None:
-        """From here to the end of these events, only the difference of the output is shown."""
+        """Begins a rewrite: from here to the end of these events, only the difference of the output
+        is shown."""
         if self._before is None:
             self._before = self.text()

@@ -16,6 +16,8 @@ from datetime import datetime
 from operator import is_
 from typing import Any, cast
 
+import msgspec
+
 from dragoman.codec.turns import holds_only_answers, next_turn_id
 from dragoman.errors import DragomanError
 from dragoman.event import CALLS_BEGUN, Custom, Event, PartStarted
@@ -184,7 +186,7 @@ class StreamingState:
         self._accumulated: Message | None = None
 
     def tool_context(self) -> ToolContext[Any]:
-        """Returns the context that tools receive."""
+        """Returns the context that the tools of a run receive."""
         return ToolContext(
             self.deps,
             self.run_id,
@@ -282,13 +284,19 @@ class StreamingState:
         self.losses |= dict.fromkeys(losses)
         return opening
 
+    def name_state(self) -> None:
+        """Names the present shared state in requests: a remote agent is told it."""
+        if self.request.run is not None:
+            run = msgspec.structs.replace(self.request.run, state=self.shared.value)
+            self.request = self.request.replace(run=run)
+
     @property
     def conversation_history(self) -> tuple[Message, ...]:
         """Returns all messages so far."""
         return tuple(self._history)
 
     def add_to_history(self, *messages: Message) -> None:
-        """Appends messages and updates the turn."""
+        """Appends messages to the run's history, and updates its turn."""
         self._history.extend(messages)
         for message in messages:
             if message.role is Role.MODEL:

@@ -25,7 +25,7 @@ class Transcript:
     """Takes the steps of a run, each once."""
 
     def __init__(self, state: StreamingState, *, typed: bool, has_schema: bool) -> None:
-        """`typed`: only the last message is output. `has_schema`: it is JSON."""
+        """Creates the transcript. `typed`: only the last message is output. `has_schema`: it is JSON."""
         self._state = state
         self._metadata: Json = {}
         self.messages: list[Message] = []

@@ -44,7 +44,7 @@ __all__ = [
 def choose_orchestrator(
     *providers: Provider, typed: bool, tools: bool, json_text: bool = False
 ) -> StreamingOrchestrator:
-    """The orchestrator for a run with any of these providers.
+    """Returns the orchestrator that types the output of a run with any of these providers.
 
     Those that answer by a schema get the schema, also together with tools where they take both or
     where tools go through constrained decoding anyway, else after the tools; any others that call
@@ -86,7 +86,7 @@ def choose_orchestrator(
 
 
 def _means(provider: Provider, *, tools: bool) -> set[str]:
-    """How a provider can give typed output."""
+    """Returns the ways in which a provider can give typed output."""
     can = provider.capabilities
     means = {"tool"} if Capability.tools in can else set[str]()
     if Capability.typed_output in can:
@@ -103,8 +103,8 @@ class JsonTextStreamingOrchestrator(DefaultStreamingOrchestrator):
     provider_hint = "json_text"
 
     def request(self, state: StreamingState, output_schema: JsonMap | None) -> ModelRequest:
-        """The request, which begins with the schema in words. The schema itself stays in it too:
-        lowering turns it into the API's JSON mode, where the model has one."""
+        """Returns the request with the schema in words at its beginning. The schema itself stays in
+        it too: lowering turns it into the API's JSON mode, where the model has one."""
         request = super().request(state, output_schema)
         schema = msgspec.json.encode(output_schema).decode()
         words = f"Answer with JSON alone, without a code fence. It must satisfy this JSON Schema: {schema}"
@@ -122,13 +122,14 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
     own_tools = frozenset({RETURN_RESULT})
 
     def __init__(self, *, force: bool = True) -> None:
-        """`force`: the provider can be made to call a tool (`Capability.forced_tools`)."""
+        """Creates the orchestrator. `force`: True if the provider can be made to call a tool
+        (`Capability.forced_tools`)."""
         self._force = force
         self._shown = ("", 0)
 
     def request(self, state: StreamingState, output_schema: JsonMap | None) -> ModelRequest:
-        """The request with `return_result` among its tools. A call is forced unless the model is to
-        think first.
+        """Returns the request with `return_result` among its tools. A call is forced unless the
+        model is to think first.
 
         Raises:
             SettingsError: a tool of the user's has that name.
@@ -150,7 +151,8 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
         return request.replace(tools=(*request.tools, tool), settings=settings)
 
     def shows(self, part: PartStarted) -> bool:
-        """The arguments of a message's first `return_result` are the output; text is not."""
+        """Returns whether a part is shown as output: the arguments of a message's first
+        `return_result` are, text is not."""
         if not isinstance(part.part, ToolCallPart) or part.part.name != RETURN_RESULT:
             return False
         if self._shown[0] != part.message_id:
@@ -171,7 +173,7 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
         return message.replace(content=tuple(parts))
 
     def correction(self, state: StreamingState, message: Message) -> Message | None:
-        """The model answered without the tool: it is told to use it."""
+        """Returns the message that tells the model to use the tool, if it answered without it."""
         state.suppressed_text += message.text
         if state.output_retries < 1:
             raise TypedOutputError.because(
@@ -192,7 +194,7 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
     def _end_step(
         self, state: StreamingState, calls: Sequence[ToolCallPart], last: StreamingIterationResult
     ) -> StreamingIterationResult:
-        """The last step of a run whose output is there."""
+        """Returns the last step of a run whose output has arrived."""
         returned = next(call for call in calls if call.name == RETURN_RESULT)
         metadata = {"toolId": returned.id, "toolName": returned.name}
         if state.suppressed_text:
@@ -205,12 +207,12 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
     def own_results(
         self, state: StreamingState, calls: Sequence[ToolCallPart]
     ) -> list[ToolResultPart]:
-        """The answers to `return_result`, of which the first counts."""
+        """Returns the results for calls of `return_result`, of which the first counts."""
         return [self.take_result(state, calls[0]), *map(_not_the_first, calls[1:])]
 
     def take_result(self, state: StreamingState, call: ToolCallPart) -> ToolResultPart:
-        """The answer to a message's `return_result` call: what is wrong with it, or that it was
-        taken."""
+        """Returns the result for a call of `return_result`: what is wrong with the value, or that
+        it was taken."""
         text = arguments_text(call)
         if call.state != "complete":
             problem = f"the arguments are {call.state}, no JSON object"
@@ -257,7 +259,7 @@ class TwoPhaseStreamingOrchestrator(DefaultStreamingOrchestrator):
         state: StreamingState,
         output_schema: JsonMap | None = None,
     ) -> Steps:
-        """One model call of the phase that the run is in."""
+        """Makes one model call in the run's current phase."""
         phase = _Tools() if state.set_aside is None else _Answer()
         return phase.process_iteration(model, state, output_schema)
 
@@ -270,6 +272,7 @@ class _Tools(DefaultStreamingOrchestrator):
         state: StreamingState,
         output_schema: JsonMap | None,  # noqa: ARG002
     ) -> ModelRequest:
+        """Returns the request of the first phase, with tools and without the schema."""
         return super().request(state, None)
 
     def shows(self, part: PartStarted) -> bool:  # noqa: ARG002 - whatever it is
@@ -279,6 +282,8 @@ class _Tools(DefaultStreamingOrchestrator):
         return None
 
     async def finish_message(self, state: StreamingState, intake: Intake) -> Steps:
+        """Ends a message of the first phase: runs its tools, or drops its text because the typed
+        answer follows."""
         message = intake.message()
         if intake.finish is None or message.tool_calls:
             async with aclosing(super().finish_message(state, intake)) as results:
@@ -298,6 +303,7 @@ class _Answer(DefaultStreamingOrchestrator):
     """The second phase."""
 
     def request(self, state: StreamingState, output_schema: JsonMap | None) -> ModelRequest:
+        """Returns the request of the second phase, with the schema and without tools."""
         request = super().request(state, output_schema)
         settings = msgspec.structs.replace(
             request.settings, tool_choice=None, parallel_tool_calls=None
@@ -305,6 +311,7 @@ class _Answer(DefaultStreamingOrchestrator):
         return request.replace(tools=(), settings=settings)
 
     async def finish_message(self, state: StreamingState, intake: Intake) -> Steps:
+        """Ends a message of the second phase, with the metadata of the first."""
         metadata = dict(state.set_aside or {})
         if state.suppressed_text:
             metadata["suppressedText"] = state.suppressed_text

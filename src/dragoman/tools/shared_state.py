@@ -21,7 +21,7 @@ class SharedState:
     threads."""
 
     def __init__(self, value: object = None, outbox: Outbox | None = None) -> None:
-        """`outbox`: where changes are told; `None`: nowhere.
+        """Creates the state. `outbox`: where changes are reported; `None`: nowhere.
 
         Raises:
             ToolError: the value is not JSON.
@@ -32,10 +32,13 @@ class SharedState:
         else:
             self._outbox = outbox
         self._lock = Lock()
+        self.changes = 0
+        """How often it changed."""
 
     @property
     def value(self) -> Any:
-        """What it is now, as a copy: changing that changes nothing. `None`: there is no state."""
+        """Returns a copy of the current state, or None if there is no state. `None`: there is no
+        state."""
         return copy_value(self._state.value)
 
     def snapshot(self) -> tuple[StateSnapshot, ...]:
@@ -56,10 +59,7 @@ class SharedState:
         with self._lock:
             is_new = self._state.value is None
             # A failed patch undoes itself, so the state is assigned only once it held.
-            if is_new:
-                changed = PatchedValue({})
-            else:
-                changed = self._state
+            changed = PatchedValue({}) if is_new else self._state
             try:
                 changed.patch(changes)
             except PatchError as error:
@@ -67,6 +67,7 @@ class SharedState:
                     f"the shared state cannot be patched by {changes!r:.300}: {error}"
                 ) from error
             self._state = changed
+            self.changes += 1
             return self._outbox.emit(
                 StateSnapshot(self.value) if is_new else StateDelta(tuple(changes))
             )
@@ -80,6 +81,7 @@ class SharedState:
         state = _own(to_json_value(value))
         with self._lock:
             self._state = state
+            self.changes += 1
             return self._outbox.emit(StateSnapshot(self.value))
 
     def follow(self, event: StateSnapshot | StateDelta) -> None:
@@ -90,6 +92,7 @@ class SharedState:
             ProviderError: the state would be larger than a state may be.
         """
         with self._lock:
+            self.changes += 1
             try:
                 if isinstance(event, StateSnapshot):
                     self._state = PatchedValue(copy_value(event.state))
@@ -112,6 +115,7 @@ class SharedState:
 
 
 def _own(value: object) -> PatchedValue:
+    """Returns a copy of a value for the shared state. Raises `ToolError` if it is too large."""
     try:
         return PatchedValue(value)
     except PatchTooLargeError as error:

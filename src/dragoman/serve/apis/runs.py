@@ -25,7 +25,7 @@ from dragoman.serve.core.agents import ServedAgent, find_agent
 from dragoman.serve.core.answer_record import Record, RunFollower, latest_key
 from dragoman.serve.core.background import check_room
 from dragoman.serve.core.call import Api, Call, Handler
-from dragoman.serve.core.client_events import note_and_show
+from dragoman.serve.core.client_events import ClientEvents
 from dragoman.serve.core.policy import apply_policy
 from dragoman.serve.core.stream import BytesEncoder, stream
 from dragoman.serve.core.threads import resource_of, thread_id
@@ -42,7 +42,7 @@ _SSE = "text/event-stream"
 
 
 async def run(call: Call) -> None:
-    """Begins a run, and streams it."""
+    """Starts a run of an agent protocol, and streams its events."""
     wire = _wire_of(call)
     request = wire.load_run(call.body, path=call.path, headers=call.headers)
     served = find_agent(call, call.parameters.get("model", ""))
@@ -65,7 +65,7 @@ async def attach(call: Call) -> None:
 
 
 async def cancel_run(call: Call) -> None:
-    """Ends a run."""
+    """Cancels a run of an agent protocol."""
     answered = await _find_run(call)
     if answered is None or answered.run_id is None:
         raise _unknown_run_error(call)
@@ -104,6 +104,7 @@ class AiSdkApi(Api):
         return ai_sdk.find_regenerated(request)
 
     async def _attach(self, call: Call) -> None:
+        """Streams a run of the chat that still goes on to an AI SDK client that reconnects."""
         answered = await _find_run(call)
         if answered is None or answered.run_id is None:
             await call.connection.respond(ai_sdk.nothing_runs, {}, b"")
@@ -144,7 +145,7 @@ async def begin_run(
     check_room(call)
     agent, limits = served.agent, call.service.limits
     check_request(request, limits)
-    admitted, losses = apply_policy(request, call.wire.name, served.policy, agent.tools)
+    admitted, losses = apply_policy(request, call.wire.name, served.policy, agent.all_tools)
     call.observed.losses = [*call.observed.losses, *losses]
     with store_deadline(limits):
         turn = await join_turn(
@@ -225,13 +226,13 @@ class _Deadline:
         self._is_over = False
 
     def begin(self, run_id: str) -> None:
-        """Begins to count."""
+        """Starts the deadline after which a run that nobody reads is cancelled."""
         seconds = self._call.service.limits.run_seconds
         if seconds is not None and not self._is_over:
             self._timer = asyncio.get_running_loop().call_later(seconds, self._expire, run_id)
 
     def cancel(self) -> None:
-        """The run is over."""
+        """Cancels the deadline, because the run is over."""
         self._is_over = True
         if self._timer is not None:
             self._timer.cancel()
@@ -247,8 +248,8 @@ class _NumberedEncoder:
     the last frame that it got."""
 
     def __init__(self, encoder: BytesEncoder, skip: int, *, is_sse: bool) -> None:
-        """`skip`: so many events the client has. `is_sse`: frames are Server-Sent Events, which
-        have room for a number."""
+        """Creates an encoder that numbers frames. `skip`: how many events the client already has.
+        `is_sse`: True if frames are Server-Sent Events, which have room for a number."""
         self._encoder, self._skip, self._is_sse = encoder, skip, is_sse
         self._count = 0
 
@@ -288,12 +289,18 @@ async def _stream_run(
 ) -> None:
     """Streams a run to its end. `skip`: so many of its events the client has."""
     numbered = _NumberedEncoder(encoder, skip, is_sse=call.wire.stream_type.startswith(_SSE))
+    client_events = ClientEvents(call)
+
+    def take(page: Sequence[Event]) -> Sequence[Event]:
+        call.observed.add(page)
+        return client_events.feed(page)
+
     async with read_run(call, run_id, cancel_on_leave=cancel_on_leave) as pages:
         await stream(
             call,
             numbered,
             pages,
-            lambda page: note_and_show(call, page),
+            take,
             headers=call.api.stream_headers,
         )
 
@@ -314,6 +321,8 @@ async def _request_of(call: Call, answered: Answered, *, goes_on: bool) -> RunRe
 
 
 def _without_native(message: Message) -> Message:
+    """Returns a client's message without native fields and origin, which only the server may
+    set."""
     content = [
         msgspec.structs.replace(piece, native=None) if piece.native else piece
         for piece in message.content
@@ -349,6 +358,7 @@ async def _find_run(call: Call) -> Answered | None:
 
 
 def _read_offset(call: Call) -> int:
+    """Returns the number of events that a reconnecting client already has, from header or query."""
     text = call.headers.get("last-event-id") or call.query.get("from") or "0"
     if not (text.isascii() and text.isdigit() and len(text) < 12):
         raise InvalidRequestError(f"the offset must be a number of events, not {text!r:.20}")

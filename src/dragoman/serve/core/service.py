@@ -21,6 +21,7 @@ import anyio
 from dragoman.codec.agent_card import AgentCard
 from dragoman.errors import AuthenticationError, ModelNotFoundError, OverloadedError
 from dragoman.logs import logger
+from dragoman.memory.working import WorkingMemory
 from dragoman.result import ModelInfo
 from dragoman.runs import RunLog, Runs, open_log
 from dragoman.runtime import new_id, now
@@ -102,6 +103,11 @@ class Offer(Protocol):
         """Gives back what it holds."""
         ...
 
+    @property
+    def working_memories(self) -> Sequence[WorkingMemory]:
+        """The working memories of its agents, which clients do not see."""
+        ...
+
 
 class Service:
     """What all calls of a server share: the backends, and what they are kept in."""
@@ -121,8 +127,8 @@ class Service:
         new_id: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
     ) -> None:
-        """`reopen_stores`: gives the store and the log anew, for a server that starts again after it has
-        closed both."""
+        """Creates the service. `reopen_stores`: opens the answer store and the log again, for a
+        server that restarts after it closed both."""
         self._reopen_stores, self._was_closed = reopen_stores, False
         self.backends = tuple(backends)
         self.authenticate = authenticate

@@ -16,6 +16,7 @@ from dragoman.codec.timing import AnswerTimer
 from dragoman.errors import AuthenticationError, public
 from dragoman.event import Event, MessageFinished, RunError, RunFinished
 from dragoman.json_bytes import Json
+from dragoman.memory.working import WorkingMemory
 from dragoman.request import EmbeddingsRequest, ModelRequest
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
 from dragoman.serve.core.answer_record import Record
@@ -63,6 +64,11 @@ class Backend(Protocol):
         """True if names of what a provider keeps are passed on to it."""
         ...
 
+    @property
+    def working_memories(self) -> Sequence[WorkingMemory]:
+        """The working memories of its agents, which clients do not see."""
+        ...
+
     def admit(self, call: Call) -> Call:
         """Returns the call with only those fields of its body that are passed on.
 
@@ -85,7 +91,7 @@ class Backend(Protocol):
         ...
 
     async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:
-        """Returns the vectors of texts.
+        """Returns the vectors of texts, for clients of an embeddings API.
 
         Raises:
             DragomanError: there are none.
@@ -158,7 +164,7 @@ async def stream(
     headers: Mapping[str, str] = {},
     keep: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
-    """Streams events to their end.
+    """Streams events to the client through an encoder, until they end.
 
     Args:
         call: the call that they answer.
@@ -205,6 +211,7 @@ async def stream(
 async def _observe(
     events: AsyncGenerator[list[Event], None], timer: AnswerTimer
 ) -> AsyncGenerator[list[Event], None]:
+    """Yields pages of events, and lets the timer measure each."""
     async with aclosing(events):
         async for page in events:
             timer.observe(page)
@@ -217,6 +224,8 @@ async def _stream_answer(
     events: AsyncGenerator[list[Event], None],
     record: Record | None,
 ) -> None:
+    """Streams an answer to the client, with the losses in a header, and records it."""
+
     def take(page: Sequence[Event]) -> Sequence[Event]:
         if not call.connection.started:
             call.connection.add_headers(loss_headers(losses_of(page)))
@@ -237,6 +246,7 @@ async def _respond_whole(
     events: AsyncGenerator[list[Event], None],
     record: Record | None,
 ) -> None:
+    """Answers with a whole response instead of a stream, and records it."""
     whole: list[Event] = []
     async for page in events:
         whole += page
