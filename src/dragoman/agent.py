@@ -116,10 +116,8 @@ class Agent(AudioCalls, Generic[Deps]):
         `prefix`: a system text or tools that change in the middle of a conversation are said at its
         end, where the model heeds that, so that its cached and signed beginning stays; `break`
         sends them in place of the old ones.
-        `output_checks`: functions of the run's `ToolContext` and its output, text or a value, plain
-        or async. Each returns the output, changed or not, or raises `ModelRetry` with words for the
-        model, which then answers again (`Limits.output_retries`). The output of a checked run is
-        its last message alone.
+        `output_checks`: functions of the run's `ToolContext` and its output. Each returns the output,
+        changed or not, or raises `ModelRetry` with words for the model, which then answers again.
         `memory` keeps the conversations of sends with a `thread_id`. `approval_key` signs what runs
         wait for: an approval or an answer counts then only with the signature of what was asked;
         any secret of 32 bytes or more, the same in all processes. `executor`, `orchestrator` and
@@ -320,13 +318,10 @@ class Agent(AudioCalls, Generic[Deps]):
         """
         refuse_output_type(run_options)
         async with self.run(prompt, **run_options) as run:
-            steps = run.steps()
-            try:
+            async with aclosing(run.steps()) as steps:
                 async for step in steps:
                     for chunk in step.chunks():
                         yield chunk
-            finally:
-                await steps.aclose()
             if run.exception is not None:
                 raise run.exception
 
@@ -356,7 +351,7 @@ class Agent(AudioCalls, Generic[Deps]):
         chunks = self.generate_media_stream(prompt, mime_types=mime_types, **run_options)
         return fold_media([chunk async for chunk in chunks if not chunk.custom])
 
-    async def generate_media_stream(
+    def generate_media_stream(
         self,
         prompt: Prompt,
         *,
@@ -376,11 +371,7 @@ class Agent(AudioCalls, Generic[Deps]):
         """
         from dragoman.media import stream_media
 
-        async with aclosing(
-            stream_media(self._defaults, prompt, mime_types, run_options)
-        ) as chunks:
-            async for chunk in chunks:
-                yield chunk
+        return stream_media(self._defaults, prompt, mime_types, run_options)
 
     send_stream_for = send_stream_for
     as_tool = agent_tool

@@ -45,8 +45,10 @@ class Node:
 
     def __init__(self, *, is_object: bool) -> None:
         self.values: list[Value] = []
-        self.keys: dict[str, int] | None = {} if is_object else None
+        self.keys: dict[str, int] | None = None
         """Key → index of its value; `None` for a list."""
+        if is_object:
+            self.keys = {}
         self.open_key: str | None = None
         """The key of an object whose value is being written."""
 

@@ -107,6 +107,9 @@ def build_run(
     _check_tool_choice(agent, run_options)
     new, run_options = open_prompt(prompt, run_options, new_id=agent.new_id, clock=agent.clock)
     output = output_of(output_type, run_options.get("output_schema"))
+    schema, validate = None, None
+    if output is not None:
+        schema, validate = output.schema, output.read
     limits = run_options.get("limits") or agent.limits
     model = run_options.get("model")
     if chat_model is None:
@@ -125,7 +128,7 @@ def build_run(
         request=request,
         executor=agent.executor,
         accumulator=agent.accumulator or chat_model.provider.accumulator or MessageAccumulator,
-        validate=None if output is None else output.read,
+        validate=validate,
         checks=make_checks((*agent.output_checks, *run_options.get("output_checks", ())), output),
         output_retries=_MANY if limits.output_retries is None else limits.output_retries,
         new_id=agent.new_id,
@@ -150,7 +153,7 @@ def build_run(
         agent,
         chat_model,
         model,
-        None if output is None else output.schema,
+        schema,
         request.settings,
         typed=output is not None,
         tools=bool(tools),

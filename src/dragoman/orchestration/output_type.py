@@ -141,11 +141,15 @@ def typed_output(output_type: type[T] | Any) -> TypedOutput[T]:
 
     def name_schema() -> Json:
         named = adapter.json_schema(by_alias=False)
-        return _wrap(named) if wrapped else named
+        if wrapped:
+            return _wrap(named)
+        return named
 
     def dump(value: T) -> str:
         text = adapter.dump_json(value, by_alias=True, warnings="none").decode()
-        return f'{{"result":{text}}}' if wrapped else text
+        if wrapped:
+            return f'{{"result":{text}}}'
+        return text
 
     def read(text: str) -> T:
         value = _decode_json(text)
@@ -181,7 +185,9 @@ def read_value(adapter: TypeAdapter[T], value: object) -> T:
 
 def _wrap(schema: Json) -> Json:
     """Returns the schema of an object whose key `result` holds what a schema describes."""
-    definitions = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
+    definitions: Json = {}
+    if "$defs" in schema:
+        definitions["$defs"] = schema.pop("$defs")
     return {
         "type": "object",
         "properties": {"result": schema},

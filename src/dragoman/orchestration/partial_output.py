@@ -83,7 +83,9 @@ async def read_partials(
     if run.output is None:
         raise TypeError("this run gives text; read it with send_stream or Run.steps")
     output = PartialOutput(run.output, growing_text=growing_text)
-    elements = None if element_type is None else _Elements(output, element_type)
+    elements: _Elements | None = None
+    if element_type is not None:
+        elements = _Elements(output, element_type)
     async with aclosing(run.steps()) as steps:
         async for step in steps:
             for piece in step.chunks():
@@ -201,7 +203,7 @@ def find_element_type(output_type: object) -> object:
         bare = bare.__value__ if isinstance(bare, TypeAliasType) else get_args(bare)[0]
     origin, arguments = get_origin(bare) or bare, get_args(bare)
     if origin in _LISTS:
-        return arguments[0] if arguments else Any
+        return (*arguments, Any)[0]
     if origin is tuple and len(arguments) == 2 and arguments[1] is ...:
         return arguments[0]
     raise TypeError(
