@@ -153,9 +153,6 @@ class DefaultStreamingOrchestrator:
             yield StreamingIterationResult(should_continue=False)
             return
         message = intake.message()
-        calls = message.tool_calls
-        for call in calls:
-            state.tool_id_coordinator.register(call)
         if _is_empty(message) and self.asks_again_when_empty(state):
             state.intake = None
             yield _drop_message(intake, finish)
@@ -171,13 +168,25 @@ class DefaultStreamingOrchestrator:
         yield StreamingIterationResult(
             events=events,
             messages=(message,),
-            should_continue=bool(calls),
+            should_continue=bool(message.tool_calls),
             finish_reason=finish.finish_reason or FinishReason.unspecified,
             usage=finish.usage,
             metadata=response_metadata(message),
         )
-        if calls:
-            steps = self.answer_calls(state, calls)
+        steps = self.answer_message(state, message)
+        try:
+            async for step in steps:
+                yield step
+        finally:
+            await steps.aclose()
+
+    async def answer_message(self, state: StreamingState, message: Message) -> Steps:
+        """Answers the calls of the model's last message, which is stored, or corrects its output.
+        Yields no step if there is nothing to do."""
+        for call in message.tool_calls:
+            state.tool_id_coordinator.register(call)
+        if message.tool_calls:
+            steps = self.answer_calls(state, message.tool_calls)
             try:
                 async for step in steps:
                     yield step
@@ -225,26 +234,30 @@ class DefaultStreamingOrchestrator:
     def write_output(self, message: Message, text: str) -> Message:
         """Returns a message with another text as its output."""
         is_text = [isinstance(part, TextPart) for part in message.content]
-        place = is_text.index(True) if any(is_text) else len(is_text)
-        before, behind = message.content[:place], message.content[place:]
-        others = [part for part in behind if not isinstance(part, TextPart)]
-        texts = [TextPart(text)] if text else []
-        return message.replace(content=(*before, *texts, *others))
+        start = [*is_text, True].index(True)
+        behind = [part for part in message.content[start:] if not isinstance(part, TextPart)]
+        # A text part is never empty.
+        texts = [TextPart(text)][: len(text)]
+        return message.replace(content=(*message.content[:start], *texts, *behind))
 
     async def _check_output(self, state: StreamingState, message: Message) -> Message:
         """Runs the output checks on a finished message. Returns it as they leave it. What they send
         back stands in `state.refused`."""
         state.refused = None
-        text = None if state.checks is None else self.read_output(message)
+        if state.checks is None:
+            return message
+        text = self.read_output(message)
         # What has another type is told to the model anyway.
-        if state.checks is None or text is None or not state.checks.can_read(text):
+        if text is None or not state.checks.can_read(text):
             return message
         try:
             accepted = await state.checks.apply(state.tool_context(), text)
         except ModelRetry as error:
             state.refused = error.message
             return message
-        return message if accepted == text else self.write_output(message, accepted)
+        if accepted == text:
+            return message
+        return self.write_output(message, accepted)
 
     def _correct(self, state: StreamingState, message: Message) -> Message | None:
         """Returns what the model is told if its output has the wrong type, or a check sends it
@@ -276,8 +289,11 @@ class DefaultStreamingOrchestrator:
         own_slots = [slot for slot, call in enumerate(runnable) if call.name in self.own_tools]
         transfers = [slot for slot, call in enumerate(runnable) if is_handoff(state, call)]
         tool_round = state.begin_round(runnable)
-        if len(own_slots) + len(transfers) < len(runnable):
-            self._start_tools(state, tool_round, runnable, {*own_slots, *transfers})
+        settled = state.settle_calls(runnable, {*own_slots, *transfers})
+        _add_results(tool_round, [*settled], [*settled.values()])
+        left_out = {*own_slots, *transfers, *settled}
+        if len(left_out) < len(runnable):
+            self._start_tools(state, tool_round, runnable, left_out)
             try:
                 while events := await tool_round.events():
                     yield StreamingIterationResult(events=events)

@@ -162,7 +162,9 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
     def read_output(self, message: Message) -> str | None:
         """Returns the arguments of the message's first `return_result`, if they are whole."""
         call = _first_result_call(message)
-        return None if call is None or call.state != "complete" else arguments_text(call)
+        if call is None or call.state != "complete":
+            return None
+        return arguments_text(call)
 
     def write_output(self, message: Message, text: str) -> Message:
         """Returns a message with other arguments of its first `return_result`."""
@@ -235,8 +237,7 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
 
 
 def _first_result_call(message: Message) -> ToolCallPart | None:
-    calls = [call for call in message.tool_calls if call.name == RETURN_RESULT]
-    return calls[0] if calls else None
+    return next((call for call in message.tool_calls if call.name == RETURN_RESULT), None)
 
 
 def _not_the_first(call: ToolCallPart) -> ToolResultPart:
