@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dragoman.capability import Capability
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, ModelRetry
 from dragoman.event import (
     Custom,
     Event,
@@ -35,6 +35,7 @@ from dragoman.event import (
 from dragoman.fold import compact, fold, unfold
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.message import (
+    Citation,
     DataPart,
     FilePart,
     FinishReason,
@@ -66,6 +67,7 @@ if TYPE_CHECKING:
     from dragoman.limits import Limits
     from dragoman.memory import Memory
     from dragoman.model.fallbacks import fallback
+    from dragoman.partial import Partial
     from dragoman.prompt import RunOptions
     from dragoman.providers import Provider
     from dragoman.remote import remote_agent
@@ -89,6 +91,7 @@ __all__ = [
     "Capability",
     "Chat",
     "ChatResult",
+    "Citation",
     "Custom",
     "DataPart",
     "DragomanError",
@@ -109,11 +112,13 @@ __all__ = [
     "MessageStarted",
     "ModelInfo",
     "ModelRequest",
+    "ModelRetry",
     "Origin",
     "ParallelToolExecutor",
     "PartDelta",
     "PartFinished",
     "PartStarted",
+    "Partial",
     "Provider",
     "ProviderPart",
     "Resume",
@@ -164,6 +169,7 @@ _MODULES = {
     "Limits": "limits",
     "Memory": "memory",
     "MessageList": "history",
+    "Partial": "partial",
     "Provider": "providers",
     "Run": "run",
     "RunOptions": "prompt",

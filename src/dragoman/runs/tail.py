@@ -61,9 +61,9 @@ class RunTail:
     reader the run does not wait.
     """
 
-    def __init__(self) -> None:
-        """Creates a run's tail without events."""
-        self.end = 0
+    def __init__(self, end: int = 0) -> None:
+        """Creates a run's tail. `end`: number of events that are stored already."""
+        self.end = end
         """Number of events that are stored."""
         self.is_closed = False
         """True if no more events will come from here. The log may get more, unless the run is
