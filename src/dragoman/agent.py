@@ -223,7 +223,7 @@ class Agent(AudioCalls, Generic[Deps]):
 
     @property
     def all_tools(self) -> tuple[Tool[Deps] | Toolset, ...]:
-        """Its tools, and those that its memory gives to runs."""
+        """Returns the agent's tools and those that its memory adds."""
         if self.memory is None or self.memory.working_memory is None:
             return self.tools
         return (*self.tools, *self.memory.tools)
@@ -460,8 +460,8 @@ class Agent(AudioCalls, Generic[Deps]):
     # its end
 
     async def close(self) -> None:
-        """Gives back connections, and the thread of the synchronous calls, once the titles that
-        its memory makes are there. A transport that was passed in stays open."""
+        """Closes the agent's connections, after the titles that its memory still makes, and ends
+        the thread of the synchronous calls."""
         if self.memory is not None:
             await self.memory.finish()
         self.close_sync()
@@ -469,7 +469,7 @@ class Agent(AudioCalls, Generic[Deps]):
             await self._transport.close()
 
     def close_sync(self) -> None:
-        """Gives back what the synchronous calls hold."""
+        """Closes what the agent's synchronous calls use: its connections and their thread."""
         if self.portal.started:
             if self.memory is not None:
                 self.portal.call(self.memory.finish())

@@ -140,7 +140,8 @@ def _check_recording(part: DataPart | LinkPart) -> None:
 
 
 def _read_timestamps(timestamps: Sequence[Timestamps]) -> tuple[Timestamps, ...]:
-    """Returns the timestamps as a tuple; `SettingsError` if one is unknown."""
+    """Returns the kinds of timestamps that a transcription is asked for, as a tuple. Raises
+    `SettingsError` for an unknown kind."""
     if isinstance(timestamps, str) or set(timestamps) - set(get_args(Timestamps)):
         raise SettingsError(
             f"timestamps={timestamps!r:.100} must be a list of {' and '.join(get_args(Timestamps))}"
@@ -149,7 +150,7 @@ def _read_timestamps(timestamps: Sequence[Timestamps]) -> tuple[Timestamps, ...]
 
 
 def _check_options(function: str, options: Any, declared: type) -> None:
-    """Raises `TypeError` if there is an option that a function does not know."""
+    """Raises `TypeError` for an option that the audio call does not have."""
     if unknown := options.keys() - declared.__annotations__.keys():
         raise unknown_arguments_error(
             function, dict.fromkeys(unknown), list(declared.__annotations__)

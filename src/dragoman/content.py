@@ -217,8 +217,8 @@ _RESULT_PARTS = (TextPart, DataPart, LinkPart, FilePart)
 
 
 def _result_content(items: Sequence[Any], *, stored: bool) -> tuple[ResultPart, ...] | None:
-    """Returns a result's items as parts; `None` where they are a JSON value. `stored`: they may be
-    parts as JSON has them."""
+    """Returns the items of a tool's result as parts, or None if they are a JSON value. `stored`:
+    they may be parts in JSON."""
     if not items:
         return None
     if all(isinstance(item, _RESULT_PARTS) for item in items):
@@ -248,8 +248,8 @@ _MAGIC = (
 
 
 def guess_mime_type(name: str, data: bytes) -> str:
-    """Returns the media type of a file, by its name, else by its first bytes;
-    `application/octet-stream`: neither tells."""
+    """Returns the MIME type of a file by its name, else by its first bytes, else
+    `application/octet-stream`."""
     if named := mimetypes.guess_type(name)[0]:
         return named
     # RIFF is a container; the name of its format stands behind the length.

@@ -120,7 +120,7 @@ def _sum_prices(
 
 
 def need_prices() -> None:
-    """Looks whether prices are there, without reading them.
+    """Checks that the package of prices is installed, without reading the prices.
 
     Raises:
         SettingsError: they are not.
@@ -168,7 +168,8 @@ def _price_of(
 
 
 def _price_provider_names(origin: Origin) -> list[dict[str, str]]:
-    """Returns how the prices may know who answered: by the endpoint, else by the provider."""
+    """Returns the names under which the price list may have the provider that answered: by
+    endpoint, else by provider."""
     host = urlsplit(origin.endpoint or "").hostname or ""
     if host.endswith(_BEDROCK):
         name = "aws"
@@ -193,7 +194,7 @@ def _is_free(origin: Origin) -> bool:
 
 
 def _find_pricing(origin: Origin) -> tuple[str | None, str | None]:
-    """Returns `priced_as` and `free` of the record of the provider that answered."""
+    """Returns the fields `priced_as` and `free` of the record of the provider that answered."""
     # Records stand layers above this module, which results and hooks need below them: they are
     # found late, by name.
     record = import_module("dragoman.providers.registry").REGISTRY.find(origin.provider)
@@ -221,7 +222,7 @@ def _provider_cost(response: JsonMap) -> Decimal | None:
 
 
 def _priced_units(usage: Usage, response: JsonMap) -> dict[str, int]:
-    """Returns the tokens, and what else of a call has a price."""
+    """Returns the numbers of tokens, and of the other units that a model call is priced by."""
     counts = {unit: getattr(usage, name) for name, unit in _COUNTS.items()}
     counts |= {unit: _first(response, paths) for unit, paths in _DETAILS.items()}
     counts |= {
@@ -246,8 +247,8 @@ def _read_modalities(response: JsonMap) -> Iterator[tuple[str, int]]:
 
 
 def _find_adviser_usage(served: str, response: JsonMap) -> list[tuple[str, dict[str, int]]]:
-    """Returns what Anthropic did for an answer beside it, of which its totals say nothing: another
-    model's advice, a compaction."""
+    """Returns Anthropic's usage of other models that took part in an answer, such as an adviser or
+    a compaction, which its totals leave out."""
     parts: list[tuple[str, dict[str, int]]] = []
     for step in map(_object, _list(_at(response, ("usage", "iterations")))):
         if step.get("type") in (None, "message"):
@@ -269,7 +270,8 @@ def _find_adviser_usage(served: str, response: JsonMap) -> list[tuple[str, dict[
 
 
 def _find_response_note(native: Native) -> JsonMap:
-    """Returns what the provider said around its message, as the wire noted it."""
+    """Returns the response's fields around the message, which the wire noted and which may hold a
+    cost."""
     for key, notes in (native or {}).items():
         if key.endswith(NOTES):
             return _object(_object(notes).get("response"))

@@ -117,7 +117,7 @@ class DragomanError(Exception):
         self.result = result
 
     def __str__(self) -> str:
-        """Returns the message with provider, status and request id."""
+        """Returns the error's message with provider, status and request id."""
         status = f"HTTP {self.status}" if self.status else None
         if self.request_id:
             request = f"request {self.request_id}"

@@ -71,7 +71,7 @@ class MessageBuilder:
         self._unread: list[Sequence[PartDelta]] | None = None
 
     def add(self, event: Event) -> None:
-        """Takes the next event. A delta for a part that is not open is ignored."""
+        """Folds the next event into the message. A delta for a part that is not open is ignored."""
         if isinstance(event, PartDelta):
             if (
                 event.message_id == self._id
@@ -124,7 +124,7 @@ class MessageBuilder:
                     deltas.append(event.delta)
 
     def content(self) -> tuple[Content, ...]:
-        """Returns the content so far; parts that are still open are closed as cut."""
+        """Returns the message's content so far. Parts that are still open are closed as cut."""
         if self._unread:
             self._read()
         parts = self._parts
@@ -136,7 +136,8 @@ class MessageBuilder:
         return tuple([part for _, part in sorted(parts.items()) if part is not None])
 
     def message(self) -> Message:
-        """Returns the message so far. Before any event: an empty model message."""
+        """Returns the message that the events so far make. Before any event it is an empty model
+        message."""
         start = self.start or MessageStarted("", Role.MODEL, anonymous=True)
         finish = self._finish or MessageFinished(start.message_id)
         return Message(
@@ -153,7 +154,7 @@ class MessageBuilder:
         )
 
     def cut(self) -> list[PartFinished]:
-        """Closes the open parts as cut, and returns the events that say so."""
+        """Closes the open parts of the message as cut, and returns the events that say so."""
         self._read()
         closed = [
             (index, close_part(self._parts[index], deltas, cut=True))
@@ -226,7 +227,7 @@ def unfold(messages: Iterable[Message]) -> list[Event]:
 
 
 def part_events(message_id: str, index: int, part: Content) -> list[Event]:
-    """Returns the events of a part that is known whole: how it began, one delta, its end."""
+    """Returns the events into which a complete part unfolds: its start, one delta and its end."""
     opened, delta = _open_part(part)
     if delta:
         deltas = [PartDelta(message_id, index, delta)]
@@ -259,7 +260,7 @@ def compact(events: Iterable[Event]) -> list[Event]:
 def close_part(
     part: Content, deltas: Sequence[str | bytes], *, cut: bool = False, native: Native = None
 ) -> Content | None:
-    """Returns the finished part of an open part and its deltas; `None` for an empty text.
+    """Folds an open part and its deltas to the finished part. None for an empty text.
 
     Args:
         part: the part as it began.
@@ -311,8 +312,8 @@ def parse_call(call: ToolCallPart, text: str) -> ToolCallPart:
 
 
 def arguments_text(call: ToolCallPart) -> str:
-    """Returns a call's arguments as text to send: as they came where that still says them, `{}`
-    where they are cut or invalid."""
+    """Returns a call's arguments as JSON text, in the provider's spelling if that still holds. `{}`
+    if they are cut or invalid."""
     text = _encode(call.arguments)
     if call.state != "complete" or call.raw is None:
         return text

@@ -77,7 +77,8 @@ class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"Interrupt({', '.join([repr(self.id), repr(self.reason), *call_text, *more])})"
 
     def approve(self, arguments: Mapping[str, Any] | None = None) -> Resume:
-        """Lets the call be run. `arguments`: in place of the model's, where it is `editable`."""
+        """Returns the resume that lets the call run. `arguments`: edited ones in place of the
+        model's, if the interrupt is `editable`."""
         if arguments is None:
             edited = {}
         else:

@@ -82,7 +82,7 @@ def replace_escaped_halves(data: bytes) -> bytes:
 
 
 def _warn_of_surrogates(where: str) -> None:
-    """Logs that half a character was replaced."""
+    """Logs that an unpaired surrogate in JSON was replaced."""
     _LOG.warning(
         "a text in %s holds half a character (an emoji that was cut): it is replaced by U+FFFD",
         where,

@@ -196,7 +196,8 @@ class PatchedValue:
         return value
 
     def _check_growth(self) -> None:
-        """Weighs the value once the estimate is far over the limit, so that this is rare."""
+        """Raises `PatchError` if JSON patches have made the value too large. The size is estimated,
+        and measured only when the estimate is far over the limit."""
         if self._estimate > 2 * MOST_WEIGHT:
             self._estimate = weigh(self.value)
             _check_weight(self._estimate)

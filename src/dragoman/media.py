@@ -118,7 +118,7 @@ def fold_media(chunks: Iterable[ChatResult[str]]) -> ChatResult[str]:
 
 
 def _add_fields(whole: ChatResult[str], chunk: ChatResult[str]) -> ChatResult[str]:
-    """Returns a result with the fields of a chunk that are no text and no message."""
+    """Returns the result of a media generation with the further fields of a chunk."""
     changes: dict[str, Any] = {}
     if chunk.metadata:
         changes["metadata"] = _merge_metadata(whole.metadata, chunk.metadata)

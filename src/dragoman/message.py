@@ -228,8 +228,8 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """Returns what was said: the content without thinking, `ProviderPart`s, marks and what the
-        provider ran itself."""
+        """Returns what the message shows: its content without thinking, provider blocks, marks and
+        tools that the provider ran."""
         return tuple(
             piece
             for piece in self.content
@@ -333,7 +333,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
 
 
 def _content(content: Sequence[Content | str] | str) -> tuple[Content, ...]:
-    """Returns content with its strings as text parts."""
+    """Returns a message's content with its strings as text parts."""
     if isinstance(content, str):
         pieces = (content,)
     else:

@@ -64,7 +64,8 @@ def summarize(interrupt: Interrupt) -> str:
 
 
 def _describe_question(interrupt: Interrupt) -> str:
-    """Returns the lines above the input line: reason, call, message, address, schema."""
+    """Returns what the terminal shows above a question of a waiting run: reason, call, message,
+    address and schema."""
     url = interrupt.metadata.get("url")
     lines = [
         f"[{_WAITS[interrupt.reason]}]",

@@ -123,7 +123,7 @@ def models(
 
 
 def _show_profile(model: str, *, why: bool, json: bool) -> None:
-    """Shows what is known of one model."""
+    """Prints the profile of one model for `dragoman models`."""
     from dragoman import profiles
 
     if json:
@@ -150,7 +150,7 @@ def _echo_profile(model: str, *, why: bool, indent: int) -> None:
 
 
 def _format_value(value: object) -> str:
-    """Formats a field of a profile for people."""
+    """Returns a profile's value as `dragoman models` prints it."""
     if value is True or value is False:
         return "yes" if value else "no"
     if isinstance(value, int):

@@ -159,7 +159,8 @@ def _split_by_results(
 
 
 def _is_size(value: Any) -> bool:
-    """Returns whether a value is a pair of a message id and a count of 1 or more."""
+    """True if a value is a message id with the number of parts, at least 1, that the agent told of
+    that message."""
     listed = if_list(value)
     return (
         len(listed) == 2 and isinstance(listed[0], str) and type(listed[1]) is int and listed[1] > 0

@@ -211,8 +211,8 @@ class AllowList:
         return self._spell_in(fields, key) in fields
 
     def _allowed_fields(self, kinds: tuple[str, ...], value: JsonMap) -> JsonMap | None:
-        """Returns the fields that an object may have which is of one of these kinds; `None`: it is
-        of none."""
+        """Returns the fields that the allow list has for these kinds of object, or None if it has
+        none for them."""
         tag, untagged = self._find_type_field(kinds)
         if not tag:
             return self._merged(untagged)
@@ -226,7 +226,7 @@ class AllowList:
         return f"{path}.{tag_value}"
 
     def _read_tag(self, kinds: tuple[str, ...], value: JsonMap) -> str | None:
-        """Returns what an object says of its kind, if that is a text."""
+        """Returns the text by which an object names its kind, or an empty text."""
         tag_value = value.get(self._find_type_field(kinds)[0])
         if isinstance(tag_value, str):
             return tag_value
@@ -234,7 +234,8 @@ class AllowList:
 
     @cache  # noqa: B019 tables live as long as the process
     def _find_type_field(self, kinds: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-        """Returns the field that tells these kinds apart, and those of them that have none."""
+        """Returns the field by which the allow list tells these kinds of object apart, and the
+        kinds that lack it."""
         kind_table = self._kinds
         tag = next(
             (kind_table[kind_name].tag for kind_name in kinds if kind_table[kind_name].tag), ""

@@ -65,8 +65,8 @@ def apply_difference(read: S, fields: Any, target_type: Any) -> S:
 def restore_fields(
     request: RunRequest, stored_fields: JsonMap, names: Collection[str]
 ) -> RunRequest:
-    """Returns the request with those of its fields that were carried. `names`: fields that may be
-    carried. Fields of a wrong type change nothing."""
+    """Returns a request with the fields that dragoman carried in its extension. `names`: fields
+    that may be carried. A field of a wrong type is ignored."""
     fields = {name: value for name, value in stored_fields.items() if name in names}
     try:
         stored_request = msgspec.convert(fields, RunRequest)

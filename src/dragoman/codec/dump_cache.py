@@ -87,14 +87,14 @@ class History:
     def turn(
         self, messages: Sequence[Message], tools: Sequence[object], target: Origin, wire: str
     ) -> DumpedRequest | None:
-        """Returns a request to `target` by this wire, or None if it is too small to remember."""
+        """Returns the cached dump of a request to `target` by this wire, to be read and extended.
+        None if the request is too small for the cache."""
         if max(len(messages), len(tools)) >= self.least:
             return DumpedRequest(self, messages, target, wire)
         return None
 
     def find(self, messages: Sequence[Message], key: Hashable) -> KnownHistory:
-        """Returns the part of the conversation that is known, by the line that shares most of
-        it."""
+        """Returns the longest beginning of a conversation whose dump is in the cache."""
         best, most = None, 0
         for number, line in self._lines_of(messages, key):
             shared = line.count_shared_segments(messages)
@@ -106,14 +106,16 @@ class History:
         return KnownHistory(line, most)
 
     def is_whole(self, messages: Sequence[Message], key: Hashable) -> bool:
-        """True if the conversation, or its beginning, is known as one that cannot be cut."""
+        """True if the cache knows that the conversation, or its beginning, cannot be dumped in
+        segments."""
         for number, line in self._lines_of(messages, key):
             if not line.ends and line.count_shared_messages(messages) == len(line.given):
                 return self._mark_used(number) is not None
         return False
 
     def keep_whole(self, messages: Sequence[Message], key: Hashable) -> None:
-        """Keeps that the conversation, however it goes on, cannot be cut."""
+        """Notes in the cache that the conversation cannot be dumped in segments, however it
+        continues."""
         first_index = count_system_messages(messages)
         line = SentHistory(key, messages[first_index], first_index)
         line.given += messages
@@ -130,8 +132,8 @@ class History:
         added: Sequence[DumpedSegment],
         names: Mapping[str, str],
     ) -> None:
-        """Keeps the segments that follow what is known; a line is forked where it went on
-        otherwise."""
+        """Adds the dumped segments that follow the cached ones. A conversation that continued
+        differently becomes a fork."""
         first_index = count_system_messages(messages)
         with self._lock:
             line = known_history.line
@@ -185,8 +187,8 @@ class History:
     def names(
         self, tools: Sequence[ToolSpec], find: Callable[[], Mapping[str, str]]
     ) -> Mapping[str, str]:
-        """Returns the names under which these very tools are sent, where they differ. `find`
-        computes them the first time."""
+        """Returns the cached names under which these tools are sent, where they differ from the
+        tools' own. `find` computes them the first time."""
         for known_tools, names in self._names:
             if _same(known_tools, tools):
                 return names
@@ -201,7 +203,7 @@ class History:
         target: Origin | None,
         names: Mapping[str, str],
     ) -> KnownTools | None:
-        """Returns what these very tools became for this target and these names, or None."""
+        """Returns the cached dump of these tools for a target under these names, or None."""
         for known_tools in self._tools:
             if (
                 known_tools.target == target

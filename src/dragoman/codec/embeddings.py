@@ -159,7 +159,7 @@ def load_answer_object(body: bytes | JsonMap) -> Json:
 
 
 def load_vector(value: Any) -> Vector:
-    """Converts a vector as it was sent to its numbers.
+    """Returns the numbers of an embedding vector, which came as a list or packed as base64.
 
     Base64 holds 32-bit floats, little endian (OpenAI, Voyage, Cohere), or where these would make no
     sense, signed bytes (Perplexity).
@@ -182,7 +182,7 @@ def load_vector(value: Any) -> Vector:
 
 
 def dump_vector(vector: Vector, *, packed: bool = False) -> list[float] | str:
-    """Converts a vector to a list, or packed as base64."""
+    """Returns an embedding vector as a response holds it: as a list, or packed as base64."""
     if not packed:
         return list(vector)
     floats = array("f", vector)

@@ -80,7 +80,8 @@ class Layout(msgspec.Struct, frozen=True):
     """How a body asks for another answer."""
 
     def evidence(self, body: JsonMap) -> int:
-        """Returns how many fields beside the messages hardly another format has."""
+        """Returns how many fields beside the messages are typical of this format's layout and of
+        hardly any other."""
         fields = len(self.distinctive & body.keys())
         if not self.of_tools:
             return fields
@@ -88,8 +89,8 @@ class Layout(msgspec.Struct, frozen=True):
         return fields + sum(not self.of_tools.isdisjoint(tool) for tool in tools)
 
     def payload(self, messages: Sequence[Any], body: JsonMap) -> Any:
-        """Returns what `load_messages` takes: the messages, with the fields of the body that belong
-        to them."""
+        """Returns the messages and the fields around them, as the format's `load_messages` takes
+        them."""
         field = next(iter(self.fields or ()), "")
         if self.whole and len(if_list(body.get(field))) == len(messages) > 0:
             return body

@@ -150,7 +150,7 @@ class LineStream:
 
 
 def is_json(data: bytes) -> bool:
-    """True if bytes are one whole JSON value. What a cut stream ends with hardly ever is."""
+    """True if bytes are one complete JSON value. A stream that was cut hardly ever ends in one."""
     try:
         json_bytes.decode(data)
     except ValueError:
@@ -159,7 +159,7 @@ def is_json(data: bytes) -> bool:
 
 
 def is_cut(data: bytes) -> bool:
-    """Returns True if bytes are the beginning of a JSON value, and no more."""
+    """True if bytes are an incomplete JSON value, as at the end of a stream that was cut."""
     try:
         json_bytes.decode(data)
     except ValueError as error:

@@ -87,7 +87,7 @@ class DumpRules(msgspec.Struct, Generic[O], frozen=True, gc=False):
         return payload[self.field] if self.field else payload
 
     def head(self, payload: Any) -> JsonMap:
-        """Returns the fields of the payload beside the list."""
+        """Returns the fields of the dumped conversation beside the list of its messages."""
         if self.field:
             return {name: value for name, value in payload.items() if name != self.field}
         return {}
@@ -187,7 +187,7 @@ def find_renamed_tools(
 
 
 def select_renamed(names: Mapping[str, str]) -> Mapping[str, str]:
-    """Returns the names that are sent as another."""
+    """Returns the tool names that are sent under another name."""
     # As nearly always, and seen at once also of a thousand.
     same = all(map(is_, names, names.values()))
     if same:

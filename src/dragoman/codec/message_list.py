@@ -177,7 +177,8 @@ def dump_content(
 
 
 def plain_text(block: JsonMap) -> str | None:
-    """Returns the text of a block that is text and nothing else, and not empty."""
+    """Returns the text of a content block that has no further field. None if it has, or if the text
+    is empty."""
     text = block.get("text")
     if len(block) == 2 and block.get("type") == "text" and isinstance(text, str) and text:
         return text

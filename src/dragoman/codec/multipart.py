@@ -167,7 +167,8 @@ def _add_part(fields: Json, head: bytes, body: bytes, bounds: FormBounds) -> Non
 
 
 def _find_type(headers: Headers, file_name: str, body: bytes) -> str:
-    """Returns the media type of a file: what its part says, else what its name and bytes say."""
+    """Returns the media type of a file in a multipart form: that of its part, else by its name or
+    first bytes."""
     named = headers["content-type"]
     if named and headers.get_content_type() != _UNKNOWN_TYPE:
         return headers.get_content_type()

@@ -56,7 +56,7 @@ def can_cut_between(before: Message, after: Message) -> bool:
 
 
 def _has_text_or_part(message: Message, part_type: type[ToolCallPart | ToolResultPart]) -> bool:
-    """Returns whether a message has text, or a call or result of this type that no provider ran."""
+    """True if a message has text, or a call or result of this type that its client runs."""
     for piece in message.content:
         if isinstance(piece, TextPart) and piece.text.strip():
             return True
@@ -239,21 +239,21 @@ class KnownHistory(NamedTuple):
 
     @property
     def given(self) -> int:
-        """Returns how many messages of the conversation are known."""
+        """Returns how many messages of the conversation were sent before and are known."""
         if self.line is None:
             return 0
         return self.line.ends[self.segments - 1]
 
     @property
     def mended(self) -> int:
-        """Returns how many messages the known ones are after repair."""
+        """Returns how many messages the known part of the conversation has after repair."""
         if self.line is None:
             return 0
         return self.line.counts[self.segments - 1]
 
     @property
     def digest(self) -> bytes | None:
-        """Returns the digest of the known messages, or None."""
+        """Returns the digest of the known part of the conversation, or None."""
         end = DIGEST_SIZE * self.segments
         if self.line is None:
             return None
@@ -261,7 +261,7 @@ class KnownHistory(NamedTuple):
 
     @property
     def data(self) -> bytes:
-        """Returns the JSON of the known messages."""
+        """Returns the JSON of the known part of the conversation."""
         if self.line is None:
             return b""
         return bytes(self.line.data[: self.line.offsets[self.segments - 1]])
@@ -273,7 +273,7 @@ class KnownHistory(NamedTuple):
 
     @property
     def losses(self) -> Sequence[Loss]:
-        """Returns the losses of the known messages."""
+        """Returns the losses of the known part of the conversation."""
         if self.line is None:
             return ()
         return self.line.losses[: self.line.lost[self.segments - 1]]

@@ -283,7 +283,8 @@ class Addition:
         return message
 
     def _kept_row(self, row: Row, *, is_copied: bool, is_stored: bool) -> Row:
-        """Returns a row whose message stays as it is. `is_copied`: it is in the copy."""
+        """Returns a row whose message is not changed by the addition. `is_copied`: it is in the
+        client's copy."""
         # An answer that was asked or loaded before counts as a response once it comes as one.
         if self.source == "response" and is_copied and row.live and row.live != RESPONSE:
             return row._replace(live=RESPONSE, origins=row.origins | RESPONSE)
@@ -292,7 +293,7 @@ class Addition:
         return row
 
     def _live_sources(self, row: Row, *, is_stored: bool, replaced: bool) -> frozenset[str]:
-        """Returns the sources of a row that changes."""
+        """Returns the sources of a row that is replaced by an added message."""
         if is_stored or (self.source in ("input", "context") and not replaced):
             return row.live | self._sources
         return self._sources
@@ -336,8 +337,8 @@ class Addition:
             self._append_turn(unit)
 
     def _order_of(self, message: Message, before: Row | None, *, is_timed: bool) -> int:
-        """Returns what a new row is sorted by: its time in microseconds, but behind the row before
-        it unless `is_timed`."""
+        """Returns the sort key of an added row: its time in microseconds, or directly behind the
+        row before it unless `is_timed`."""
         if message.created_at is None:
             order = 0
         else:
@@ -347,7 +348,7 @@ class Addition:
         return max(order, self._least_order)
 
     def _append_turn(self, unit: Sequence[Row]) -> None:
-        """Puts a turn, or the end of one, behind all else."""
+        """Appends an added turn, or the rest of one, behind all rows."""
         rows = self.rows
         # Responses get the name of their turn as they come, so that a turn may end elsewhere than
         # it did.
@@ -375,8 +376,8 @@ class Addition:
         return first, *messages[1:]
 
     def _turn_of(self, message: Message) -> str | None:
-        """Returns the turn that a response continues: the last one, if it is the model's and may
-        grow. `None`: the response begins a turn."""
+        """Returns the turn that an added model message continues: the last turn if it may grow, or
+        None if the message begins a turn."""
         rows, last = self.rows, self.rows.last
         if self.apart:
             turn, self.apart = self.apart, False
@@ -484,7 +485,8 @@ def _by_time(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def _record_of(message: Message) -> tuple[str | None, tuple[str, ...]]:
-    """Returns the id of a message, and what the model or a tool said in it."""
+    """Returns the id of a message, and what the model or a tool said in it, to recognize an added
+    message."""
     if message.role is not Role.MODEL and not message.tool_results:
         return message.id, ()
     results = [

@@ -182,7 +182,8 @@ def _cut_at_question(messages: list[Message], message_id: str) -> list[Message]:
 
 
 def _find_positions(messages: Sequence[Message], message_id: str) -> list[int]:
-    """Returns the positions of the messages, and of those of the turn, of an id."""
+    """Returns the positions of a stored message by its id, and of the messages of the turn of that
+    id."""
     return [
         position
         for position, message in enumerate(messages)
@@ -330,7 +331,8 @@ def _find_start(
 
 
 def _find_response(stored: Sequence[Message], response_id: str) -> int | None:
-    """Returns the position of the last message of a response; `None` if none has that id."""
+    """Returns the position of the last stored message of a response, or None if none has that
+    id."""
     if not response_id:
         return None
     for position in range(len(stored) - 1, -1, -1):

@@ -185,7 +185,7 @@ class _View:
                 self._numbers.setdefault(position, []).append(number)
 
     def select(self, positions: Iterable[int]) -> list[Shown]:
-        """Returns what is shown of these messages, in order."""
+        """Returns the pieces that the client's format shows of these messages, in order."""
         numbers = {
             number for position in set(positions) for number in self._numbers.get(position, ())
         }
@@ -356,7 +356,7 @@ def _is_input(piece: Piece) -> bool:
 
 
 def _find_unique_ids(messages: Sequence[Message]) -> set[str]:
-    """Returns the ids that no two calls have."""
+    """Returns the ids that only one call of a client's copy has."""
     counts = Counter(
         (type(piece), piece.id)
         for message in messages

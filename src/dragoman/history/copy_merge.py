@@ -94,7 +94,8 @@ class CopyMerge:
         return orders
 
     def _find_remaining(self) -> set[int]:
-        """Returns the positions of the stored messages that stay."""
+        """Returns the positions of the stored messages that stay after the merge with the client's
+        copy."""
         links = self._links
         linked = [
             position

@@ -40,8 +40,8 @@ def find_cuts(messages: Sequence[Message]) -> list[int]:
 
 
 def _count_calls(message: Message, open_: Counter[str], unanswered: Counter[str]) -> None:
-    """Adds the calls of a message to those that are open, and takes off those that it answers.
-    `unanswered`: how many results of each id are still ahead."""
+    """Adds the calls of a message to those that are open in the exchange, and removes those that it
+    answers."""
     for piece in message.content:
         if isinstance(piece, ToolCallPart) and unanswered[piece.id] > open_[piece.id]:
             open_[piece.id] += 1

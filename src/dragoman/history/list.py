@@ -185,7 +185,7 @@ class MessageList(ConversationView):
         return self.get()
 
     def latest_user_content(self) -> str | None:
-        """Returns the text of the user's last message that has one."""
+        """Returns the text of the newest user message in the list that has one."""
         for position in range(len(self._rows) - 1, -1, -1):
             message = self._rows[position].message
             if message.role is not Role.USER or is_memo(message):

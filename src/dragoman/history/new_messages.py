@@ -28,7 +28,8 @@ class Digests:
         self._known: dict[int, tuple[Message, str]] = {}
 
     def of(self, message: Message) -> str:
-        """Returns the digest of a message, computed once."""
+        """Returns the digest of a message, which says whether a loaded message is new. It is
+        computed once."""
         entry = self._known.get(id(message))
         if entry is None or entry[0] is not message:
             entry = self._known[id(message)] = message, neutral_digest(message)

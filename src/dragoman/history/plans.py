@@ -81,7 +81,7 @@ def _find_encoding_fault(message: Message) -> Exception | None:
 
 
 def _message_values(message: Message) -> Iterator[Any]:
-    """Yields what of a message may be any value."""
+    """Yields the fields of a message that may be any JSON value and so may fail to encode."""
     yield from (message.metadata, message.native)
     for piece in message.content:
         yield piece.native
@@ -211,8 +211,8 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """True if it fits, nothing but minor things would be lost, and nothing made up or
-        dropped: what `on_loss="error"` lets pass."""
+        """True if the conversation fits the target without more than minor losses, as
+        `on_loss="error"` requires."""
         losses = (*self.losses, *self.repairs, *self.settings)
         return self.fits is not False and all(loss.is_minor for loss in losses)
 
@@ -319,8 +319,8 @@ def _count_voided(messages: Sequence[Message], losses: Iterable[Loss], target: T
 
 
 def _find_price(target: Target, tokens: int) -> Decimal | None:
-    """Returns what these tokens cost as a prompt, or None if unknown or the prices are not
-    installed."""
+    """Returns the cost of these tokens as a prompt at the plan's target. None if the price is
+    unknown or no prices are installed."""
     if target.origin is None:
         return None
     try:

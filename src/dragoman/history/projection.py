@@ -184,7 +184,8 @@ def _has_kind_and_role(piece: Piece, kind: str, role: Role | None) -> bool:
 
 
 def letters(piece: Piece) -> str:
-    """Returns a text without white space, to compare how two formats show it."""
+    """Returns the text of a projected piece without white space, to compare how two formats show
+    it."""
     if isinstance(piece.part, TextPart):
         return "".join(piece.part.text.split())
     return ""
@@ -202,7 +203,7 @@ def _kind_of_content(piece: Content) -> str:
 
 
 def merges_answers(format: str) -> bool:  # noqa: A002 what it is called everywhere
-    """True if two answers that stand beside each other are one in this format."""
+    """True if the format reads two adjacent model messages as one."""
     codec = formats.get(format)
     answers = [Message.user("a"), Message.model("b"), Message.model("c")]
     return len(codec.load_messages(codec.dump_messages(answers))) < len(answers)

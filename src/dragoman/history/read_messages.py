@@ -77,7 +77,7 @@ def read(
 
 
 def _all_ours(value: object) -> list[Message] | None:
-    """Returns a list of messages and nothing else."""
+    """Returns the input if it is a list of `Message`s and nothing else, or None."""
     if isinstance(value, (list, tuple)):
         elements = cast("Sequence[Any]", value)
     else:
@@ -113,7 +113,7 @@ def _flatten_input(value: object) -> Iterator[Any]:
 
 
 def _is_empty(element: object) -> bool:
-    """True if an element says nothing: `None`, an empty text or an object without fields."""
+    """True if an input element is `None`, an empty text or an empty object."""
     if isinstance(element, Mapping):
         return not element
     return element is None or element in ("", b"")
@@ -147,7 +147,7 @@ def _says(fields: JsonMap) -> bool:
 
 
 def _find_input_fault(element: object) -> tuple[str | None, str]:
-    """Returns the field at fault, and what is wrong."""
+    """Returns the field that makes an input element unreadable, and what is wrong with it."""
     if isinstance(element, dict):
         role = cast("Json", element)["role"]
         return (

@@ -47,7 +47,7 @@ class Index:
         """How many positions it has seen."""
 
     def find(self, key: str) -> int | None:
-        """Returns the position that was noted last for a key."""
+        """Returns the position of the last row with a key."""
         if (position := self.places.get(key)) is not None:
             return position
         for layer in reversed(self._layers):
@@ -65,8 +65,8 @@ class Index:
         self._layers, self.places, self.upto = (), {}, 0
 
     def fork(self, limit: int) -> Index:
-        """Returns an index of a list that begins as this one, up to a position. What was known is
-        shared, and not copied."""
+        """Returns an index of the history's rows up to a position. Both share what is known;
+        nothing is copied."""
         if self.places:
             self._layers, self.places = (
                 _join_layers((*self._layers, _Layer(self.places, self.upto))),
@@ -182,7 +182,7 @@ class Rows:
         return None
 
     def unit(self, position: int) -> tuple[int, int]:
-        """Returns where the turn of a message begins and ends."""
+        """Returns the positions of the first row of a message's turn and of the row behind it."""
         start, stop = position, position + 1
         while not self[start].starts:
             start -= 1
@@ -193,7 +193,7 @@ class Rows:
     # finding
 
     def position(self, message_id: str) -> int | None:
-        """Returns where the message of that id stands."""
+        """Returns the position of the row with this message id."""
         if self._ids.upto < len(self):
             self._extend_index(self._ids, _message_id)
         position = self._ids.find(message_id)
@@ -206,7 +206,7 @@ class Rows:
         return None
 
     def turn(self, turn_id: str) -> int | None:
-        """Returns where a message of the turn of that id stands."""
+        """Returns the position of a row of the turn with this id."""
         self._extend_index(self._turns, _turn_id)
         position = self._turns.find(turn_id)
         if position is not None and position < len(self) and self[position].message.turn == turn_id:
@@ -214,7 +214,7 @@ class Rows:
         return None
 
     def call(self, call_id: str) -> int | None:
-        """Returns where the newest call of that id stands."""
+        """Returns the position of the row with the newest call of this id."""
         self._extend_index(self._calls, _call_ids)
         position = self._calls.find(call_id)
         if position is None or (
@@ -318,7 +318,7 @@ class Rows:
         self.least_waiting = early_rows[0].order
 
     def settle(self) -> None:
-        """Puts those that wait in their place."""
+        """Sorts the rows that wait for their place into the history."""
         if self._waiting:
             units, self._waiting = self._waiting, []
             self._waiting_keys, self.least_waiting = set(), _BEHIND_ALL

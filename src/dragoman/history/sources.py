@@ -54,7 +54,7 @@ class Mint(NamedTuple):
     """The time."""
 
     def ids(self, count: int) -> list[str]:
-        """Returns `count` new ids."""
+        """Returns `count` new message ids."""
         if self.new_id is not new_id:
             return [self.new_id() for _ in range(count)]
         digits = urandom(16 * count).hex()
@@ -86,8 +86,8 @@ def microseconds(time: datetime) -> int:
 
 
 def later_time(time: datetime | None, now: datetime) -> datetime:
-    """Returns the time of what comes behind `time`: now, or a millisecond behind it where that is
-    still to come."""
+    """Returns a time for a message behind `time`: now, or a millisecond later than `time` if that
+    is in the future."""
     if time is None:
         return now
     if time.tzinfo is None and now.tzinfo is not None:
@@ -103,7 +103,7 @@ def later_time(time: datetime | None, now: datetime) -> datetime:
 def stamp(
     message: Message, mint: Mint, latest: datetime | None, turn: str | None = None
 ) -> Message:
-    """Returns the message with an id, a time, and, where one is given, a turn: itself where it has
+    """Returns a message of a source with an id, a time and, if given, a turn. Unchanged if it has
     them."""
     needs_turn = turn is not None and message.turn is None
     if message.id is not None and message.created_at is not None and not needs_turn:

@@ -413,7 +413,7 @@ def _is_same(turn: Sequence[Message], added: Sequence[Message]) -> bool:
 
 
 def _is_no_more(message: Message | None, copy: Message) -> bool:
-    """Returns whether a copy of a message adds nothing to the stored message."""
+    """True if the copy of a message has nothing that the stored message lacks."""
     if message is copy:
         return True
     if message is None or message.content != copy.content or message.role is not copy.role:

@@ -63,7 +63,8 @@ def _last_call(flat: Flat, call_id: str) -> tuple[int, ToolCallPart]:
 
 
 def put_metadata(rows: Rows, call_id: str, metadata: JsonMap, mint: Mint) -> bool:
-    """Adds metadata to the message with the newest call of an id; whether there is one."""
+    """Adds metadata to the message of a turn that has the newest call of an id. Returns False if
+    there is no such call."""
     position = rows.call(call_id)
     if position is None:
         return False
@@ -123,8 +124,8 @@ def _put_answer(flat: Flat, index: int, result: ToolResultPart) -> Flat:
 
 
 def _put_behind(flat: Flat, index: int, result: ToolResultPart) -> Flat:
-    """Returns the result of a tool that the provider ran stands behind its call, in the same
-    message."""
+    """Returns the turn with the result of a tool that the provider ran, behind its call in the same
+    message. An earlier result of the call is replaced."""
     for number, piece in enumerate(flat.pieces):
         if isinstance(piece.part, ToolResultPart) and piece.part.id == result.id:
             result = replace(result, native=merge_native(piece.part.native, result.native))
@@ -134,8 +135,7 @@ def _put_behind(flat: Flat, index: int, result: ToolResultPart) -> Flat:
 
 
 def _open_at_provider(rows: Rows, name: str) -> tuple[int, str] | None:
-    """Returns the newest call of a tool that a provider runs and has not answered: where it is, and
-    its id."""
+    """Returns the position and id of the newest call that a provider runs and has not answered."""
     answered: set[str] = set()
     for position in range(len(rows) - 1, -1, -1):
         for piece in reversed(rows[position].message.content):
@@ -223,7 +223,7 @@ def _split_steps(flat: Flat) -> list[list[Content]]:
 
 
 def last_boundary(rows: Rows) -> Boundary:
-    """Returns the place behind all that there is."""
+    """Returns the position behind the last part of the history."""
     last = rows.last
     if last is None:
         return Boundary(None, 0)
@@ -268,7 +268,7 @@ def seal_turn(rows: Rows, message_id: str, mint: Mint) -> bool:
 
 
 def without_step(message: Message) -> tuple[Message, MarkPart] | None:
-    """Returns a message that ends in the mark of a step, without that; `None`: it does not."""
+    """Returns a message without the step mark at its end, or None if it does not end in one."""
     last = message.content[-1] if message.content else None
     if not isinstance(last, MarkPart) or not is_step(last):
         return None
