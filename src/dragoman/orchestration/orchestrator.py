@@ -18,8 +18,8 @@ from typing import Protocol
 import msgspec
 
 from dragoman.codec.json_values import if_object
-from dragoman.errors import TypedOutputError
-from dragoman.event import MessageDropped, MessageFinished, PartStarted
+from dragoman.errors import ModelRetry, TypedOutputError
+from dragoman.event import Event, MessageDropped, MessageFinished, PartStarted
 from dragoman.fold import unfold
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
@@ -27,6 +27,7 @@ from dragoman.message import (
     FinishReason,
     Message,
     ProviderPart,
+    TextPart,
     ThinkingPart,
     ToolCallPart,
     ToolResultPart,
@@ -172,10 +173,16 @@ class DefaultStreamingOrchestrator:
             state.intake = None
             yield _drop_message(intake, finish)
             return
+        checked = await self._check_output(state, message)
+        if checked is message:
+            events = intake.end()
+        else:
+            events = _tell_again(intake, checked)
+            message = checked
         state.add_to_history(message)
         state.intake = None
         yield StreamingIterationResult(
-            events=intake.end(),
+            events=events,
             messages=(message,),
             should_continue=bool(message.tool_calls),
             finish_reason=finish.finish_reason or FinishReason.unspecified,
@@ -203,7 +210,7 @@ class DefaultStreamingOrchestrator:
                 await steps.aclose()
             if state.failure is not None:
                 raise state.failure
-        elif (correction := self.correction(state, message)) is not None:
+        elif (correction := self._correct(state, message)) is not None:
             yield self.add_message(state, correction)
 
     def asks_again_when_empty(self, state: StreamingState) -> bool:
@@ -226,7 +233,7 @@ class DefaultStreamingOrchestrator:
         try:
             state.validate(message.text)
         except ValueError as error:
-            if not state.output_retries:
+            if state.output_retries < 1:
                 raise TypedOutputError.because(
                     str(error), output=message.text, partial=message
                 ) from error
@@ -235,6 +242,48 @@ class DefaultStreamingOrchestrator:
                 f"That is not a valid answer: {error}\nAnswer again, with valid JSON only."
             )
         return None
+
+    def read_output(self, message: Message) -> str | None:
+        """Returns the text of the run's output if a message holds it, for output checks."""
+        return None if message.tool_calls else message.text
+
+    def write_output(self, message: Message, text: str) -> Message:
+        """Returns a message with another text as its output."""
+        is_text = [isinstance(part, TextPart) for part in message.content]
+        start = [*is_text, True].index(True)
+        behind = [part for part in message.content[start:] if not isinstance(part, TextPart)]
+        # A text part is never empty.
+        texts = [TextPart(text)][: len(text)]
+        return message.replace(content=(*message.content[:start], *texts, *behind))
+
+    async def _check_output(self, state: StreamingState, message: Message) -> Message:
+        """Runs the output checks on a finished message. Returns it as they leave it. What they send
+        back stands in `state.refused`."""
+        state.refused = None
+        if state.checks is None:
+            return message
+        text = self.read_output(message)
+        # What has another type is told to the model anyway.
+        if text is None or not state.checks.can_read(text):
+            return message
+        try:
+            accepted = await state.checks.apply(state.tool_context(), text)
+        except ModelRetry as error:
+            state.refused = error.message
+            return message
+        if accepted == text:
+            return message
+        return self.write_output(message, accepted)
+
+    def _correct(self, state: StreamingState, message: Message) -> Message | None:
+        """Returns what the model is told if its output has the wrong type, or a check sends it
+        back; None if it is good."""
+        if state.refused is None:
+            return self.correction(state, message)
+        if state.output_retries < 1:
+            raise TypedOutputError.refused(state.refused, output=message.text, partial=message)
+        state.output_retries -= 1
+        return Message.user(state.refused)
 
     def _add_own_results(
         self,
@@ -375,6 +424,15 @@ def _drop_message(intake: Intake, finish: MessageFinished) -> StreamingIteration
         return StreamingIterationResult(events=[], usage=finish.usage)
     dropped = MessageDropped(finish.message_id, "nothing was said; the model is asked again")
     return StreamingIterationResult(events=[dropped], usage=finish.usage)
+
+
+def _tell_again(intake: Intake, message: Message) -> list[Event]:
+    """Returns the events of a message that an output check changed, in place of what was shown of
+    it."""
+    events = unfold([message])
+    if intake.held is not None:
+        return events
+    return [MessageDropped(message.id or "", "an output check changed it"), *events]
 
 
 def _add_transfers(
