@@ -21,13 +21,14 @@ import msgspec
 from dragoman.errors import DragomanError, LimitReachedError
 from dragoman.event import Event, RunError, RunFinished
 from dragoman.hooks import Hooks, RunStart, find_active_hooks
-from dragoman.json_bytes import JsonMap
 from dragoman.limits import Limits, Spent, find_reached_limit
 from dragoman.logs import logger
 from dragoman.message import FinishReason, Message, Origin
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration import StreamingIterationResult, StreamingOrchestrator, StreamingState
 from dragoman.orchestration.loop import Ending, Loop, watch_run, wrap_foreign_error
+from dragoman.orchestration.output_type import TypedOutput
+from dragoman.orchestration.partial_output import find_element_type, read_partials
 from dragoman.request import RunInfo
 from dragoman.result import ChatResult, sum_usage
 from dragoman.runtime import running_loop
@@ -61,9 +62,8 @@ class Run(Generic[T]):
         state: StreamingState,
         *,
         opening: Sequence[Message],
-        output_schema: JsonMap | None,
+        output: TypedOutput[T] | None,
         limits: Limits,
-        convert: Callable[[str], T],
         agent_name: str = "",
         begin: Callable[[], Awaitable[Sequence[Message]]] | None = None,
         hooks: tuple[Hooks, ...] = (),
@@ -77,9 +77,8 @@ class Run(Generic[T]):
             orchestrator: decides the steps.
             state: what the orchestrator works on.
             opening: the run's first messages, which its history holds.
-            output_schema: JSON Schema of a typed output.
+            output: the type of the output; `None`: text.
             limits: how far the run may go.
-            convert: makes the typed value from the output's text.
             agent_name: the agent's name for people.
             begin: gives the opening once the thread is read and the tools of sets are listed.
             hooks: watch the run.
@@ -98,19 +97,35 @@ class Run(Generic[T]):
         self._limits = limits
         self._conversation = conversation
         self._known = known if begin is not None else None
-        self._convert = convert
+        self.output = output
+        """The type of the output; `None`: text."""
         self._work = Loop(
             model,
             orchestrator,
             state,
             opening=tuple(opening),
             begin=begin,
-            output_schema=output_schema,
+            output_schema=None if output is None else output.schema,
         )
         self._transcript = self._work.transcript
         self._watch(find_active_hooks(hooks))
         state.account.reached = self._find_reached_limit
         self._began_at = monotonic()
+        self._seconds_before = 0.0
+        """Seconds since a durable run began in an earlier process."""
+        self._told = 0
+        """Number of messages that were passed on."""
+        self._kept = 0
+        """Number of messages of a durable run that its thread holds."""
+        if (story := state.story) is not None:
+            state.account.model_calls, state.account.tool_calls = (
+                story.model_calls,
+                story.tool_calls,
+            )
+            self._told = len(story.messages)
+            if story.began_at is not None:
+                self._seconds_before = (state.clock() - story.began_at).total_seconds()
+                self._began_at -= self._seconds_before
         self.error: DragomanError | None = None
         """Why the run failed; `None` while it has not."""
         self.exception: Exception | None = None
@@ -141,7 +156,8 @@ class Run(Generic[T]):
         if not is_open:
             return []
         events = self._end_events(FinishReason.cancelled)
-        if self._conversation is not None:
+        # A durable run goes on elsewhere, without a message that was cut.
+        if self._conversation is not None and self._state.story is None:
             with anyio.CancelScope(shield=True):
                 await self._conversation.keep(self._transcript.messages, is_over=True)
         if self._work.has_begun:
@@ -223,15 +239,33 @@ class Run(Generic[T]):
         if self.exception is not None:
             raise self.exception
         text = self.so_far()
+        checks = self._state.checks
+        if checks is not None and checks.has_accepted(text.output):
+            return cast(ChatResult[T], msgspec.structs.replace(text, output=checks.value))
         if self._transcript.finish_reason is FinishReason.cancelled or self._transcript.pending:
             return cast(ChatResult[T], text)
+        if self.output is None:
+            return cast(ChatResult[T], text)
         try:
-            return cast(
-                ChatResult[T], msgspec.structs.replace(text, output=self._convert(text.output))
-            )
+            value = self.output.convert(text.output)
         except DragomanError as error:
             error.result = text
             raise
+        return cast(ChatResult[T], msgspec.structs.replace(text, output=value))
+
+    def partials(
+        self, *, elements: bool = False, growing_text: bool = False
+    ) -> AsyncGenerator[ChatResult[Any], None]:
+        """Yields the output while it is being written, as `Agent.send_stream_for`: as a `Partial`, or
+        with `elements` each element of a list once it is whole. The last chunk is the result.
+
+        Raises:
+            TypeError: the output is text, or with `elements` no list.
+        """
+        element_type = None
+        if elements:
+            element_type = find_element_type(self.output and self.output.type)
+        return read_partials(self, element_type=element_type, growing_text=growing_text)
 
     def steps(self, *, chunks: bool = True) -> AsyncGenerator[StreamingIterationResult, None]:
         """Returns the run as its orchestrator's steps: one per network read. A failure is the last
@@ -249,7 +283,8 @@ class Run(Generic[T]):
         self._transcript.chunks = chunks
         self._loop = loop = running_loop()
         if self._limits.seconds is not None and self._timer is None:
-            self._timer = loop.call_later(self._limits.seconds, self._expire)
+            seconds_left = self._limits.seconds - self._seconds_before
+            self._timer = loop.call_later(seconds_left, self._expire)
         paused_at = monotonic()
         while not self._ended:
             if self._waiting is not None:
@@ -295,8 +330,11 @@ class Run(Generic[T]):
         fails, and the step says so."""
         last = step.events[-1] if step.events else None
         is_over = isinstance(last, RunFinished | RunError)
+        messages = self._transcript.messages
         try:
-            await conversation.keep(self._transcript.messages, is_over=is_over)
+            if self._state.story is not None:
+                messages = await self._wait_for_messages(step)
+            await conversation.keep(messages, is_over=is_over)
         except Exception as error:  # noqa: BLE001 - whatever a store raises
             self._conversation = None
             await self._steps.aclose()
@@ -310,6 +348,18 @@ class Run(Generic[T]):
         if isinstance(last, RunFinished) and last.outcome == "success":
             conversation.end()
         return step
+
+    async def _wait_for_messages(self, step: StreamingIterationResult) -> Sequence[Message]:
+        """Returns the messages of a durable run that its thread may hold: those that the log holds,
+        and at the run's end all."""
+        messages, told = self._transcript.messages, self._told
+        self._told = len(messages)
+        if step.events and isinstance(step.events[-1], RunFinished | RunError) and self._ended:
+            return messages
+        if self._kept < told and self._state.stored is not None:
+            await self._state.stored()
+        self._kept = told
+        return messages[:told]
 
     def so_far(self) -> ChatResult[str]:
         """Returns the result so far, with its output as text. An unfinished message counts as far
