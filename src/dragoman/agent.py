@@ -191,6 +191,12 @@ class Agent(Generic[Deps]):
         return self._models.string.embeddings
 
     @property
+    def embeds_by_purpose(self) -> bool:
+        """True if its embeddings model has another vector for a text to search with than for one
+        to be found."""
+        return self._models.embeddings().embeds_by_purpose
+
+    @property
     def model(self) -> str:
         """The fully qualified model string: given names, else the provider's defaults."""
         return self._models.name

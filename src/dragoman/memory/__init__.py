@@ -9,43 +9,70 @@ from dragoman.runtime import lazy
 if TYPE_CHECKING:
     from dragoman.memory.memory import Memory
     from dragoman.memory.memory_store import open_store
+    from dragoman.memory.recall import Embedder, Hit, Recall
     from dragoman.memory.store import (
         Batch,
         MessageQuery,
         Neighbours,
+        Quote,
         Store,
         ThreadChange,
         ThreadQuery,
     )
     from dragoman.memory.thread import Branch, Page, StoredMessage, Thread
+    from dragoman.memory.vectors import (
+        Embedded,
+        Unembedded,
+        VectorMatch,
+        VectorQuery,
+        VectorStore,
+    )
 
 __all__ = [
     "Batch",
     "Branch",
+    "Embedded",
+    "Embedder",
+    "Hit",
     "Memory",
     "MessageQuery",
     "Neighbours",
     "Page",
+    "Quote",
+    "Recall",
     "Store",
     "StoredMessage",
     "Thread",
     "ThreadChange",
     "ThreadQuery",
+    "Unembedded",
+    "VectorMatch",
+    "VectorQuery",
+    "VectorStore",
     "open_store",
 ]
 
 _MODULES = {
     "Batch": "store",
     "Branch": "thread",
+    "Embedded": "vectors",
+    "Embedder": "recall",
+    "Hit": "recall",
     "Memory": "memory",
     "MessageQuery": "store",
     "Neighbours": "store",
     "Page": "thread",
+    "Quote": "store",
+    "Recall": "recall",
     "Store": "store",
     "StoredMessage": "thread",
     "Thread": "thread",
     "ThreadChange": "store",
     "ThreadQuery": "store",
+    "Unembedded": "vectors",
+    "VectorMatch": "vectors",
+    "VectorQuery": "vectors",
+    "VectorStore": "vectors",
     "open_store": "memory_store",
 }
 
