@@ -11,7 +11,7 @@ import pytest
 from dragoman import Agent, Chat, Limits, Settings, TextPart, Tool, ToolCallPart, ToolContext, tool
 from dragoman.errors import LimitReachedError
 from dragoman.message import FilePart, Role
-from dragoman.model.strings import ModelString
+from dragoman.model.resolve_model import ModelString
 from dragoman.transport import Exchange, Player
 from support.model import PROVIDER, agent, call, says
 

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.anyio
 OURS = Path(dragoman.__file__).parent
 FILES = {
     str(OURS / name): name
-    for name in ("hooks.py", "model/watch.py", "orchestration/watch.py", "tools/watch.py")
+    for name in ("hooks.py", "model/report_to_hooks.py", "orchestration/watch.py", "tools/watch.py")
 }
 SHORT, LONG = 20, 220
 

@@ -23,7 +23,7 @@ from dragoman import (
     tool,
     wires,
 )
-from dragoman.codec.ids import NameRule
+from dragoman.codec.fit_ids import NameRule
 from dragoman.errors import InvalidRequestError, RateLimitError, SettingsError
 from dragoman.event import Event, MessageStarted, StepFinished, event_from_json, event_to_json
 from dragoman.loss import Loss

@@ -39,7 +39,7 @@ GROUND = [
     "codec.emitter",
     "codec.framing",
     "codec.digest",
-    "codec.replay",
+    "codec.signature_check",
     "repair",
     "request",
     "result",
@@ -95,12 +95,12 @@ MADE_BY_DECODING = re.compile(
 """Where structs stand that are never shown: those of stored files and of the wires' fast paths."""
 NAMED_ONLY = {
     "codec.agent_card.Abilities", "codec.agent_card.AgentCard", "codec.agent_card.Skill",
-    "codec.error_rules.ErrorInfo", "codec.error_rules.ErrorRules", "codec.json_dialect.JsonDialect", "codec.outgoing.Outgoing", "hooks.Hooks",
+    "codec.error_rules.ErrorInfo", "codec.error_rules.ErrorRules", "codec.schema_dialect.JsonDialect", "codec.outgoing_conversation.Outgoing", "hooks.Hooks",
         "limits.Limits", "limits.Spent", "mcp.options.OAuth", "mcp.options.Options", "message.Usage",
     "model_profile.ModelProfile",
     "memory.store.Batch", "memory.store.MessageQuery", "memory.store.ThreadChange", "memory.store.ThreadQuery", "memory.thread.Branch",
         "memory.thread.Page", "memory.thread.StoredMessage", "memory.thread.Thread",
-    "orchestration.iteration.StreamingIterationResult", "providers.provider.Provider", "request.Settings", "serve.core.policy.AgentPolicy", "serve.store.answers.TaskQuery", "serve.http.limits.ServerLimits", "serve.store.records.Answered", "serve.core.call.Call", "sql.engine.SqlDialect",
+    "orchestration.iteration.StreamingIterationResult", "providers.provider.Provider", "request.Settings", "serve.core.policy.AgentPolicy", "serve.store.answer_store.TaskQuery", "serve.http.limits.ServerLimits", "serve.store.stored_answer.Answered", "serve.core.call.Call", "sql.engine.SqlDialect",
     "wires.anthropic.content.OutgoingBlocks", "wires.google.tools.OutgoingContents",
     "testing.check.Check", "testing.scripted.ScriptedRecord", "testing.scripted_answer.Answer", "transport.base.Bounds", "transport.base.Timeouts",
     "transport.exchange.Exchange", "wires.openai_responses.items.OutgoingItems", "wires.openai_responses.tools.CallItemType",

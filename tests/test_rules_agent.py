@@ -19,7 +19,7 @@ from dragoman import (
 )
 from dragoman.errors import AuthenticationError, SettingsError, ToolError
 from dragoman.message import ToolCallPart
-from dragoman.model.strings import parse_model_string
+from dragoman.model.resolve_model import parse_model_string
 from dragoman.orchestration import DefaultStreamingOrchestrator, MessageAccumulator, StreamingState
 from dragoman.testing import ScriptedModel
 

@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman.capability import Capability
 from dragoman.codec.error_rules import ErrorInfo, ErrorRules
-from dragoman.codec.ids import NameRule
+from dragoman.codec.fit_ids import NameRule
 from dragoman.providers.provider import Provider
 from dragoman.request import HttpRequest
 from dragoman.wires.chat import ChatDialect
@@ -86,7 +86,7 @@ def markdown() -> str:
             "`dragoman.wires.openai_chat.Quirks`.",
             *(line for wire in NAMES for line in _quirks(wire)),
             "",
-            "## `dragoman.codec.ids.NameRule`",
+            "## `dragoman.codec.fit_ids.NameRule`",
             "",
             "Ids or names that a provider accepts. Others are mapped for the request, and back in the answer.",
             "",

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dragoman.model.listing import load_models
+from dragoman.model.model_list import load_models
 from dragoman.model_profile import ModelProfile
 from dragoman.profiles import load_shipped
 from dragoman.profiles.table import BASE

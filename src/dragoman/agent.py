@@ -19,10 +19,10 @@ from dragoman.logs import log_from_environment
 from dragoman.memory.memory import Memory
 from dragoman.message import DataPart, FilePart, Message
 from dragoman.model.access import Key
+from dragoman.model.agent_models import Models
 from dragoman.model.fallbacks import ModelChoice
 from dragoman.model.middleware import Middleware
-from dragoman.model.models import Models
-from dragoman.model.strings import default_transport
+from dragoman.model.resolve_model import default_transport
 from dragoman.model_profile import ModelProfile
 from dragoman.orchestration import MessageAccumulator, StreamingOrchestrator
 from dragoman.orchestration.seal import Seal
@@ -359,7 +359,7 @@ class Agent(Generic[Deps]):
             SettingsError: the provider lists none.
             ProviderError: it refused.
         """
-        from dragoman.model.listing import list_models
+        from dragoman.model.model_list import list_models
 
         return await list_models(self._models.access())
 

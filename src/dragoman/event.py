@@ -26,6 +26,7 @@ from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Native, Origin, Role, TextPart, Usage
 
 __all__ = [
+    "CALLS_BEGUN",
     "Custom",
     "Event",
     "InnerRuns",
@@ -33,6 +34,7 @@ __all__ = [
     "MessageFinished",
     "MessageStarted",
     "OpenText",
+    "PARTIAL_IMAGE",
     "PartDelta",
     "PartFinished",
     "PartStarted",
@@ -45,6 +47,7 @@ __all__ = [
     "StepStarted",
     "event_from_json",
     "event_to_json",
+    "is_calls_begun",
     "without_inner_runs",
 ]
 
@@ -268,6 +271,20 @@ class Custom(msgspec.Struct, frozen=True, omit_defaults=True, tag="custom"):
     """What a format has beside these fields, by its name."""
     run_id: str | None = None
     """Of a run within a tool: its id; `None`: of the run whose stream this is."""
+
+
+PARTIAL_IMAGE = "image_generation.partial_image"
+"""Name of the custom event that shows an image before it is finished. Its value holds
+`partial_image_b64`, the whole image as far as it goes, and may hold `output_format` and
+`partial_image_index`. No message keeps it."""
+CALLS_BEGUN = "dragoman.calls_begun"
+"""Name of the `Custom` that the log of a run holds before the tools of some calls begin. Its value is
+the ids of these calls. Clients do not get it."""
+
+
+def is_calls_begun(event: Event) -> bool:
+    """True if an event is the mark `CALLS_BEGUN`."""
+    return type(event) is Custom and event.name == CALLS_BEGUN
 
 
 class _BytesDelta(msgspec.Struct, frozen=True, tag="part_delta_bytes"):

@@ -165,10 +165,17 @@ class Run(Generic[T]):
             self.thread_id = context.thread_id or self.id
         if context.account is not None:
             self._state.account.join(context.account)
+        self._state.stored = context.stored
         if share_state:
             self._state.shared = context.state
         if context.run is not None and context.run.hooks:
             self._watch(tuple(dict.fromkeys((*context.run.hooks, *self._hooks))))
+
+    def hold_calls(self, stored: Callable[[], Awaitable[None]]) -> None:
+        """Holds each round of tools back until its calls are stored. Call it before the run begins.
+
+        `stored`: waits until all events of the run so far are stored."""
+        self._state.stored = stored
 
     def _watch(self, hooks: tuple[Hooks, ...]) -> None:
         self._hooks, self._steps = hooks, self._work.steps(self._identify)

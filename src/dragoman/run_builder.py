@@ -24,8 +24,8 @@ from dragoman.loss import Loss, refusal_error
 from dragoman.memory.conversation import ConversationRecorder, open_conversation
 from dragoman.memory.memory import Memory
 from dragoman.message import MarkPart, Message, Role, ToolResultPart
+from dragoman.model.agent_models import Models
 from dragoman.model.chat_model import ChatModel
-from dragoman.model.models import Models
 from dragoman.orchestration import (
     MessageAccumulator,
     StreamingOrchestrator,

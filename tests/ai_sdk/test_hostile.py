@@ -12,7 +12,7 @@ import pytest
 
 from dragoman import formats
 from dragoman.errors import HistoryError
-from dragoman.wires.ai_sdk_messages.reading import Reading
+from dragoman.wires.ai_sdk_messages.read_parts import Reading
 from support.ai_sdk_samples import AI_4, CORE, EVERY_PART, MODEL_PARTS, MODEL_TALK, TALK, text, ui
 
 DOCUMENTS = [TALK, EVERY_PART, AI_4, MODEL_TALK, MODEL_PARTS, CORE]

@@ -9,8 +9,8 @@ import pytest
 from dragoman import Message, ToolCallPart, ToolResultPart, formats, wires
 from dragoman.loss import Loss, Lost
 from dragoman.message import DataPart, LinkPart, Origin, Role, Usage
-from dragoman.wires.ai_sdk_messages import conversation, read, v4
-from dragoman.wires.ai_sdk_messages import rows as row_rooms
+from dragoman.wires.ai_sdk_messages import ai4_ui_messages, conversation, read_turn
+from dragoman.wires.ai_sdk_messages import mastra_v2_rows as row_rooms
 from dragoman.wires.ai_sdk_messages.approvals import approvals
 from support import mastra_rows as rows
 from support.ai_sdk_samples import PNG
@@ -232,9 +232,9 @@ def test_texts_alone_are_written_and_read_without_the_rooms_for_parts(
     format_, counted = formats.get(version), list[str]()
     for module, name in (
         (conversation, "dump_group"),
-        (v4, "turn_of"),
+        (ai4_ui_messages, "turn_of"),
         (row_rooms, "turn_of"),
-        (read, "turn_of"),
+        (read_turn, "turn_of"),
     ):
         whole = getattr(module, name)
         monkeypatch.setattr(

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dragoman import Interrupt, Message, Resume, Role, TextPart, tool
-from dragoman.cli.answer import send_and_ask
-from dragoman.cli.interrupt import Interrupts
+from dragoman.cli.ctrl_c import Interrupts
+from dragoman.cli.send_prompt import send_and_ask
 from dragoman.errors import ProviderError, ResumeError
 from support.model import agent, call, says
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from dragoman import Agent, Interrupt, Resume, ToolCallPart, tool
-from dragoman.cli.ask import Terminal, ask_all, summarize
+from dragoman.cli.ask_user import Terminal, ask_all, summarize
 from dragoman.errors import ResumeError
 from support.model import agent, call, says
 

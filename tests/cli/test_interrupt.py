@@ -1,4 +1,4 @@
-"""Ctrl-C on the command line (`cli/interrupt.py`): none is lost, and none does more than it
+"""Ctrl-C on the command line (`cli/ctrl_c.py`): none is lost, and none does more than it
 should."""
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from threading import Thread, get_ident
 
 import pytest
 
-from dragoman.cli.interrupt import Interrupts
+from dragoman.cli.ctrl_c import Interrupts
 
 pytestmark = pytest.mark.anyio
 

@@ -76,3 +76,16 @@ def test_what_is_wrong_is_said_in_a_line(
     found, out, err = cli(*arguments)
     assert (found, out) == (code, "")
     assert one_line(err, word)
+
+
+def test_a_body_is_planned_with_its_tools(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "body.json"
+    tool = {"name": "f", "input_schema": {"type": "object", "properties": {"a": True}}}
+    body = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+    file.write_text(json.dumps({**body, "tools": [{**tool, "strict": True}]}))
+    for target in ("openai_responses", "openai:gpt-5"):
+        assert "field tools.strict" in cli("plan", target, str(file))[1]
+        fields = json.loads(cli("plan", "--json", target, str(file))[1])
+        assert [(loss["which"], loss["minor"]) for loss in fields["settings"]] == [
+            ("tools.strict", True)
+        ]

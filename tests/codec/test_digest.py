@@ -17,7 +17,7 @@ from dragoman.codec.digest import (
     neutral_digest,
     parse_prefix_wire,
 )
-from dragoman.codec.replay import find_unreadable
+from dragoman.codec.signature_check import find_unreadable
 from dragoman.message import (
     NOTES,
     DataPart,

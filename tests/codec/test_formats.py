@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from dragoman.codec.formats import (
+from dragoman.codec.outgoing_conversation import Outgoing, prepare_outgoing
+from dragoman.codec.serving import ErrorResponse, Problem
+from dragoman.codec.wire_operations import (
     ConversationFormat,
     RequestDump,
     RequestEnvelope,
     RequestFormat,
     ResponseFormat,
 )
-from dragoman.codec.outgoing import Outgoing, prepare_outgoing
-from dragoman.codec.serving import ErrorResponse, Problem
 from dragoman.errors import HistoryError, InvalidRequestError
 from dragoman.event import RunError
 from dragoman.fold import unfold

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman import wires
-from dragoman.codec import digest, history_dump
-from dragoman.codec import history as module
+from dragoman.codec import digest, dump_with_history
+from dragoman.codec import dump_cache as module
 from dragoman.codec.digest import compute_prefix
-from dragoman.codec.history import DumpedRequest, History
+from dragoman.codec.dump_cache import DumpedRequest, History
 from dragoman.codec.history_pieces import prepare_pieces
 from dragoman.message import Message, TextPart, ToolCallPart, ToolResultPart
 from dragoman.providers.provider import Provider
@@ -273,7 +273,7 @@ def test_what_cannot_be_cut_is_tried_once(wire: str, monkeypatch: pytest.MonkeyP
         made.append(1)
         return prepare_pieces(*given)
 
-    monkeypatch.setattr(history_dump, "prepare_pieces", counted)
+    monkeypatch.setattr(dump_with_history, "prepare_pieces", counted)
     for number in range(4):
         request = request_of(messages)
         assert sent(provider, request, history, target) == sent(provider, request, None, target)

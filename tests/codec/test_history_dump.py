@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dragoman.codec import digest
 from dragoman.codec.digest import compute_prefix
-from dragoman.codec.history import History
+from dragoman.codec.dump_cache import History
 from dragoman.message import FinishReason, Message, Origin, ToolResultPart
 from support.remembering import TOOLS, answered, chat, dumped, request_of, sent, target_of
 from support.switching import PROVIDERS, TARGETS

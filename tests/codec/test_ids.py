@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.codec.ids import CALL_IDS, NameRule, fit_names, invert_names, map_call_ids
-from dragoman.codec.ids import TOOL_NAMES as FIRST
+from dragoman.codec.fit_ids import CALL_IDS, NameRule, fit_names, invert_names, map_call_ids
+from dragoman.codec.fit_ids import TOOL_NAMES as FIRST
 from dragoman.message import Message, ToolCallPart, ToolResultPart
 
 RULES = [

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator as Validator
 from pydantic import BaseModel, Field, TypeAdapter
 
 from dragoman import wires
-from dragoman.codec.json_dialect import JsonDialect, fit_schema
+from dragoman.codec.schema_dialect import JsonDialect, fit_schema
 from dragoman.message import Message, Origin
 from dragoman.request import ModelRequest
 

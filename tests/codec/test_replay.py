@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from dragoman.codec import replay
+from dragoman.codec import signature_check
 from dragoman.codec.digest import chain_signature_digests, compute_prefix
-from dragoman.codec.replay import find_unreadable
+from dragoman.codec.signature_check import find_unreadable
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin, ThinkingPart
 from support import strategies as some
@@ -89,7 +89,7 @@ def test_the_chain_is_made_once_and_only_where_a_prefix_asks_for_it(
 ):
     made: list[int] = []
     monkeypatch.setattr(
-        replay.digest,
+        signature_check.digest,
         "chain_signature_digests",
         lambda messages, wire: made.append(1) or chain_signature_digests(messages, wire),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dragoman import wires
-from dragoman.codec.response import (
+from dragoman.codec.response_state import (
     ResponseState,
     join_messages,
     list_further_candidates,

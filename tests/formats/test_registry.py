@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dragoman import Message, formats
-from dragoman.codec.layout import Layout
+from dragoman.codec.format_layout import Layout
 from dragoman.errors import HistoryError, SettingsError
 from dragoman.formats import registry
 from dragoman.formats.detection import detect_list
@@ -20,7 +20,7 @@ from support.plug_ins import Install, installer
 
 CODE = """
 from dragoman import Message
-from dragoman.codec.layout import Layout
+from dragoman.codec.format_layout import Layout
 name = "{name}"
 layout = Layout(fields=("log", "messages"), beside=("title",), distinctive=frozenset(["title"]))
 

@@ -11,7 +11,7 @@ import pytest
 
 from dragoman import formats
 from dragoman.errors import HistoryError
-from dragoman.history import alignment, matching, pieces, projection, put
+from dragoman.history import alignment, copy_match, pieces, projection, put
 from dragoman.message import Message, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.testing.mutation import Sample, mutate
 
@@ -112,11 +112,11 @@ class Counting:
         self.work = 0
         for module, name, size in (
             (pieces, "neutral_digest", lambda *_: 1),
-            (matching, "align", lambda these, those: len(these) + len(those)),
+            (copy_match, "align", lambda these, those: len(these) + len(those)),
             (projection, "align", lambda these, those: len(these) + len(those)),
             (alignment, "_anchors", lambda these, those, **_: len(these) + len(those)),
             (alignment, "_longest_common", lambda these, those: len(these) * len(those)),
-            (matching, "project", lambda _, start, end, __: end - start),
+            (copy_match, "project", lambda _, start, end, __: end - start),
         ):
             monkeypatch.setattr(module, name, self.counted(getattr(module, name), size))
 
@@ -153,7 +153,7 @@ def test_a_conversation_that_is_sent_again_is_dumped_by_nobody(
     payload = formats.get("openai_chat").dump_messages(more(stored))
     counting = Counting(monkeypatch)
     calls: list[object] = []
-    monkeypatch.setattr(matching, "project", lambda *given: calls.append(given) or [])
+    monkeypatch.setattr(copy_match, "project", lambda *given: calls.append(given) or [])
     assert len(put(stored, "openai_chat", payload).added) == 1
     assert not calls
     assert counting.work <= 5 * len(stored)

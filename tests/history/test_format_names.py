@@ -12,7 +12,7 @@ import pytest
 
 import dragoman
 from dragoman import formats
-from dragoman.wires.ai_sdk_messages.own import NAME as FAMILY
+from dragoman.wires.ai_sdk_messages.notes import NAME as FAMILY
 
 ROOT = Path(dragoman.__file__).parent
 GROUND = (

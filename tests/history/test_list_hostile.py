@@ -14,7 +14,7 @@ from dragoman import Message, MessageList
 from dragoman.codec import turns as turns_module
 from dragoman.errors import HistoryError
 from dragoman.history import add, rows, turn_merge
-from dragoman.history import fresh as fresh_module
+from dragoman.history import new_messages as fresh_module
 from dragoman.testing.mutation import Sample, encode_json, mutate
 from support.listed import at, call, fresh, model, result, results, user
 

@@ -44,7 +44,12 @@ from dragoman.message import FinishReason, MarkPart, Origin, Role, Usage
 from dragoman.model import ChatModel
 from dragoman.model.access import Access
 from dragoman.model.chat_model import answer_chunks
-from dragoman.model.strings import ModelString, default_model, provider_middleware, resolve_model
+from dragoman.model.resolve_model import (
+    ModelString,
+    default_model,
+    provider_middleware,
+    resolve_model,
+)
 from dragoman.providers.provider import Provider
 from dragoman.request import ModelRequest, Settings
 from dragoman.result import ChatResult
@@ -483,8 +488,8 @@ def test_the_rooms_names_are_found_where_they_are_and_no_others() -> None:
     from dragoman.model.fallbacks import fallback
     from dragoman.model.file_fetching import fetch_files
     from dragoman.model.middleware import Middleware
+    from dragoman.model.resolve_model import parse_model_string
     from dragoman.model.response_cache import cache
-    from dragoman.model.strings import parse_model_string
     from dragoman.model.throttle import Throttle
 
     found = [getattr(dragoman.model, name) for name in dragoman.model.__all__]

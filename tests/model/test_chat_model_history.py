@@ -11,7 +11,7 @@ import pytest
 
 from dragoman import Agent, Chat, wires
 from dragoman.codec import history_pieces
-from dragoman.codec.replay import find_unreadable
+from dragoman.codec.signature_check import find_unreadable
 from dragoman.message import Message
 from dragoman.model.chat_model import ChatModel
 from dragoman.request import HttpRequest

@@ -37,7 +37,7 @@ from dragoman.event import (
 )
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Origin, Role, Usage
-from dragoman.model.constrained import JsonItems, constrained_tools
+from dragoman.model.constrained_calls import JsonItems, constrained_tools
 from dragoman.model.tool_prompt import (
     arguments_schema,
     ask_answer,

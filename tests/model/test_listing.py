@@ -8,7 +8,7 @@ import pytest
 from dragoman import providers, wires
 from dragoman.errors import AuthenticationError, DecodeError, SettingsError
 from dragoman.model.access import Access
-from dragoman.model.listing import find_kinds, list_models, load_models, next_page
+from dragoman.model.model_list import find_kinds, list_models, load_models, next_page
 from dragoman.providers.provider import Provider
 from support.traffic import exchanges
 

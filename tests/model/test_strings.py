@@ -5,7 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from dragoman.errors import SettingsError
-from dragoman.model.strings import ModelString, parse_model_string
+from dragoman.model.resolve_model import ModelString, parse_model_string
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from dragoman.orchestration.interrupts import (
 from dragoman.orchestration.seal import Seal
 from dragoman.repair import bind_to_call, find_open_calls
 from dragoman.tools import tool_map
-from dragoman.tools.record import InnerRun
+from dragoman.tools.call_record import InnerRun
 from support.model import call
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.model.listed_profile import load_listed_profile
+from dragoman.model.profile_from_list import load_listed_profile
 from dragoman.model_profile import ModelProfile
 from support.traffic import exchanges
 

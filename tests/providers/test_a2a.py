@@ -14,7 +14,7 @@ from dragoman.errors import SettingsError
 from dragoman.history import plan
 from dragoman.loss import Loss, Lost
 from dragoman.message import DataPart, FinishReason, TextPart, ToolCallPart, ToolResultPart
-from dragoman.model.strings import parse_model_string
+from dragoman.model.resolve_model import parse_model_string
 from dragoman.providers.a2a import discover
 from dragoman.providers.auth import AuthResponse
 from dragoman.providers.provider import ModelEndpoint

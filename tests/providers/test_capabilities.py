@@ -62,8 +62,11 @@ NOT_DECLARED = {
 """Seen in traffic, and not declared because it does not hold of the provider's usual models,
 streamed."""
 NOT_RECORDED = {
+    "openai": {"images"},
+    "google": {"images"},
     "vertex": {"embeddings", "forced_tools", "thinking", "server_tools", "models"},
     "azure": {
+        "images",
         "typed_output_with_tools",
         "forced_tools",
         "vision",
@@ -71,6 +74,7 @@ NOT_RECORDED = {
     },  # recorded in their plainest use
     "azure-responses": {
         "embeddings",
+        "images",
         "parallel_tools",
         "typed_output",
         "typed_output_with_tools",
@@ -79,13 +83,14 @@ NOT_RECORDED = {
         "files",
         "models",
     },  # the same; it is OpenAI's own API
-    "openai-responses": {"embeddings", "models"},  # the endpoint of openai
+    "openai-responses": {"embeddings", "images", "models"},  # the endpoint of openai
     "openrouter": {"models"},
-    "together": {"embeddings", "models"},
+    "together": {"embeddings", "images", "models"},
     "groq": {"models"},
     "deepseek": {"models"},
     "ollama": {"models"},
     "xai": {
+        "images",
         "parallel_tools",
         "typed_output",
         "forced_tools",

@@ -15,7 +15,7 @@ import pytest
 
 from dragoman.errors import DecodeError, SettingsError
 from dragoman.model.access import Access
-from dragoman.model.listing import list_models
+from dragoman.model.model_list import list_models
 from dragoman.providers import local_models, local_pull
 from dragoman.providers.local import PROVIDER
 from dragoman.providers.local_models import (

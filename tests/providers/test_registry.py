@@ -11,7 +11,7 @@ import dragoman.providers
 from dragoman import providers, wires
 from dragoman.capability import Capability
 from dragoman.errors import SettingsError
-from dragoman.model.strings import ModelString, parse_model_string
+from dragoman.model.resolve_model import ModelString, parse_model_string
 from dragoman.providers.provider import Provider
 from dragoman.providers.registry import BUILT_IN, ENTRY_POINTS, Registry
 

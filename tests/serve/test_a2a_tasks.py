@@ -13,7 +13,7 @@ import pytest
 from dragoman import Message
 from dragoman.serve.apis import a2a_tasks
 from dragoman.serve.store.memory_answers import open_answers
-from dragoman.serve.store.records import Answered
+from dragoman.serve.store.stored_answer import Answered
 from support.asgi import exchange
 from support.protocols import PAID, posted, reply, served_agent
 

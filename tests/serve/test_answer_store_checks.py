@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dragoman import testing
-from dragoman.serve.store.answers import NoAnswers
+from dragoman.serve.store.answer_store import NoAnswers
 from dragoman.serve.store.memory_answers import MemoryAnswers, open_answers
 
 pytestmark = pytest.mark.mend("4.6")

@@ -14,10 +14,15 @@ from dragoman import Message, ToolCallPart
 from dragoman.errors import ContextLengthError, SettingsError
 from dragoman.message import ThinkingPart, ToolResultPart
 from dragoman.request import ModelRequest, ToolSpec
-from dragoman.serve.store import records, sql_answers
-from dragoman.serve.store.answers import AnswerStore
+from dragoman.serve.store import sql_answers, stored_answer
+from dragoman.serve.store.answer_store import AnswerStore
 from dragoman.serve.store.memory_answers import MemoryAnswers, open_answers
-from dragoman.serve.store.records import Answered, DecodedAnswers, conversation_key, latest_keys
+from dragoman.serve.store.stored_answer import (
+    Answered,
+    DecodedAnswers,
+    conversation_key,
+    latest_keys,
+)
 from support import postgres
 
 pytestmark = pytest.mark.anyio
@@ -157,7 +162,7 @@ async def test_a_conversation_that_goes_on_is_decoded_once(
 ) -> None:
     """Else its life costs the square of its length."""
     decoding = Decoding()
-    monkeypatch.setattr(records, "_ANSWERED", decoding)
+    monkeypatch.setattr(stored_answer, "_ANSWERED", decoding)
     for at in range(30):
         await store.save(answered(f"a{at}", parent=f"a{at - 1}" if at else None), [f"k{at}"])
         assert (await store.find("me", [f"k{at}"])) is not None
@@ -188,7 +193,7 @@ async def test_a_conversation_that_is_too_large_is_not_read(
         await store.save(one)
         size += len(msgspec.json.encode(one))
     decoding = Decoding()
-    monkeypatch.setattr(records, "_ANSWERED", decoding)
+    monkeypatch.setattr(stored_answer, "_ANSWERED", decoding)
     with pytest.raises(ContextLengthError, match="begin a new one"):
         await store.chain("me", "a2", most_bytes=size - 1)
     assert decoding.sizes == []

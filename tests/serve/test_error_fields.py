@@ -10,7 +10,7 @@ import pytest
 
 from dragoman import Agent, serve, wires
 from dragoman.errors import InvalidRequestError, OverloadedError, public
-from dragoman.serve.core.fields import check_types
+from dragoman.serve.core.request_fields import check_types
 from dragoman.testing import ScriptedModel
 from support.asgi import exchange
 from support.switching import FOLDERS, PROVIDERS

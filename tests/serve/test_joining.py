@@ -15,7 +15,7 @@ from dragoman.event import MessageStarted, PartFinished, StepFinished
 from dragoman.loss import Loss, Lost
 from dragoman.message import Role, TextPart, ToolResultPart
 from dragoman.request import ModelRequest
-from dragoman.serve.core.shown import show_event
+from dragoman.serve.core.client_events import show_event
 from support.asgi import exchange
 from support.protocols import BODIES, events_of, posted, served_agent
 from support.until import until

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.loss import Loss, Lost
-from dragoman.serve.core.fields import HEADER, loss_headers
+from dragoman.serve.core.request_fields import HEADER, loss_headers
 
 
 def lost(what: Lost, which: str = "", message: int | None = None) -> Loss:

@@ -9,8 +9,8 @@ from time import perf_counter
 import pytest
 
 from dragoman import wires
+from dragoman.serve.http.call_metrics import find_offered_name
 from dragoman.serve.http.callers import Caller, fits_pattern, match_star
-from dragoman.serve.http.observed import find_offered_name
 from dragoman.wires.serving import get_serving
 
 pytestmark = pytest.mark.mend("4.6")

@@ -20,8 +20,8 @@ from dragoman.event import Event, MessageStarted, OpenText, PartDelta, PartStart
 from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Origin, Role
 from dragoman.result import Usage
+from dragoman.serve.http.call_metrics import find_offered_name
 from dragoman.serve.http.callers import Key
-from dragoman.serve.http.observed import find_offered_name
 from dragoman.testing import ScriptedModel
 from support.asgi import Exchange, exchange
 from support.serving import ASKS, asking, served

@@ -17,7 +17,7 @@ from dragoman.message import Role
 from dragoman.serve import AgentPolicy
 from dragoman.serve.http.limits import ServerLimits
 from dragoman.serve.store.memory_answers import MemoryAnswers
-from dragoman.serve.store.records import Answered
+from dragoman.serve.store.stored_answer import Answered
 from dragoman.testing import ScriptedModel
 from support.asgi import Exchange, exchange
 from support.kept_answers import kept_keys

@@ -337,9 +337,11 @@ async def test_a_client_that_leaves_ends_its_run_unless_it_may_go_on(
         held.set()
         while (found := await app.state.service.answers.find("anonymous", ["thread:t"])) is None:  # noqa: ASYNC110
             await asyncio.sleep(0)
-        assert (found.state, done) == (
-            ("cancelled", ["cancelled"]) if leaves == "cancel" else ("completed", ["done"])
-        )
+        if leaves == "detach":
+            assert (found.state, done) == ("completed", ["done"])
+        else:
+            # The client may leave before the log holds the call, and then the tool never begins.
+            assert (found.state, "done" in done) == ("cancelled", False)
 
 
 @each

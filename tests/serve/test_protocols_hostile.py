@@ -15,7 +15,7 @@ from dragoman import Message, ToolCallPart, wires
 from dragoman.codec.json_values import if_list, if_object
 from dragoman.serve.core import webhooks
 from dragoman.serve.http.limits import ServerLimits
-from dragoman.serve.store.answers import TaskQuery
+from dragoman.serve.store.answer_store import TaskQuery
 from dragoman.testing.mutation import mutate_bytes
 from dragoman.transport import AddressPolicy
 from dragoman.transport.fetching import PostResult

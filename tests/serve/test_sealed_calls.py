@@ -23,9 +23,10 @@ from dragoman.event import Event
 from dragoman.fold import fold, unfold
 from dragoman.message import Role, TextPart, ThinkingPart
 from dragoman.request import ModelRequest, ToolSpec
-from dragoman.serve.seals.sealed_message import split_id
-from dragoman.serve.seals.sealer import Sealer
-from dragoman.serve.seals.sealing import open_messages, seal_events
+from dragoman.serve.seals.open_messages import open_messages
+from dragoman.serve.seals.seal_events import seal_events
+from dragoman.serve.seals.token_content import split_id
+from dragoman.serve.seals.token_encryption import Sealer
 from dragoman.testing import ScriptedModel
 from support.asgi import exchange
 from support.gateway import MODEL

@@ -19,8 +19,9 @@ from dragoman.errors import SettingsError
 from dragoman.fold import fold, unfold
 from dragoman.message import Origin, TextPart, ThinkingPart
 from dragoman.request import ModelRequest, ToolSpec
-from dragoman.serve.seals.sealer import MOST_BYTES, MOST_TOKEN, Sealer
-from dragoman.serve.seals.sealing import open_messages, seal_events
+from dragoman.serve.seals.open_messages import open_messages
+from dragoman.serve.seals.seal_events import seal_events
+from dragoman.serve.seals.token_encryption import MOST_BYTES, MOST_TOKEN, Sealer
 from dragoman.testing import ScriptedModel
 from support.asgi import exchange
 from support.gateway import MODEL, answered, gated

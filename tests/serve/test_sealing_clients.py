@@ -13,8 +13,9 @@ import pytest
 from dragoman import Message, ToolCallPart, wires
 from dragoman.fold import unfold
 from dragoman.request import ModelRequest
-from dragoman.serve.seals.sealer import Sealer
-from dragoman.serve.seals.sealing import open_messages, seal_events
+from dragoman.serve.seals.open_messages import open_messages
+from dragoman.serve.seals.seal_events import seal_events
+from dragoman.serve.seals.token_encryption import Sealer
 from support.gateway_cases import thought
 from support.switching import TARGETS
 

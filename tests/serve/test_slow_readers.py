@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from dragoman import Agent, serve
-from dragoman.http_server.listening import open_listener
+from dragoman.http_server.listener import open_listener
 from dragoman.request import ModelRequest
 from dragoman.runs import Runs, open_log
 from dragoman.runs.memory_log import MemoryLog

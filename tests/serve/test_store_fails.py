@@ -18,9 +18,9 @@ from dragoman.request import ModelRequest
 from dragoman.runtime import now
 from dragoman.serve import ServerLimits
 from dragoman.serve.store import sql_answers
-from dragoman.serve.store.answers import AnswerStore
+from dragoman.serve.store.answer_store import AnswerStore
 from dragoman.serve.store.memory_answers import MemoryAnswers, open_answers
-from dragoman.serve.store.records import Answered
+from dragoman.serve.store.stored_answer import Answered
 from dragoman.sql import engine
 from dragoman.testing import ScriptedModel
 from support.asgi import Exchange, exchange

@@ -21,11 +21,11 @@ from sqlalchemy import event, text
 from dragoman import Message
 from dragoman.interrupt import Interrupt
 from dragoman.request import ModelRequest
-from dragoman.serve.store.answers import AnswerStore, TaskQuery
+from dragoman.serve.store.answer_store import AnswerStore, TaskQuery
 from dragoman.serve.store.memory_answers import open_answers
-from dragoman.serve.store.records import Answered, DecodedAnswers
 from dragoman.serve.store.sql_answers import read_tasks
 from dragoman.serve.store.sql_tables import MIGRATIONS, metadata
+from dragoman.serve.store.stored_answer import Answered, DecodedAnswers
 from dragoman.sql.engine import open_engine
 from dragoman.sql.migrate import migrate
 from support import postgres

@@ -17,7 +17,7 @@ import pytest
 from dragoman.serve.core import service, webhooks
 from dragoman.serve.core.service import Waiters, poll_intervals
 from dragoman.serve.store.memory_answers import MemoryAnswers
-from dragoman.serve.store.records import Answered
+from dragoman.serve.store.stored_answer import Answered
 from dragoman.transport import AddressPolicy
 from support.asgi import exchange
 from support.protocols import PAID, served_agent

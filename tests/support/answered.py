@@ -6,7 +6,7 @@ from typing import Any
 
 from dragoman import ToolContext
 from dragoman.tools import AskUser
-from dragoman.tools.record import CallRecord, CallRecords
+from dragoman.tools.call_record import CallRecord, CallRecords
 
 __all__ = ["answered"]
 

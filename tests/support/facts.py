@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.ids import fit_names
+from dragoman.codec.fit_ids import fit_names
 from dragoman.codec.media import describe_as_text, read_media_text
 from dragoman.loss import Loss
 from dragoman.message import (

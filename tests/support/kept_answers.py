@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dragoman.serve.store.memory_answers import MemoryAnswers
-from dragoman.serve.store.records import Answered
+from dragoman.serve.store.stored_answer import Answered
 
 __all__ = ["kept_keys", "kept_under"]
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dragoman import formats, wires
-from dragoman.codec.ids import fit_names
+from dragoman.codec.fit_ids import fit_names
 from dragoman.codec.media import describe_as_text, read_media_text
 from dragoman.loss import Loss, Lost
 from dragoman.message import (

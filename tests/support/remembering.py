@@ -9,10 +9,10 @@ import msgspec
 import pytest
 
 from dragoman import wires
-from dragoman.codec import history_dump, history_pieces
+from dragoman.codec import dump_with_history, history_pieces
 from dragoman.codec.digest import compute_prefix
-from dragoman.codec.history import History
-from dragoman.codec.replay import find_unreadable
+from dragoman.codec.dump_cache import History
+from dragoman.codec.signature_check import find_unreadable
 from dragoman.errors import DragomanError
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
@@ -107,6 +107,6 @@ def dumped(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         counted.append(len(messages))
         return find_unreadable(messages, *rest)
 
-    for each in (history_dump, history_pieces):
+    for each in (dump_with_history, history_pieces):
         monkeypatch.setattr(each, "find_unreadable", counting)
     return counted

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
-from dragoman import Agent, Limits, Message, tool
+from dragoman import Agent, Limits, Message, ToolContext, tool
 from dragoman.event import (
     Event,
     MessageFinished,
@@ -22,7 +24,7 @@ from dragoman.fold import unfold
 from dragoman.message import FinishReason, Role, TextPart, ToolCallPart
 from dragoman.request import ModelRequest
 from dragoman.runs import Runs, open_log
-from support.model import PROVIDER
+from support.model import PROVIDER, agent, says
 
 
 class Steps:
@@ -149,5 +151,28 @@ def succeed(url: str, lease_seconds: float, runs: int) -> None:
                 async with aclosing(there.attach(f"run-{number}")) as events:
                     async for _ in events:
                         pass
+
+    asyncio.run(main())
+
+
+def kill_at_a_tools_start(url: str, acts: str, run_id: str) -> None:
+    """A process that kills itself as soon as a tool of its run begins. Each call that begins writes
+    its id down."""
+
+    @tool
+    async def transfer(context: ToolContext[Any]) -> str:
+        """Transfers money."""
+        with open(acts, "ab", buffering=0) as file:  # noqa: ASYNC230, PTH123 - written at once
+            file.write(f"{context.call_id}\n".encode())
+        os.kill(os.getpid(), signal.SIGKILL)
+        return "done"
+
+    calls = [ToolCallPart(f"c{number}", "transfer", {}) for number in range(3)]
+    a, _ = agent(says("I transfer.", *calls), says("Done."), tools=[transfer])
+
+    async def main() -> None:
+        async with open_log(url) as log, Runs(log) as runs:
+            await runs.start(a, "go", run_id=run_id)
+            await runs.idle()
 
     asyncio.run(main())

@@ -41,7 +41,7 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.model import ChatModel
-from dragoman.model.watch import Watch
+from dragoman.model.report_to_hooks import Watch
 from dragoman.model_profile import ModelProfile
 from dragoman.providers import get
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, Settings

@@ -33,7 +33,7 @@ from dragoman import (
     unfold,
     wires,
 )
-from dragoman.codec.history_dump import DumpRules, dump_with_history
+from dragoman.codec.dump_with_history import DumpRules, dump_with_history
 from dragoman.codec.serving import ErrorResponse, Route
 from dragoman.errors import InvalidRequestError, ProviderError
 from dragoman.event import Event, MessageDropped, MessageFinished, RunError

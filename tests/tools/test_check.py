@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from dragoman.errors import ToolError
-from dragoman.tools import check as check_module
-from dragoman.tools.check import check, find_faults
+from dragoman.tools import schema_check as check_module
+from dragoman.tools.schema_check import check, find_faults
 
 MOST_LOOKS = 10_000
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from dragoman.errors import ToolError
 from dragoman.message import DataPart, FilePart, LinkPart, TextPart, ToolResultPart
-from dragoman.tools.outcome import success_result
+from dragoman.tools.tool_result import success_result
 from support.tools import call, outcome, raising
 
 JSON = st.recursive(

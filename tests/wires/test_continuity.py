@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from dragoman import Agent, Message, Tool, tool
-from dragoman.codec.ids import fit_names
+from dragoman.codec.fit_ids import fit_names
 from dragoman.transport import Exchange, Player
 
 pytestmark = pytest.mark.anyio

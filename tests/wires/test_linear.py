@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from dragoman import wires
-from dragoman.codec.ids import CALL_IDS, NameRule, fit_names, map_call_ids
+from dragoman.codec.fit_ids import CALL_IDS, NameRule, fit_names, map_call_ids
 from dragoman.message import Message, ToolCallPart, ToolResultPart
 from support.linear import cost, is_linear
 

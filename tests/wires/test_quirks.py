@@ -10,7 +10,7 @@ import pytest
 
 from dragoman import wires
 from dragoman.codec.efforts import TOKENS
-from dragoman.codec.ids import CALL_IDS, TOOL_NAMES
+from dragoman.codec.fit_ids import CALL_IDS, TOOL_NAMES
 from dragoman.message import Message
 
 DEFAULTS: dict[str, dict[str, Any]] = {
@@ -22,6 +22,7 @@ DEFAULTS: dict[str, dict[str, Any]] = {
         "unsigned_thinking": False,
         "server_tools": {
             "code_execution": "code_execution_20250825",
+            "tool_search": "tool_search_tool_bm25_20251119",
             "web_fetch": "web_fetch_20250910",
             "web_search": "web_search_20250305",
         },

@@ -11,7 +11,7 @@ from dragoman.cli.chat import chat
 from dragoman.cli.convert import convert
 from dragoman.cli.embed import create, search, text
 from dragoman.cli.mcp import mcp
-from dragoman.cli.reading import decode, plan
+from dragoman.cli.plan_and_decode import decode, plan
 from dragoman.cli.serve import serve
 from dragoman.cli.terminal import echo
 from dragoman.cli.threads import delete, export, list_threads, show

@@ -209,7 +209,7 @@ def chat(
         thinking = False
     screen = Screen(colour=color, thinking=thinking)
     if converses:
-        from dragoman.cli.interactive import converse
+        from dragoman.cli.converse import converse
 
         return converse(agent, screen, thread=thread, schema=schema, verbose=verbose)
 
@@ -258,7 +258,7 @@ def _find_model_of_thread(
 def _load_early(model: str) -> None:
     """Starts to load the embedded model, if it is the one, while the rest of the program is
     imported."""
-    from dragoman.model.strings import parse_model_string
+    from dragoman.model.resolve_model import parse_model_string
 
     string = parse_model_string(model)
     if string.provider == "local":
@@ -283,9 +283,9 @@ async def _answer_once(
     from functools import reduce
     from operator import add
 
-    from dragoman.cli.answer import RunChoices, make_asker, send_and_ask
-    from dragoman.cli.interrupt import Interrupts
+    from dragoman.cli.ctrl_c import Interrupts
     from dragoman.cli.screen import find_cost, format_usage, show_notes, show_pending
+    from dragoman.cli.send_prompt import RunChoices, make_asker, send_and_ask
     from dragoman.message import FinishReason
 
     # Incomplete JSON is of no use to a program that reads the output.

@@ -297,7 +297,7 @@ def _check_format(name: str, option: str) -> str:
 def _resolve_model(model: str) -> tuple[Origin, str]:
     """Returns the model of a model string as an origin, and its wire."""
     from dragoman.message import Origin
-    from dragoman.model.strings import parse_model_string
+    from dragoman.model.resolve_model import parse_model_string
     from dragoman.providers.registry import REGISTRY
     from dragoman.transport.redaction import public_url
 

@@ -20,7 +20,7 @@ from prompt_toolkit.output import create_output
 if TYPE_CHECKING:
     from prompt_toolkit.key_binding import KeyPressEvent
 
-    from dragoman.cli.interrupt import Interrupts
+    from dragoman.cli.ctrl_c import Interrupts
 
 __all__ = ["Editor", "LineGivenUp", "find_history_file"]
 

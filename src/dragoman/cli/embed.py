@@ -260,7 +260,7 @@ def _make_agent(model: str | None, base_url: str | None) -> tuple[Agent[None], s
     """Returns the agent and its embeddings model as a model string. Here the name after a colon is
     an embeddings model, not a chat model."""
     from dragoman.agent import Agent
-    from dragoman.model.strings import ModelString, parse_model_string
+    from dragoman.model.resolve_model import ModelString, parse_model_string
 
     if model is not None:
         string = parse_model_string(model)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 from typing import Any, TextIO
 
-from dragoman.cli.ask import summarize
+from dragoman.cli.ask_user import summarize
 from dragoman.cli.terminal import STEERING, echo, escape, to_one_line
 from dragoman.errors import SettingsError
 from dragoman.interrupt import Interrupt
@@ -74,7 +74,7 @@ class Screen:
         """Says that the first answer takes a while, if the model is loaded into this process
         first."""
         from dragoman import providers
-        from dragoman.model.strings import parse_model_string
+        from dragoman.model.resolve_model import parse_model_string
 
         if callable(providers.get(parse_model_string(model).provider).base_url):
             self.show_waiting(f"loading {model} …")

@@ -13,10 +13,10 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.decoder import ResponseDecoder
 from dragoman.codec.emitter import Emitter, OpenPart
 from dragoman.codec.marks import attach_interrupt
 from dragoman.codec.native import WireNative
+from dragoman.codec.response_decoder import ResponseDecoder
 from dragoman.errors import DragomanError, StreamCutError
 from dragoman.event import (
     Custom,

@@ -16,11 +16,11 @@ import msgspec
 from msgspec.structs import replace
 
 from dragoman.codec import digest
-from dragoman.codec.history import DumpedRequest, History
-from dragoman.codec.history_line import KnownHistory, can_cut_between
+from dragoman.codec.dump_cache import DumpedRequest, History
 from dragoman.codec.marks import drop_waits, holds_only_waits
-from dragoman.codec.outgoing import Outgoing
-from dragoman.codec.replay import DigestAt, digest_lookup, find_unreadable
+from dragoman.codec.outgoing_conversation import Outgoing
+from dragoman.codec.sent_history import KnownHistory, can_cut_between
+from dragoman.codec.signature_check import DigestAt, digest_lookup, find_unreadable
 from dragoman.json_bytes import JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Message, ToolCallPart, ToolResultPart

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import msgspec
 
 from dragoman.codec import digest
-from dragoman.codec.history_line import count_system_messages
 from dragoman.codec.json_values import if_object
+from dragoman.codec.sent_history import count_system_messages
 from dragoman.json_bytes import Json
 from dragoman.message import OURS, Message, Native, Origin
 from dragoman.request import ServerTool, ToolSpec

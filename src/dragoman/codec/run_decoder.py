@@ -24,7 +24,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, ClassVar, Generic, TypeVar
 
-from dragoman.codec.decoder import ResponseDecoder
+from dragoman.codec.response_decoder import ResponseDecoder
 from dragoman.errors import DecodeError, DragomanError, HistoryError, StreamCutError
 from dragoman.event import OpenText, PartDelta, PartFinished, PartStarted, RunError
 from dragoman.fold import close_part

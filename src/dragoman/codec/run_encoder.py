@@ -31,9 +31,9 @@ from typing import Any, ClassVar, Generic, TypeVar
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.encoder import NO_OBJECTS, Objects
 from dragoman.codec.framing import frame_server_event
 from dragoman.codec.opening import hide_opening
+from dragoman.codec.response_encoder import NO_OBJECTS, Objects
 from dragoman.event import Event, MessageStarted, OpenText, PartDelta
 from dragoman.json_bytes import JsonMap
 from dragoman.message import Content

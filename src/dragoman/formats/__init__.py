@@ -7,7 +7,7 @@ messages = formats.get(name).load_messages(payload)
 
 from __future__ import annotations
 
-from dragoman.codec.layout import Layout
+from dragoman.codec.format_layout import Layout
 from dragoman.formats.conversion import ConversationLine, Converted, convert, read_jsonl
 from dragoman.formats.detection import Detected, detect, detect_list
 from dragoman.formats.registry import Format, get, names, register, ui_formats

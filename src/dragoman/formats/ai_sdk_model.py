@@ -13,7 +13,7 @@ from dragoman.message import Message, Origin
 from dragoman.wires.ai_sdk_messages.approvals import mended
 from dragoman.wires.ai_sdk_messages.conversation import dump_model, load_conversation
 from dragoman.wires.ai_sdk_messages.detection import model_votes as votes
-from dragoman.wires.ai_sdk_messages.own import MESSAGE_FIELDS
+from dragoman.wires.ai_sdk_messages.notes import MESSAGE_FIELDS
 
 __all__ = ["dump_messages", "fields", "load_messages", "mended", "name", "versions", "votes"]
 

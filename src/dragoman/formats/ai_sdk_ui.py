@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
+from dragoman.codec.format_layout import Layout, Regeneration
 from dragoman.codec.json_values import if_list, if_object, read_extra_fields
-from dragoman.codec.layout import Layout, Regeneration
 from dragoman.codec.serving import Problem
 from dragoman.json_bytes import Json
 from dragoman.loss import Loss
@@ -15,7 +15,7 @@ from dragoman.message import MarkPart, Message, Origin, Role, TextPart, ToolCall
 from dragoman.wires.ai_sdk_messages.approvals import approvals
 from dragoman.wires.ai_sdk_messages.conversation import dump_ui, load_conversation
 from dragoman.wires.ai_sdk_messages.detection import ui_votes as votes
-from dragoman.wires.ai_sdk_messages.own import MESSAGE_FIELDS, OURS
+from dragoman.wires.ai_sdk_messages.notes import MESSAGE_FIELDS, OURS
 
 __all__ = [
     "approvals",

@@ -8,7 +8,7 @@ in the other format: between two wires a body that holds more than the conversat
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from inspect import signature
 from itertools import groupby
 from pathlib import Path
@@ -26,7 +26,7 @@ from dragoman.formats.detection import (
     open_conversation,
 )
 from dragoman.formats.registry import get, layout
-from dragoman.json_bytes import Json, JsonMap, replace_halves
+from dragoman.json_bytes import Json, replace_halves
 from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Origin
 from dragoman.request import ModelRequest
@@ -41,6 +41,7 @@ __all__ = [
     "place_in_body",
     "read",
     "read_jsonl",
+    "read_request",
 ]
 
 
@@ -238,7 +239,10 @@ def convert(
     payload = replace_halves(payload, "the conversation")
     name, field, messages = read(payload, format, problems, origin)
     losses: list[Loss] = []
-    if whole and field and (request := _request(payload, name, to, messages, origin)) is not None:
+    request = None
+    if whole and field and to in wires.names("model"):
+        request = read_request(payload, name, messages, origin)
+    if request is not None:
         return Converted(
             _body(request, name, to, target, losses), name, losses, field, problems or []
         )
@@ -279,24 +283,35 @@ def check_version(name: str, version: str | None) -> None:
         raise SettingsError(f"the format {name} has one version only; leave the version out")
 
 
-def _request(
-    payload: JsonMap, name: str, to: str, messages: list[Message], origin: Origin | None
+def read_request(
+    payload: object, name: str, messages: Sequence[Message], origin: Origin | None = None
 ) -> ModelRequest | None:
-    """Returns a body as the request of its wire that it is; `None`: there is nothing of one beside
-    the conversation, or it is not between wires."""
+    """Returns a body as the request of its wire that it is.
+
+    Args:
+        payload: as JSON has it.
+        name: of its format.
+        messages: the conversation that was read of it.
+        origin: who wrote it, where its format does not say.
+
+    Returns:
+        The request, or None: there is nothing of one beside the conversation, or its format is no
+        wire of models.
+    """
+    payload = if_object(payload)
     wire_names = wires.names("model")
     if name:
         conversation_fields = {*(layout(name).fields or ()), *(layout(name).beside or ())}
     else:
         conversation_fields = set[str]()
-    if name not in wire_names or to not in wire_names or payload.keys() <= conversation_fields:
+    if name not in wire_names or payload.keys() <= conversation_fields:
         return None
     try:
         request = wires.get(name).load_request(payload, origin=origin, problems=[])
     except HistoryError:  # fields beside the conversation are not as the wire has them
         return None
     alone = request.replace(messages=(), options={}, native=None, wire=None) == _NOTHING
-    if alone or list(request.messages) != messages:
+    if alone or list(request.messages) != list(messages):
         return None
     return request
 

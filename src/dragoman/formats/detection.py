@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
 from dragoman.codec.digest import chain_neutral_digests
+from dragoman.codec.format_layout import Layout
 from dragoman.codec.json_values import check_depth, if_object, if_text
-from dragoman.codec.layout import Layout
 from dragoman.errors import HistoryError
 from dragoman.formats import registry
 from dragoman.formats.registry import Format

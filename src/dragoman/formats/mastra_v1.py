@@ -11,8 +11,8 @@ from dragoman.loss import Loss
 from dragoman.message import Message, Origin
 from dragoman.wires.ai_sdk_messages.conversation import load_conversation
 from dragoman.wires.ai_sdk_messages.detection import split_row_votes as votes
-from dragoman.wires.ai_sdk_messages.own import ROW_FIELDS
-from dragoman.wires.ai_sdk_messages.split_rows import dump_split_rows
+from dragoman.wires.ai_sdk_messages.mastra_v1_rows import dump_split_rows
+from dragoman.wires.ai_sdk_messages.notes import ROW_FIELDS
 
 __all__ = ["dump_messages", "fields", "load_messages", "name", "votes"]
 

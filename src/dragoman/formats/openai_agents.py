@@ -14,8 +14,8 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
+from dragoman.codec.format_layout import Layout
 from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, read_extra_fields
-from dragoman.codec.layout import Layout
 from dragoman.codec.native import WireNative, read_signatures
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError

@@ -15,13 +15,13 @@ from importlib import import_module
 from typing import Any, Protocol, cast
 
 from dragoman import wires
-from dragoman.codec.layout import FormatFields, Layout
+from dragoman.codec.format_layout import FormatFields, Layout
 from dragoman.codec.plug_ins import load_plug_in, plug_ins
 from dragoman.codec.serving import Problem
 from dragoman.errors import SettingsError
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
-from dragoman.wires.ai_sdk_messages.own import MESSAGE_FIELDS, ROW_FIELDS
+from dragoman.wires.ai_sdk_messages.notes import MESSAGE_FIELDS, ROW_FIELDS
 
 __all__ = [
     "ENTRY_POINTS",

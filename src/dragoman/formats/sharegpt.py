@@ -15,8 +15,8 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
+from dragoman.codec.format_layout import Layout
 from dragoman.codec.json_values import check_depth, if_object, if_text, read_extra_fields
-from dragoman.codec.layout import Layout
 from dragoman.codec.serving import Problem, note_problem
 from dragoman.errors import HistoryError
 from dragoman.formats.sharegpt_dump import dump_messages

@@ -20,8 +20,8 @@ from dragoman.codec.json_values import has_error, if_object, if_text
 from dragoman.codec.marks import strip_all_marks
 from dragoman.codec.media import describe_as_text, media_label, read_media_text
 from dragoman.codec.native import read_signatures
-from dragoman.codec.outgoing import Outgoing
-from dragoman.codec.replay import name_part_type
+from dragoman.codec.outgoing_conversation import Outgoing
+from dragoman.codec.signature_check import name_part_type
 from dragoman.formats.sharegpt_tools import OWN, Called, OpenCalls
 from dragoman.formats.sharegpt_values import (
     TAGS,

@@ -1,7 +1,7 @@
 """Messages that are added to rows: those that are there already are recognised, the others get ids,
 times and a place.
 
-What is plainly new comes in one go (`fresh`). All else goes turn by turn: by ids to the turn that
+What is plainly new comes in one go (`new_messages`). All else goes turn by turn: by ids to the turn that
 it belongs to, which is merged with it (`turn_merge`), or behind all others, or, loaded from a
 store, where its time says.
 """
@@ -18,11 +18,11 @@ import msgspec
 from dragoman.codec.marks import collect_part_types
 from dragoman.codec.turns import holds_only_answers, split_turns
 from dragoman.history.format_fields import is_done
-from dragoman.history.fresh import Digests, add_new, find_resent
+from dragoman.history.new_messages import Digests, add_new, find_resent
 from dragoman.history.rows import NOWHERE, Row, Rows, order_rows
 from dragoman.history.sources import RESPONSE, Mint, Source, microseconds, stamp
 from dragoman.history.turn_merge import decide_outcome, fill_arguments, is_model
-from dragoman.history.updates import without_step
+from dragoman.history.turn_updates import without_step
 from dragoman.logs import logger
 from dragoman.message import MarkPart, Message, Role, ToolCallPart
 

@@ -6,7 +6,7 @@ client has no room for. It sends the copy back with a new message, an edit, or a
 
 1. `read_copy` takes the request's body apart.
 2. `_find_start` tells where the copy begins, and sees at once that only questions came.
-3. `matching` finds the stored messages and pieces in the copy; `copy_links` and `copy_merge` merge.
+3. `copy_match` finds the stored messages and pieces in the copy; `copy_links` and `copy_merge` merge.
 4. `place_copy` puts the merged conversation into the rows of a `MessageList`.
 """
 
@@ -25,16 +25,16 @@ from dragoman.formats.detection import payload_of
 from dragoman.formats.registry import layout
 from dragoman.history.add import ReplacedBranch
 from dragoman.history.copy_links import CopyLinks, CopyPolicy
+from dragoman.history.copy_match import match_copy
 from dragoman.history.copy_memos import hide_memos_from, restore_memos
 from dragoman.history.copy_merge import CopyMerge, MergedMessage, with_stored_ids
-from dragoman.history.foreign import import_message
 from dragoman.history.format_fields import approval_of
-from dragoman.history.matching import match_copy
+from dragoman.history.import_message import import_message
 from dragoman.history.pieces import shared_key
 from dragoman.history.projection import merges_answers
 from dragoman.history.rows import Row, Rows
 from dragoman.history.sources import Mint, microseconds, stamp
-from dragoman.history.systems import Systems
+from dragoman.history.system_messages import Systems
 from dragoman.interrupt import Resume
 from dragoman.json_bytes import Json
 from dragoman.message import Message, Role, ToolCallPart

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from dragoman.codec.turns import holds_only_answers
-from dragoman.history.matching import Match
+from dragoman.history.copy_match import Match
 from dragoman.history.pieces import Place, is_shared
 from dragoman.message import (
     Content,

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from dragoman.codec.turns import holds_only_answers
 from dragoman.history.copy_links import CopyLinks
-from dragoman.history.foreign import import_content, import_message
+from dragoman.history.import_message import import_content, import_message
 from dragoman.history.pieces import Place, is_shared
 from dragoman.json_bytes import Json
 from dragoman.message import Content, Message, Role, ToolCallPart, ToolResultPart

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from dragoman import formats
 from dragoman.codec.memos import is_memo
 from dragoman.codec.serving import Problem
-from dragoman.history import edit, sources, stored, updates
+from dragoman.history import edit, list_json, sources, turn_updates
 from dragoman.history.add import Addition, ReplacedBranch
 from dragoman.history.client_copy import Changes, place_copy, place_system, put
 from dragoman.history.exchanges import Prompts
-from dragoman.history.fresh import Digests
+from dragoman.history.new_messages import Digests
 from dragoman.history.plans import Plan, name_unwritable, plan, write
-from dragoman.history.read import LoadedMessages, read, unreadable_error
+from dragoman.history.read_messages import LoadedMessages, read, unreadable_error
 from dragoman.history.rows import NOWHERE, Row
 from dragoman.history.sources import NOT_SAVED, Mint, Source, find_source
-from dragoman.history.systems import ConversationView, check_system
+from dragoman.history.system_messages import ConversationView, check_system
 from dragoman.history.target import format_target
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.logs import logger
@@ -31,7 +31,7 @@ from dragoman.runtime import new_id, now
 
 if TYPE_CHECKING:
     from dragoman.history.edit import Summary
-    from dragoman.history.updates import Boundary
+    from dragoman.history.turn_updates import Boundary
 
 __all__ = ["MessageList"]
 
@@ -302,7 +302,7 @@ class MessageList(ConversationView):
         """Adds the result of the newest call with its id, in whatever turn; the call stays as it
         is. Returns False if there is no such call. `name`: of the tool, for the result of a
         provider that gives no id."""
-        if updates.put_result(self._rows, result, name, self._mint):
+        if turn_updates.put_result(self._rows, result, name, self._mint):
             return True
         _log.warning("no call has the id %r: its result is not kept", result.id)
         return False
@@ -310,31 +310,31 @@ class MessageList(ConversationView):
     def update_metadata(self, call_id: str, metadata: JsonMap) -> bool:
         """Adds metadata to the message with the newest call of that id. Returns False if there is
         none."""
-        return updates.put_metadata(self._rows, call_id, metadata, self._mint)
+        return turn_updates.put_metadata(self._rows, call_id, metadata, self._mint)
 
     def start_step(self) -> bool:
         """Marks that a step begins behind the model's last message. Returns False if there is none
         that may change, or if it is marked already."""
-        return updates.start_step(self._rows, self._mint)
+        return turn_updates.start_step(self._rows, self._mint)
 
     def describe_step(self, model: str) -> bool:
         """Notes which model makes the last step. Returns False if the last turn has no marked
         step."""
-        return updates.describe_step(self._rows, model, self._mint)
+        return turn_updates.describe_step(self._rows, model, self._mint)
 
     def step_content(self, number: int = -1) -> list[Content]:
         """Returns the pieces of a step of the last turn, from 1 on; -1 is the last. Results stand
         behind their calls."""
-        return updates.step_content(self._rows, number)
+        return turn_updates.step_content(self._rows, number)
 
     def open_step(self) -> Boundary:
         """Returns the place behind all that there is, for `rollback`."""
-        return updates.last_boundary(self._rows)
+        return turn_updates.last_boundary(self._rows)
 
     def rollback(self, boundary: Boundary) -> list[Message] | None:
         """Drops everything behind a place in the last turn, and returns it; `None` if the place is
         in another turn."""
-        return updates.roll_back(self._rows, boundary, self._mint)
+        return turn_updates.roll_back(self._rows, boundary, self._mint)
 
     def new_response(self, id: str | None = None) -> None:  # noqa: A002 what it is
         """Lets the next answer begin its own turn. `id`: the turn's id; else it gets the id of its
@@ -344,7 +344,7 @@ class MessageList(ConversationView):
     def seal(self, message_id: str) -> bool:
         """Freezes the turn of a message: what a later copy adds to it becomes a new turn. Returns
         False if there is no such message."""
-        return updates.seal_turn(self._rows, message_id, self._mint)
+        return turn_updates.seal_turn(self._rows, message_id, self._mint)
 
     # editing
 
@@ -452,8 +452,8 @@ class MessageList(ConversationView):
 
     def dump(self) -> bytes:
         """Returns all of it as JSON, which `load` reads."""
-        return stored.dump(
-            stored.ListContents(
+        return list_json.dump(
+            list_json.ListContents(
                 self._rows, self._systems, self._branches, self.thread_id, self.resource_id
             )
         )
@@ -471,7 +471,7 @@ class MessageList(ConversationView):
         Raises:
             HistoryError: it is something else.
         """
-        contents = stored.load(data)
+        contents = list_json.load(data)
         loaded = cls(
             thread_id=contents.thread_id,
             resource_id=contents.resource_id,

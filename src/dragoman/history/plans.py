@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.history_line import count_system_messages
 from dragoman.codec.history_pieces import (
     find_sent_messages,
     map_losses_before_repair,
@@ -21,10 +20,11 @@ from dragoman.codec.history_pieces import (
 )
 from dragoman.codec.native import read_signatures
 from dragoman.codec.opening import find_opening
+from dragoman.codec.sent_history import count_system_messages
 from dragoman.cost import call_cost
 from dragoman.errors import HistoryError, SettingsError
 from dragoman.formats.registry import Format
-from dragoman.history.fields import find_lost_fields
+from dragoman.history.lost_fields import find_lost_fields
 from dragoman.history.target import Target, find_target
 from dragoman.json_bytes import Json
 from dragoman.loss import Loss, Lost
@@ -276,12 +276,12 @@ def plan(
         tokens = estimate_tokens(
             conversation, provider=target_found.provider, model=target_found.model
         )
-    of_request = [loss for loss in written.losses if loss.what in _REQUEST_LOSSES]
+    of_request = [loss for loss in written.losses if _is_of_request(loss)]
     window = profile.window or profile.input
     answer = (request.settings.max_tokens or 0) if request and profile.window else 0
     return Plan(
         target_found.name,
-        tuple([loss for loss in written.losses if loss.what not in _REQUEST_LOSSES]),
+        tuple([loss for loss in written.losses if not _is_of_request(loss)]),
         written.repairs,
         tokens,
         settings=tuple(dict.fromkeys((*lowering, *of_request))),
@@ -295,6 +295,12 @@ def plan(
 
 _REQUEST_LOSSES = (Lost.setting, Lost.option, Lost.output_schema, Lost.tool)
 """Losses of what stands around a conversation in its request."""
+
+
+def _is_of_request(loss: Loss) -> bool:
+    """True if something was lost that stands around a conversation, such as a field of a tool."""
+    of_tool = loss.what is Lost.field and loss.message is None
+    return loss.what in _REQUEST_LOSSES or of_tool
 
 
 def _count_voided(messages: Sequence[Message], losses: Iterable[Loss], target: Target) -> int:

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from msgspec.structs import force_setattr
 
-from dragoman.codec.layout import FormatFields
+from dragoman.codec.format_layout import FormatFields
 from dragoman.errors import HistoryError
 from dragoman.formats.registry import Format
 from dragoman.history.format_fields import threads_of

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from dragoman import formats, profiles, wires
-from dragoman.codec.replay import find_unreadable
+from dragoman.codec.signature_check import find_unreadable
 from dragoman.errors import SettingsError
 from dragoman.formats import dragoman
 from dragoman.formats.registry import Format
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
-from dragoman.model.strings import ModelString, resolve_model
+from dragoman.model.resolve_model import ModelString, resolve_model
 from dragoman.model_profile import EMPTY, ModelProfile
 from dragoman.profiles.attach import attach_profile
 from dragoman.providers import REGISTRY, Provider
@@ -81,17 +81,17 @@ def find_target(target: str | Provider | Format, request: ModelRequest | None = 
     if isinstance(target, Provider):
         return _model(target, ModelString(target.name), request)
     if not isinstance(target, str):
-        return format_target(target)
+        return format_target(target, request=request)
     try:
         string, provider = resolve_model(target)
     except SettingsError as error:
         if target in formats.names():
-            return format_target(formats.get(target))
+            return format_target(formats.get(target), request=request)
         raise SettingsError(
             f"{error.message}. The formats are {', '.join(formats.names())}"
         ) from error
     if provider.by_url and string.chat is None and target in formats.names():
-        return format_target(formats.get(target))
+        return format_target(formats.get(target), request=request)
     return _model(provider, string, request)
 
 
@@ -125,9 +125,16 @@ def _model(provider: Provider, string: ModelString, request: ModelRequest | None
     )
 
 
-def format_target(target_format: Format, origin: Origin | None = None, **options: Any) -> Target:
+def format_target(
+    target_format: Format,
+    origin: Origin | None = None,
+    *,
+    request: ModelRequest | None = None,
+    **options: Any,
+) -> Target:
     """Returns a format as a target. `origin`: who reads it; what a provider that is known does
-    differently is regarded. `how`: what its `dump_messages` takes besides."""
+    differently is regarded. `request`: what is written around the messages where the format is that
+    of a model's API. `options`: what its `dump_messages` takes besides."""
     is_wire = target_format.name in wires.names("model")
     if is_wire:
         quirks = _quirks(target_format.name, origin)
@@ -137,6 +144,10 @@ def format_target(target_format: Format, origin: Origin | None = None, **options
         options = {"quirks": quirks, **options}
 
     def dump(messages: Sequence[Message], losses: list[Loss]) -> Any:
+        if is_wire and request is not None:
+            sent = request.replace(messages=tuple(messages))
+            wire = wires.get(target_format.name)
+            return wire.dump_request(sent, target=origin, quirks=quirks, losses=losses)
         return target_format.dump_messages(messages, target=origin, losses=losses, **options)
 
     if is_wire:

@@ -26,7 +26,7 @@ from dragoman.mcp.options import Options
 from dragoman.message import DataPart, FinishReason, Message, Role
 from dragoman.request import ModelRequest, Settings
 from dragoman.tools import AskUser, ToolContext
-from dragoman.tools.check import find_faults
+from dragoman.tools.schema_check import find_faults
 
 __all__ = ["Answers", "VisitPage", "ask_model"]
 

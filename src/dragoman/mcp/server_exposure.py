@@ -50,7 +50,7 @@ from dragoman.run import Run
 from dragoman.runtime import new_id
 from dragoman.tools import Tool, ToolContext
 from dragoman.tools.agent_tool import Handoff
-from dragoman.tools.outcome import to_json_value
+from dragoman.tools.tool_result import to_json_value
 from dragoman.tools.toolsets import CombinedToolset
 
 __all__ = ["Exposure", "Options", "make_call_provider"]

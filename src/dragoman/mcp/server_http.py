@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman.errors import SettingsError
 from dragoman.http_server.guard import HostGuard
-from dragoman.http_server.listening import (
+from dragoman.http_server.listener import (
     make_config,
     open_listener,
     serve_until_stopped,

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from dragoman.model.fallbacks import fallback
     from dragoman.model.file_fetching import fetch_files
     from dragoman.model.middleware import Middleware
+    from dragoman.model.resolve_model import parse_model_string
     from dragoman.model.response_cache import cache
-    from dragoman.model.strings import parse_model_string
     from dragoman.model.throttle import Throttle
 
 __all__ = [
@@ -41,7 +41,7 @@ _MODULES = {
     "cache": "response_cache",
     "fallback": "fallbacks",
     "fetch_files": "file_fetching",
-    "parse_model_string": "strings",
+    "parse_model_string": "resolve_model",
 }
 
 __getattr__ = lazy("dragoman.model", _MODULES)

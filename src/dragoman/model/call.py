@@ -31,8 +31,8 @@ import msgspec
 
 from dragoman import profiles, wires
 from dragoman.codec.digest import compute_prefix, prefix_without_digest
+from dragoman.codec.dump_cache import DumpedRequest, History
 from dragoman.codec.error_rules import find_request_id
-from dragoman.codec.history import DumpedRequest, History
 from dragoman.codec.history_pieces import (
     find_sent_messages,
     map_losses_before_repair,
@@ -53,8 +53,8 @@ from dragoman.loss import Loss, refusal_error
 from dragoman.message import Message, Origin, ToolCallPart
 from dragoman.model.access import Access, ModelRoute, encoding_error
 from dragoman.model.keep_prefix import drop_mismatches, keep_prefix
-from dragoman.model.lessons import MOST_LESSONS, learn_refusal
-from dragoman.model.watch import Watch
+from dragoman.model.learn_refusal import MOST_LESSONS, learn_refusal
+from dragoman.model.report_to_hooks import Watch
 from dragoman.model_profile import ModelProfile
 from dragoman.profiles.attach import attach_profile
 from dragoman.providers.address import join_url

@@ -33,7 +33,7 @@ from dragoman.message import Content, FinishReason, Message, TextPart
 from dragoman.model.access import Access, Key
 from dragoman.model.call import ModelCaller
 from dragoman.model.middleware import Batches, Destination, Middleware, wrap
-from dragoman.model.strings import ModelString
+from dragoman.model.resolve_model import ModelString
 from dragoman.model_profile import ModelProfile
 from dragoman.profiles.attach import lower_for, needs_profile
 from dragoman.profiles.capabilities import with_profile

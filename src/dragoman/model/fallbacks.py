@@ -39,7 +39,7 @@ from dragoman.logs import logger
 from dragoman.message import FinishReason, Message, Origin
 from dragoman.model.breaker import Breaker, endpoint_key
 from dragoman.model.middleware import Batches, Target
-from dragoman.model.strings import ModelString, parse_model_string
+from dragoman.model.resolve_model import ModelString, parse_model_string
 from dragoman.providers.provider import Provider
 from dragoman.request import ModelRequest
 

@@ -15,7 +15,6 @@ from typing import NamedTuple, Protocol, cast
 
 import msgspec
 
-from dragoman.codec.history_line import count_system_messages
 from dragoman.codec.opening import (
     Began,
     Change,
@@ -26,6 +25,7 @@ from dragoman.codec.opening import (
     digest_tools,
     find_opening,
 )
+from dragoman.codec.sent_history import count_system_messages
 from dragoman.errors import DragomanError, InvalidRequestError
 from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Origin, Role

@@ -21,8 +21,8 @@ from dragoman.orchestration.tool_round import ToolRound
 from dragoman.orchestration.waiting import build_waiting_call, list_interrupts
 from dragoman.repair import OpenCall, find_open_calls, make_interrupted_result
 from dragoman.tools import ToolExecutionResult
-from dragoman.tools.outcome import error_result
-from dragoman.tools.record import CallRecord
+from dragoman.tools.call_record import CallRecord
+from dragoman.tools.tool_result import error_result
 
 __all__ = ["resume_run"]
 

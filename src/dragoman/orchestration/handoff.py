@@ -51,9 +51,9 @@ from dragoman.repair import find_open_calls
 from dragoman.result import ChatResult
 from dragoman.runtime import new_id
 from dragoman.tools.agent_tool import Handoff, Transfer
+from dragoman.tools.call_record import AgentWaits, InnerRun
 from dragoman.tools.context import begin_inner_run, relay_of
-from dragoman.tools.outcome import error_result
-from dragoman.tools.record import AgentWaits, InnerRun
+from dragoman.tools.tool_result import error_result
 
 __all__ = ["hand_over", "is_handoff", "transfer_results"]
 

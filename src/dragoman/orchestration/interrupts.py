@@ -22,7 +22,7 @@ from dragoman.message import OURS, MarkPart, Message, Role, ToolCallPart, ToolRe
 from dragoman.orchestration.seal import Seal
 from dragoman.repair import OpenCall, find_open_calls
 from dragoman.tools import Tool
-from dragoman.tools.record import InnerRun
+from dragoman.tools.call_record import InnerRun
 
 __all__ = [
     "WaitingCall",

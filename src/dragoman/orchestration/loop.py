@@ -30,7 +30,7 @@ from dragoman.orchestration.orchestrator import StreamingOrchestrator
 from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.transcript import Transcript
 from dragoman.result import ChatResult
-from dragoman.tools.outcome import describe_error
+from dragoman.tools.tool_result import describe_error
 
 __all__ = [
     "Ending",

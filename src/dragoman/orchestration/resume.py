@@ -18,9 +18,9 @@ from dragoman.orchestration.interrupts import WaitingCall, answer_ids
 from dragoman.orchestration.seal import Seal, late_error
 from dragoman.repair import OpenCall, make_interrupted_result
 from dragoman.tools import Tool
-from dragoman.tools.check import find_faults
-from dragoman.tools.outcome import success_result
-from dragoman.tools.record import InnerRun
+from dragoman.tools.call_record import InnerRun
+from dragoman.tools.schema_check import find_faults
+from dragoman.tools.tool_result import success_result
 
 __all__ = ["Decision", "ResumePlan", "decide_calls"]
 

@@ -18,7 +18,7 @@ from typing import Any, cast
 
 from dragoman.codec.turns import holds_only_answers, next_turn_id
 from dragoman.errors import DragomanError
-from dragoman.event import Event, PartStarted
+from dragoman.event import CALLS_BEGUN, Custom, Event, PartStarted
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Message, Role, ToolCallPart
@@ -44,8 +44,8 @@ from dragoman.tools import (
     split_tools,
 )
 from dragoman.tools.agent_tool import Transfer
-from dragoman.tools.inner import Account
-from dragoman.tools.record import CallRecords
+from dragoman.tools.call_record import CallRecords
+from dragoman.tools.inner_runs import Account
 
 __all__ = ["Claim", "StreamingState"]
 
@@ -105,12 +105,14 @@ class StreamingState:
         self.outbox = Outbox()
         """Events that tools emitted and the run has not shown yet."""
         self.executor = BoundExecutor(
-            executor or ParallelToolExecutor(), self.tool_context, self._count_tool_calls
+            executor or ParallelToolExecutor(), self.tool_context, self._begin_calls
         )
         self.seal = seal
         """Signs the run's interrupts."""
         self.claim = claim
         """Returns True if an allowed call may run now; `None`: claims are not recorded."""
+        self.stored: Callable[[], Awaitable[None]] | None = None
+        """Waits until all events of the run so far are stored; `None`: no log stores them."""
         self.plan = plan
         """Decisions to carry out before the model is asked, if the conversation waited."""
         self.records = CallRecords()
@@ -190,6 +192,7 @@ class StreamingState:
             records=self.records,
             run=self.request.run,
             account=self.account,
+            stored=None if self.stored is None else self._wait_until_stored,
         )
 
     async def enter(self) -> None:
@@ -233,9 +236,25 @@ class StreamingState:
         self.specs = tuple(specs)
         return True
 
-    def _count_tool_calls(self, calls: int) -> None:
-        """Counts tool calls against the limits."""
-        self.account.begin(tool_calls=calls)
+    def _begin_calls(self, calls: Sequence[ToolCallPart]) -> Awaitable[None] | None:
+        """Counts calls that are about to be run against the limits. With a log, returns what to await
+        before they are run."""
+        self.account.begin(tool_calls=len(calls))
+        if self.stored is None:
+            return None
+        return self._store_begun(calls)
+
+    async def _store_begun(self, calls: Sequence[ToolCallPart]) -> None:
+        """Waits until the log holds these calls, and a mark that they begin. If the process dies
+        later, the log tells which calls may have acted."""
+        self.outbox.put([Custom(CALLS_BEGUN, [call.id for call in calls])])
+        await self._wait_until_stored()
+
+    async def _wait_until_stored(self) -> None:
+        """Waits until all events so far are stored, also those in the outbox."""
+        await self.outbox.passed()
+        if self.stored is not None:
+            await self.stored()
 
     def begin(
         self,

@@ -123,6 +123,7 @@ class ToolRound:
         """
         task = self._task
         assert task is not None
+        self._outbox.note_return()
         while not task.done():
             # After the last result the end is there at once, and both are told together.
             if self._outbox and self._left:

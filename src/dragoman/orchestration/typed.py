@@ -33,7 +33,7 @@ from dragoman.orchestration.orchestrator import (
 from dragoman.orchestration.state import StreamingState
 from dragoman.providers.provider import Provider
 from dragoman.request import ModelRequest, ToolSpec
-from dragoman.tools.check import find_faults
+from dragoman.tools.schema_check import find_faults
 
 __all__ = [
     "JsonTextStreamingOrchestrator",

@@ -31,8 +31,8 @@ from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.tool_round import ToolRound
 from dragoman.repair import OpenCall, find_open_calls
 from dragoman.tools import AskUser, Tool
-from dragoman.tools.outcome import describe_error
-from dragoman.tools.record import AgentWaits, CallRecord
+from dragoman.tools.call_record import AgentWaits, CallRecord
+from dragoman.tools.tool_result import describe_error
 
 __all__ = ["build_waiting_call", "close_round", "hold_back_calls", "list_interrupts"]
 

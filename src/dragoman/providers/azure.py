@@ -34,6 +34,7 @@ PROVIDER = Provider(
             Capability.typed_output_with_tools,
             Capability.forced_tools,
             Capability.vision,
+            Capability.images,
             Capability.models,
         }
     ),

@@ -19,6 +19,7 @@ PROVIDER = Provider(
     chat_model="gemini-3.5-flash",
     embeddings_model="gemini-embedding-001",
     embeddings_batch=100,
+    image_model="gemini-3.1-flash-image",
     models_path="/models?pageSize=1000",
     capabilities=frozenset(
         {
@@ -32,6 +33,7 @@ PROVIDER = Provider(
             Capability.audio,
             Capability.files,
             Capability.thinking,
+            Capability.images,
             Capability.server_tools,
             Capability.models,
         }

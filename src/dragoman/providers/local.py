@@ -2,7 +2,7 @@
 `local:/path/to/any.gguf`.
 
 The default model's chat template knows no tools, so tools go through constrained decoding
-(`model/constrained.py`). Texts are turned into vectors by a model of its own, in a server of its
+(`model/constrained_calls.py`). Texts are turned into vectors by a model of its own, in a server of its
 own.
 """
 

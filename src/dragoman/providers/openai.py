@@ -20,6 +20,7 @@ PROVIDER = Provider(
     embeddings_batch=512,
     embeddings_characters=300_000,
     embeddings_options=MappingProxyType({"encoding_format": "base64"}),
+    image_model="gpt-image-2.5-flare",
     capabilities=frozenset(
         {
             Capability.chat,
@@ -32,6 +33,7 @@ PROVIDER = Provider(
             Capability.vision,
             Capability.audio,
             Capability.files,
+            Capability.images,
             Capability.models,
         }
     ),

@@ -1,6 +1,8 @@
 """Any other server that speaks Chat Completions: the user gives the base URL and names the
 model."""
 
+from types import MappingProxyType
+
 from dragoman.capability import Capability
 from dragoman.providers.provider import Provider
 from dragoman.wires.openai_chat.quirks import Quirks
@@ -14,6 +16,7 @@ PROVIDER = Provider(
     base_url_names={"OPENAI_COMPATIBLE_BASE_URL": ""},
     key_names=("OPENAI_COMPATIBLE_API_KEY",),
     key_required=False,
+    image_options=MappingProxyType({"response_format": "b64_json"}),
     capabilities=frozenset(
         {
             Capability.chat,
@@ -23,6 +26,7 @@ PROVIDER = Provider(
             Capability.typed_output,
             Capability.vision,
             Capability.thinking,
+            Capability.images,
             Capability.models,
         }
     ),

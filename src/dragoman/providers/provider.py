@@ -139,6 +139,10 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     otherwise."""
     embeddings_url: str | Callable[[str], Awaitable[str]] | None = None
     """As `base_url`, for embeddings; `None`: the same."""
+    image_model: str | None = None
+    """Default model for images."""
+    image_options: JsonMap = {}
+    """Body fields of every request for images, where the caller's options do not say otherwise."""
     models_path: str | None = "/models"
     """Where it lists its models, appended to the base URL (`/../` goes up); `None`: it does not."""
     models: Callable[[], Sequence[str]] | None = None

@@ -1,5 +1,7 @@
 """Together AI: open models."""
 
+from types import MappingProxyType
+
 from dragoman.capability import Capability
 from dragoman.providers.provider import Calls, Provider, TokenRates
 from dragoman.wires.openai_chat.quirks import Quirks
@@ -14,6 +16,7 @@ PROVIDER = Provider(
     aliases=("togetherai", "together-ai"),
     key_names=("TOGETHER_API_KEY",),
     chat_model="meta-llama/Llama-3.3-70B-Instruct-Turbo",
+    image_options=MappingProxyType({"response_format": "base64"}),
     capabilities=frozenset(
         {
             Capability.chat,
@@ -21,6 +24,7 @@ PROVIDER = Provider(
             Capability.tools,
             Capability.parallel_tools,
             Capability.forced_tools,
+            Capability.images,
             Capability.models,
         }
     ),

@@ -1,5 +1,7 @@
 """xAI: the Grok models."""
 
+from types import MappingProxyType
+
 from dragoman.capability import Capability
 from dragoman.providers.provider import Calls, Provider, TokenRates
 from dragoman.wires.openai_chat.quirks import Quirks
@@ -14,6 +16,8 @@ PROVIDER = Provider(
     aliases=("grok",),
     key_names=("XAI_API_KEY",),
     chat_model="grok-4.3",
+    image_model="grok-imagine-image",
+    image_options=MappingProxyType({"response_format": "b64_json"}),
     capabilities=frozenset(
         {
             Capability.chat,
@@ -23,10 +27,11 @@ PROVIDER = Provider(
             Capability.forced_tools,
             Capability.vision,
             Capability.thinking,
+            Capability.images,
             Capability.models,
         }
     ),
-    quirks=Quirks(developer=False),
+    quirks=Quirks(developer=False, image_edits="json"),
     calls=Calls("given", "whole"),
     token_rates=TokenRates(196, 0, 0.45, 32, 3, 1.25, 50),
     priced_as="x-ai",

@@ -149,6 +149,12 @@ class RunDriver:
         self._tail.stop_pacing()
         self._queue.close()
 
+    async def wait_until_stored(self) -> None:
+        """Waits until all events that the source has given so far are stored. The log is told to
+        hurry."""
+        self._log.hurry()
+        await self._queue.wait_until_stored()
+
     async def run(self) -> None:
         """Drives the run until it is over or given up."""
         try:
@@ -165,6 +171,8 @@ class RunDriver:
         failure: Exception | None = None
         try:
             while failure is None and not tail.is_over and (events := await queue.take()):
+                if queue.is_awaited:
+                    log.hurry()
                 try:
                     await log.append(lease.run_id, tail.end, events, lease=lease)
                 except LogFullError as error:
@@ -178,6 +186,7 @@ class RunDriver:
                     await log.append(lease.run_id, tail.end, events, lease=lease)
                 # Publish after storing: a reader must never see an event that the log could lose.
                 await self._publish(events)
+                queue.note_stored(len(events))
                 await tail.wait_for_readers()
         finally:
             await _cancel_and_wait(reader)
@@ -245,6 +254,9 @@ class _EventQueue:
         self._closed = False
         self._filled = asyncio.Event()
         self._room = asyncio.Event()
+        self._put_count = self._stored_count = self._awaited_count = 0
+        self._storing: asyncio.Future[None] | None = None
+        """Done when the next events are stored; `None`: nobody waits for that."""
 
     async def put(self, events: Sequence[Event]) -> None:
         """Adds events. Waits if the queue is full."""
@@ -255,6 +267,7 @@ class _EventQueue:
             # `take` returns an empty list only at the end.
             return
         self._events += events
+        self._put_count += len(events)
         self._bytes += weigh_events(events)
         self._filled.set()
         if len(self._events) > _MOST_EVENTS or self._bytes > _MOST_BYTES:
@@ -269,6 +282,26 @@ class _EventQueue:
             self._filled.clear()
         self._room.set()
         return events
+
+    @property
+    def is_awaited(self) -> bool:
+        """True if somebody waits until some of the events are stored."""
+        return self._stored_count < self._awaited_count
+
+    def note_stored(self, count: int) -> None:
+        """Notes that so many more events are stored."""
+        self._stored_count += count
+        if self._storing is not None:
+            self._storing.set_result(None)
+            self._storing = None
+
+    async def wait_until_stored(self) -> None:
+        """Waits until all events that were added so far are stored."""
+        wanted = self._awaited_count = self._put_count
+        while self._stored_count < wanted:
+            if self._storing is None:
+                self._storing = asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._storing)
 
     def close(self) -> None:
         """Ends the queue. Events that are in it can still be taken."""

@@ -98,6 +98,11 @@ class RunLog(Protocol):
         """
         ...
 
+    def hurry(self) -> None:
+        """Stores the changes that wait, or the next one, at once. A log may otherwise collect
+        changes for some milliseconds and store them together."""
+        ...
+
     async def read(self, run_id: str, from_offset: int = 0) -> list[Event]:
         """Returns some of the events from that offset on, in order. Returns `[]` if there are none
         yet, or if the run is unknown."""

@@ -117,6 +117,7 @@ class Runs:
         if run_options.get("thread_id") or (isinstance(prompt, RunRequest) and prompt.thread_id):
             run_options.setdefault("claim", self._log.claim)
         run = agent.run(prompt, **run_options)
+        run.hold_calls(lambda: self._keeper.driven[run.id].driver.wait_until_stored())
         return await self._drive(RunSource(run, on_end), run.thread_id or None, on_stored)
 
     async def record(self, source: EventSource, thread_id: str | None = None) -> str:

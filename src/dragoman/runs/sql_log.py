@@ -62,6 +62,10 @@ class SqlLog:
         rows, state = pack_events(events), state_after(run_id, events)
         return await self._database.submit(Append(run_id, expected_offset, rows, state, lease))
 
+    def hurry(self) -> None:
+        """See `RunLog.hurry`."""
+        self._database.hurry()
+
     async def read(self, run_id: str, from_offset: int = 0) -> list[Event]:
         """See `RunLog.read`."""
         query = select(events.c.end, events.c.data).where(

@@ -34,6 +34,7 @@ from dragoman.event import (
     RunStarted,
     StepFinished,
     StepStarted,
+    is_calls_begun,
 )
 from dragoman.fold import arguments_text, part_events
 from dragoman.message import (
@@ -140,6 +141,8 @@ class Visible:
             if self._in_step:
                 return [*self._drop_void_answers(), event]
             return [event]
+        if is_calls_begun(event):
+            return []
         return [event]
 
     def close(self) -> list[Event]:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dragoman.serve.gateway.gateway import Gateway
     from dragoman.serve.http.callers import Auth
     from dragoman.serve.http.limits import ServerLimits
-    from dragoman.serve.store.answers import AnswerStore
+    from dragoman.serve.store.answer_store import AnswerStore
     from dragoman.transport.address_policy import AddressPolicy
 
 __all__ = ["app"]

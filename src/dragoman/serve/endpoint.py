@@ -25,10 +25,10 @@ from dragoman.serve.apis.responses import ResponsesApi
 from dragoman.serve.core.call import Api, Call
 from dragoman.serve.core.service import Service
 from dragoman.serve.http.body import BodyTimeoutError, json_object, read_body
+from dragoman.serve.http.call_metrics import Observed, log_failure
 from dragoman.serve.http.callers import STRANGER, Caller, find_keys
 from dragoman.serve.http.connection import Connection
 from dragoman.serve.http.method_paths import MethodPath
-from dragoman.serve.http.observed import Observed, log_failure
 from dragoman.wires.serving import get_serving
 from dragoman.wires.wire import Wire
 

@@ -13,9 +13,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from dragoman import json_bytes
 from dragoman.json_bytes import JsonMap
 from dragoman.serve.core.service import Service
+from dragoman.serve.http.call_metrics import CONTENT_TYPE
 from dragoman.serve.http.callers import find_keys
 from dragoman.serve.http.method_paths import MethodPath
-from dragoman.serve.http.observed import CONTENT_TYPE
 from dragoman.serve.http.openapi import describe_server
 
 __all__ = ["Probes", "operation_routes"]

@@ -18,7 +18,7 @@ import uvicorn
 
 from dragoman.arguments import wrong_type_error
 from dragoman.errors import SettingsError
-from dragoman.http_server.listening import handle_signals, make_config, open_listener, server_url
+from dragoman.http_server.listener import handle_signals, make_config, open_listener, server_url
 from dragoman.runtime import is_loopback
 from dragoman.serve.core.service import Service
 

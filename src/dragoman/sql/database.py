@@ -101,6 +101,10 @@ class Database:
         """
         return await self._writer.do(work)
 
+    def hurry(self) -> None:
+        """Commits what is submitted without waiting for more to share the commit."""
+        self._writer.hurry()
+
     async def read(self, work: Callable[[Connection], T]) -> T:
         """Does work that only reads. Returns its result.
 

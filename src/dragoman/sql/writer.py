@@ -7,7 +7,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
-from time import monotonic, sleep
+from time import monotonic
 from typing import Any
 
 from dragoman.runtime import running_loop
@@ -42,6 +42,7 @@ class Writer:
         self._name, self._closed_error, self._pause = name, closed, pause
         self._queue: SimpleQueue[_QueuedWork | None] = SimpleQueue()
         self._lock = threading.Lock()
+        self._hurried = threading.Event()
         self._thread: threading.Thread | None = None
         self._closed = False
 
@@ -65,6 +66,10 @@ class Writer:
             self._queue.put((work, future, loop))
         return await future
 
+    def hurry(self) -> None:
+        """Ends the present pause, or leaves out the next one."""
+        self._hurried.set()
+
     def close(self) -> None:
         """Finishes the work that was submitted and ends the thread. Blocks until then."""
         with self._lock:
@@ -82,7 +87,10 @@ class Writer:
             first = self._queue.get()
             if (seconds_left := written_at + self._pause - monotonic()) > 0 and first is not None:
                 # Waiting collects more work, so that it shares one commit.
-                sleep(seconds_left)
+                self._hurried.wait(seconds_left)
+            # Cleared before the queue is emptied: work that is hurried from now on may come too late
+            # for this commit.
+            self._hurried.clear()
             queued, is_open = self._drain_queue(first)
             if queued:
                 written_at = monotonic()

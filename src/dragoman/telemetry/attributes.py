@@ -15,7 +15,7 @@ from dragoman.hooks import ModelEnd, ModelStart, ToolStart
 from dragoman.message import FinishReason, Origin, Usage
 from dragoman.providers.registry import REGISTRY
 from dragoman.request import RunInfo, Settings
-from dragoman.tools.outcome import describe_error
+from dragoman.tools.tool_result import describe_error
 
 if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider

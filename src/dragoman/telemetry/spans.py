@@ -49,7 +49,7 @@ from dragoman.telemetry.attributes import (
     usage_attributes,
 )
 from dragoman.telemetry.metrics import MetricRecorder
-from dragoman.tools.record import AskUser
+from dragoman.tools.call_record import AskUser
 
 if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider

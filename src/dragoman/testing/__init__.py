@@ -24,7 +24,7 @@ from dragoman.errors import SettingsError
 from dragoman.memory.store import Store
 from dragoman.message import ThinkingPart
 from dragoman.providers.provider import Provider
-from dragoman.serve.store.answers import AnswerStore
+from dragoman.serve.store.answer_store import AnswerStore
 from dragoman.testing.check import (
     BoundCheck,
     Check,

@@ -23,13 +23,15 @@ from dragoman.capability import Capability
 from dragoman.errors import DragomanError, SettingsError
 from dragoman.event import Event
 from dragoman.json_bytes import Json
+from dragoman.media_request import MediaRequest
 from dragoman.message import Content, Message, Role
-from dragoman.model.strings import resolve_model
+from dragoman.model.resolve_model import resolve_model
 from dragoman.providers.provider import Provider
 from dragoman.request import EmbeddingsRequest, HttpRequest, ModelRequest
 from dragoman.result import Vector
 from dragoman.runs.log import RunLog
 from dragoman.testing.scripted_answer import Answer, Answerable, AnswerFunction, check_answer
+from dragoman.testing.scripted_media import MediaFunction
 from dragoman.testing.server import ScriptedServer
 from dragoman.testing.transcript import Source, format_transcript, list_messages
 from dragoman.transport.exchange import Exchange, request_body
@@ -226,6 +228,11 @@ class ScriptedRecord(Provider, frozen=True, kw_only=True, eq=False):
     its first user message."""
     vectors: Callable[[str], Vector] | None = None
     """Returns the vector of a text; by default eight numbers that depend only on the text."""
+    media: MediaFunction | None = None
+    """Returns the answer to a request for images, speech or a transcript: a part, a text, a message
+    or an error. `None`: there are none."""
+    image_model: str | None = "scripted-images-1"
+    """See `Provider.image_model`."""
     script: Script | None = None
     """Finds the answers. The model makes it."""
     server: ScriptedServer | None = None
@@ -263,6 +270,7 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
             base_url=str(self.base_url),
             models=[self.chat_model or "scripted-1"],
             vectors=self._embed,
+            media=self.media,
             piece=self.chunks,
             stream=self.stream,
             remembers=True,
@@ -341,6 +349,11 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
     def embedded(self) -> list[EmbeddingsRequest]:
         """The embeddings requests that it received."""
         return self._server.embedded
+
+    @property
+    def media_requests(self) -> list[MediaRequest]:
+        """The requests for images, speech and transcripts that it received."""
+        return self._server.media_requests
 
     def assert_exhausted(self) -> None:
         """Raises `ScriptError` if an answer was not used or a request got none."""

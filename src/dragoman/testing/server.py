@@ -24,6 +24,7 @@ from dragoman.errors import (
 from dragoman.event import Event, MessageStarted
 from dragoman.fold import fold
 from dragoman.json_bytes import Json, JsonMap
+from dragoman.media_request import MediaKind, MediaRequest
 from dragoman.message import Message, Role, Usage
 from dragoman.request import EmbeddingsRequest, HttpRequest, ModelRequest
 from dragoman.result import BatchEmbeddingsResult, Vector
@@ -35,6 +36,12 @@ from dragoman.testing.scripted_answer import (
     deliver,
     live_events,
     make_events,
+)
+from dragoman.testing.scripted_media import (
+    MediaFunction,
+    find_media_kind,
+    load_media_request,
+    write_media,
 )
 from dragoman.testing.wire.bench import split_bytes
 from dragoman.transport.base import Response
@@ -64,6 +71,8 @@ class ScriptedServer:
         base_url: the start of all URLs; a request to another URL is an error.
         models: names of models, returned for every GET.
         vectors: returns the vectors of texts, or an error; without it there are no embeddings.
+        media: returns the answer to a request for images, speech or a transcript: a part, a text,
+            a message or an error; without it there are none.
         piece: bytes per chunk of a response.
         stream: False to answer whole even if a stream is requested.
         remembers: keep answers, and put their conversation before a request that continues one
@@ -72,6 +81,7 @@ class ScriptedServer:
     Attributes:
         requests: the requests as the wire read them.
         embedded: the embeddings requests.
+        media_requests: the requests for media.
         sent: all requests as HTTP had them.
     """
 
@@ -83,12 +93,14 @@ class ScriptedServer:
         base_url: str = "",
         models: Sequence[str] = ("kit-model-1", "kit-model-2"),
         vectors: Vectors | None = None,
+        media: MediaFunction | None = None,
         piece: int = 23,
         stream: bool = True,
         remembers: bool = False,
     ) -> None:
         self.requests: list[ModelRequest] = []
         self.embedded: list[EmbeddingsRequest] = []
+        self.media_requests: list[MediaRequest] = []
         self.sent: list[HttpRequest] = []
         self._open: set[object] = set()
         self._numbers = count(1)
@@ -97,6 +109,7 @@ class ScriptedServer:
         self._base_url = base_url
         self._models = models
         self._vectors = vectors
+        self._media = media
         self._piece = piece
         self._stream = stream
         self._remembers = remembers
@@ -124,11 +137,16 @@ class ScriptedServer:
         await anyio.lowlevel.checkpoint()
         if request.method == "GET":
             return self._send_json({"data": [{"id": name} for name in self._models]})
+        path = request.path[len(self._base_url) :]
+        if (
+            self._media is not None
+            and (media_kind := find_media_kind(self._wire, path)) is not None
+        ):
+            return self._answer_media(media_kind, request, path, self._media)
         data = request.body
         if not isinstance(data, bytes):
             data = msgspec.json.encode(data)
         body = msgspec.json.decode(data)
-        path = request.path[len(self._base_url) :]
         # Which path is for embeddings differs by provider, so every other path is.
         if self._vectors is not None and not self.is_chat(path):
             return self._answer_embeddings(body, path, self._vectors)
@@ -198,6 +216,20 @@ class ScriptedServer:
         return self._send_json(
             wire.dump_response(BatchEmbeddingsResult(made_vectors, usage), request=wanted)
         )
+
+    def _answer_media(
+        self, media_kind: MediaKind, request: HttpRequest, path: str, media: MediaFunction
+    ) -> Response:
+        """Answers a request for media."""
+        wanted = load_media_request(self._wire, media_kind, request, path)
+        self.media_requests.append(wanted)
+        made = media(wanted)
+        if isinstance(made, DragomanError):
+            count = len(self.media_requests)
+            return self._answer(ModelRequest(wanted.model), Answer(content=made), count)
+        media_type, data = write_media(self._wire, media_kind, wanted, made)
+        headers = {"content-type": media_type}
+        return self._open_response(200, headers, deliver(Answer(), data, self._piece))
 
     def _send_json(self, value: Any) -> Response:
         """Returns a successful response with a JSON body."""

@@ -4,20 +4,20 @@
 from __future__ import annotations
 
 from dragoman.tools.agent_tool import Handoff, handoff
-from dragoman.tools.context import PRELIMINARY, PROGRESS, ToolContext
-from dragoman.tools.definition import FunctionTool, Tool, tool, tool_map
-from dragoman.tools.executor import BoundExecutor, ParallelToolExecutor, Report, ToolExecutor
-from dragoman.tools.ids import (
+from dragoman.tools.call_ids import (
     ToolIdCoordinator,
     assign_tool_call_ids,
     check_tool_ids,
     generate_tool_call_id,
     is_valid_tool_call_id,
 )
+from dragoman.tools.call_record import AskUser, SignIn
+from dragoman.tools.context import PRELIMINARY, PROGRESS, ToolContext
+from dragoman.tools.definition import FunctionTool, Tool, tool, tool_map
+from dragoman.tools.executor import BoundExecutor, ParallelToolExecutor, Report, ToolExecutor
 from dragoman.tools.outbox import Emission, Outbox
-from dragoman.tools.outcome import ToolExecutionResult
-from dragoman.tools.record import AskUser, SignIn
 from dragoman.tools.shared_state import SharedState
+from dragoman.tools.tool_result import ToolExecutionResult
 from dragoman.tools.toolsets import CombinedToolset, Toolset, split_tools, toolset
 
 __all__ = [

@@ -17,11 +17,11 @@ from dragoman.interrupt import Resume
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.limits import Limits
 from dragoman.message import DataPart, FilePart, LinkPart, Message, Role, TextPart
+from dragoman.tools.call_record import InnerRun
 from dragoman.tools.context import Sender, ToolContext
 from dragoman.tools.definition import Approval, SignatureSchema, Tool
-from dragoman.tools.outcome import to_json_value
-from dragoman.tools.record import InnerRun
 from dragoman.tools.signature import context_name, describe
+from dragoman.tools.tool_result import to_json_value
 
 __all__ = [
     "AgentTool",

@@ -3,7 +3,7 @@ another agent: `ToolContext`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from typing import Any, Generic, Protocol
 
@@ -17,11 +17,11 @@ from dragoman.json_bytes import JsonMap
 from dragoman.message import Message, ToolCallPart
 from dragoman.request import RunInfo
 from dragoman.result import ChatResult
-from dragoman.tools.inner import Account, Relay
+from dragoman.tools.call_record import AgentWaits, AskUser, CallRecord, CallRecords, InnerRun
+from dragoman.tools.inner_runs import Account, Relay
 from dragoman.tools.outbox import Emission, Outbox
-from dragoman.tools.outcome import to_json_value
-from dragoman.tools.record import AgentWaits, AskUser, CallRecord, CallRecords, InnerRun
 from dragoman.tools.shared_state import SharedState
+from dragoman.tools.tool_result import to_json_value
 
 __all__ = ["PRELIMINARY", "PROGRESS", "Sender", "ToolContext", "begin_inner_run", "relay_of"]
 
@@ -87,6 +87,8 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
     """Which run calls; `None`: there is none."""
     account: Account | None = None
     """What the run has taken; `None`: there is no run."""
+    stored: Callable[[], Awaitable[None]] | None = None
+    """Waits until all events of the run so far are stored; `None`: no log stores them."""
 
     @property
     def call_id(self) -> str:

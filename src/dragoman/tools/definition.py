@@ -23,11 +23,11 @@ from dragoman.errors import ToolError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Native, ToolCallPart
 from dragoman.request import ToolSpec
-from dragoman.tools.check import check
 from dragoman.tools.context import PRELIMINARY, ToolContext
 from dragoman.tools.outbox import Emission
-from dragoman.tools.outcome import success_result
+from dragoman.tools.schema_check import check
 from dragoman.tools.signature import arguments, context_name, describe, name_of
+from dragoman.tools.tool_result import success_result
 
 if TYPE_CHECKING:
     from dragoman.tools.schema import Arguments

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import groupby
@@ -15,10 +15,10 @@ from dragoman.errors import SettingsError, ToolError
 from dragoman.hooks import Hooks, ToolEnd, ToolStart, call_hooks, find_active_hooks
 from dragoman.logs import logger
 from dragoman.message import ToolCallPart
+from dragoman.tools.call_record import AskUser
 from dragoman.tools.context import ToolContext
 from dragoman.tools.definition import Tool
-from dragoman.tools.outcome import ToolExecutionResult, error_result, success_result
-from dragoman.tools.record import AskUser
+from dragoman.tools.tool_result import ToolExecutionResult, error_result, success_result
 
 __all__ = [
     "BoundExecutor",
@@ -188,13 +188,13 @@ class BoundExecutor:
         self,
         executor: ToolExecutor,
         context: Callable[[], ToolContext[Any]],
-        check: Callable[[int], None],
+        begin: Callable[[Sequence[ToolCallPart]], Awaitable[None] | None],
     ) -> None:
-        """`context`: what the tools may know when they are run. `check`: raises where so many more
-        calls may not be run."""
+        """`context`: what the tools may know when they are run. `begin`: called before calls are
+        run, and awaited if it returns something to await; it raises where they may not be run."""
         self.executor = executor
         self._context = context
-        self._check = check
+        self._begin = begin
 
     @property
     def reports(self) -> bool:
@@ -206,7 +206,8 @@ class BoundExecutor:
         self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], report: Report
     ) -> list[ToolExecutionResult]:
         """As `ToolExecutor.execute_reporting`, where it `reports`."""
-        self._check(len(calls))
+        if (begun := self._begin(calls)) is not None:
+            await begun
         with _knowing(self._context()):
             return await self.executor.execute_reporting(calls, tools, report)
 
@@ -214,7 +215,8 @@ class BoundExecutor:
         self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool]
     ) -> list[ToolExecutionResult]:
         """As `ToolExecutor.execute_batch`."""
-        self._check(len(calls))
+        if (begun := self._begin(calls)) is not None:
+            await begun
         with _knowing(self._context()):
             return await self.executor.execute_batch(calls, tools)
 
@@ -222,7 +224,8 @@ class BoundExecutor:
         self, call: ToolCallPart, tools: Mapping[str, Tool]
     ) -> ToolExecutionResult:
         """As `ToolExecutor.execute_single`."""
-        self._check(1)
+        if (begun := self._begin((call,))) is not None:
+            await begun
         with _knowing(self._context()):
             return await self.executor.execute_single(call, tools)
 

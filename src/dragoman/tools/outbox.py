@@ -46,6 +46,7 @@ class Outbox:
         "_logged",
         "_loop",
         "_readers",
+        "_returns",
         "_thread",
         "_writers",
         "events",
@@ -58,6 +59,7 @@ class Outbox:
         """Those that wait to be read, oldest first."""
         self._readers: list[asyncio.Future[None]] = []
         self._writers: list[asyncio.Future[None]] = []
+        self._returns: list[asyncio.Future[None]] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = 0
         self._logged = False
@@ -76,6 +78,7 @@ class Outbox:
         """Nobody reads before the next `open`, so nobody waits for room."""
         self._loop, self._thread = None, 0
         _wake(self._writers)
+        _wake(self._returns)
 
     def close(self) -> list[Event]:
         """Returns the run is over: what is emitted from now on goes nowhere. Gives what is left."""
@@ -115,6 +118,23 @@ class Outbox:
                 BOUND,
             )
         return events
+
+    def note_return(self) -> None:
+        """Notes that the reader has passed on what it took, and comes for more."""
+        if self._returns:
+            _wake(self._returns)
+
+    async def passed(self) -> None:
+        """Waits until the reader has passed on all that is here. Returns at once if nobody reads."""
+        while self._is_read_here() and self.events:
+            await _waits_in(self._writers)
+        # A reader that waits for more has passed on everything before.
+        if self._is_read_here() and not self._readers:
+            await _waits_in(self._returns)
+
+    def _is_read_here(self) -> bool:
+        """True if somebody reads in this thread."""
+        return self._loop is not None and self._thread == get_ident()
 
     def wake(self) -> None:
         """Ends `more`, from the loop's own thread."""

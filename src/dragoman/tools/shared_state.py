@@ -11,7 +11,7 @@ from dragoman.event import StateDelta, StateSnapshot
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.json_patch import PatchedValue, PatchError, PatchTooLargeError, copy_value
 from dragoman.tools.outbox import Emission, Outbox
-from dragoman.tools.outcome import to_json_value
+from dragoman.tools.tool_result import to_json_value
 
 __all__ = ["SharedState"]
 

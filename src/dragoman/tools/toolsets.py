@@ -18,7 +18,7 @@ from dragoman.errors import ToolError
 from dragoman.logs import logger
 from dragoman.tools.context import ToolContext
 from dragoman.tools.definition import Approval, Tool, is_tool, tool, tool_map
-from dragoman.tools.outcome import describe_error
+from dragoman.tools.tool_result import describe_error
 
 __all__ = ["CombinedToolset", "Toolset", "split_tools", "toolset"]
 

@@ -11,16 +11,20 @@ they are first used.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from typing import Literal, cast
 
 from dragoman.codec.plug_ins import load_plug_in, plug_ins
 from dragoman.errors import SettingsError
+from dragoman.media_request import MediaKind
 from dragoman.wires.wire import (
     AgentClient,
     EmbeddingsWire,
     FileWire,
+    MediaClient,
+    MediaWire,
     ProtocolWire,
     StreamDecoder,
     StreamEncoder,
@@ -32,6 +36,8 @@ __all__ = [
     "AgentClient",
     "EmbeddingsWire",
     "FileWire",
+    "MediaClient",
+    "MediaWire",
     "ProtocolWire",
     "StreamDecoder",
     "StreamEncoder",
@@ -39,6 +45,8 @@ __all__ = [
     "client",
     "embeddings",
     "get",
+    "media",
+    "media_client",
     "names",
     "protocol",
     "register",
@@ -54,6 +62,12 @@ _EMBEDDINGS = {name: name for name in ("openai_chat", "google", "mistral", "olla
 }
 """Name of a wire → the wire whose embeddings it uses. OpenAI has one embeddings endpoint for both
 of its APIs."""
+_MEDIA: Mapping[MediaKind, Mapping[str, str]] = {
+    "images": {"openai_chat": "openai_chat", "openai_responses": "openai_chat"},
+}
+"""Kind of media → the name of a wire → the wire whose endpoint it uses."""
+_MEDIA_BY_CHAT = ("google",)
+"""Wires without such endpoints whose chat makes media when it is asked in its own way."""
 _REGISTERED: dict[str, Wire] = {}
 """Name → a wire registered in code or loaded from an entry point."""
 
@@ -173,3 +187,30 @@ def embeddings(name: str) -> EmbeddingsWire | None:
         return None
     module = import_module(f"dragoman.wires.{_EMBEDDINGS[name]}.embeddings")
     return cast("EmbeddingsWire", module)
+
+
+def media(name: str, media_kind: MediaKind) -> MediaWire | None:
+    """Returns the endpoint of the wire of that name for this kind of media, or None if it has none.
+    A wire of another distribution has it in an attribute of the kind's name.
+
+    Raises:
+        SettingsError: there is no such wire.
+    """
+    if name not in _NAMES:
+        return getattr(get(name), media_kind, None)
+    if name not in _MEDIA[media_kind]:
+        return None
+    module = import_module(f"dragoman.wires.{_MEDIA[media_kind][name]}.{media_kind}")
+    return cast("MediaWire", module)
+
+
+def media_client(name: str, media_kind: MediaKind) -> MediaClient | None:
+    """Returns what asks a provider of that wire for this kind of media: its endpoint, else its chat,
+    or None if it has neither.
+
+    Raises:
+        SettingsError: there is no such wire.
+    """
+    if name not in _MEDIA_BY_CHAT:
+        return media(name, media_kind)
+    return cast("MediaClient", import_module(f"dragoman.wires.{name}.{media_kind}"))

@@ -1,8 +1,8 @@
 """The protocols that wires satisfy. A wire is a message format that dragoman reads and writes.
 
 Usually a wire is a package whose functions are the protocol's methods. `Wire` describes a format
-in which models are asked, `ProtocolWire` one in which agents are asked. `AgentClient`, `FileWire`
-and `EmbeddingsWire` describe what only some wires have.
+in which models are asked, `ProtocolWire` one in which agents are asked. `AgentClient`, `FileWire`,
+`EmbeddingsWire` and `MediaWire` describe what only some wires have.
 
 All of it is sans-I/O: bytes and dictionaries in, values out. The transport sends and receives, so
 that the same wire serves as a client, as an endpoint of the server and as a format of histories.
@@ -14,17 +14,28 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Protocol, runtime_checkable
 
-from dragoman.codec.history import DumpedRequest
+from dragoman.codec.dump_cache import DumpedRequest
+from dragoman.codec.media_answer import MediaResponse
 from dragoman.codec.serving import ErrorResponse, Problem, Route
 from dragoman.errors import DragomanError
 from dragoman.event import Event
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
+from dragoman.media_request import MediaRequest
 from dragoman.message import Content, DataPart, FilePart, Message, Origin
 from dragoman.request import Download, EmbeddingsRequest, HttpRequest, ModelRequest, RunRequest
 from dragoman.result import BatchEmbeddingsResult
 
-__all__ = ["EmbeddingsWire", "FileWire", "ProtocolWire", "StreamDecoder", "StreamEncoder", "Wire"]
+__all__ = [
+    "EmbeddingsWire",
+    "FileWire",
+    "MediaClient",
+    "MediaWire",
+    "ProtocolWire",
+    "StreamDecoder",
+    "StreamEncoder",
+    "Wire",
+]
 
 
 class StreamDecoder(Protocol):
@@ -170,7 +181,7 @@ class Wire(_AnyWire, Protocol):
     ) -> HttpRequest:
         """Writes path, headers and body of a request, and the tool names that had to change
         (`HttpRequest.names`). `history`: what was written for earlier requests
-        (`codec.history_dump`). A wire may lack that parameter."""
+        (`codec.dump_with_history`). A wire may lack that parameter."""
         ...
 
     def load_response(
@@ -350,4 +361,56 @@ class EmbeddingsWire(Protocol):
         self, result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
     ) -> Json:
         """Writes vectors as a response to `request`."""
+        ...
+
+
+class MediaClient(Protocol):
+    """Asks a provider for media: images, speech or a transcript. The answer is the events of one
+    message. Error responses are read by the wire's own `load_error`."""
+
+    def dump_http(self, request: Any, *, quirks: Any = None) -> HttpRequest:
+        """Writes path, headers and body of a request of this kind.
+
+        Raises:
+            InvalidRequestError: the API cannot be asked this.
+        """
+        ...
+
+    def decoder(
+        self,
+        request: Any,
+        *,
+        media_type: str = "",
+        origin: Origin | None = None,
+        new_id: Callable[[], str] | None = None,
+    ) -> StreamDecoder:
+        """Returns a decoder of the answer to a request, whole or streamed. `media_type`: that of
+        the answer."""
+        ...
+
+
+class MediaWire(MediaClient, Protocol):
+    """An endpoint for media of a wire, both ways: the module `images`, `speech` or `transcription`
+    of its package, if it has one."""
+
+    def load_request(self, body: JsonMap, *, path: str = "") -> MediaRequest:
+        """Reads the body of a request: JSON, or the fields of a form, in which a file is a
+        `DataPart`.
+
+        Raises:
+            InvalidRequestError: a field is missing, or cannot be read; it is named.
+        """
+        ...
+
+    def dump_response(self, message: Message, *, request: Any) -> MediaResponse:
+        """Writes a message as the whole answer to a request.
+
+        Raises:
+            InvalidRequestError: the answer has no room for it, or needs what the message lacks.
+        """
+        ...
+
+    def encoder(self, request: Any) -> StreamEncoder:
+        """Returns an encoder of the streamed answer to a request. Its attributes `stream_type` and
+        `ping` say how the stream is sent."""
         ...

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dragoman import wires
-from dragoman.codec.response import ResponseState, drop_retracted
+from dragoman.codec.response_state import ResponseState, drop_retracted
 from dragoman.event import (
     Event,
     MessageDropped,

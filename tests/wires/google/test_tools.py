@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.codec.ids import fit_names
+from dragoman.codec.fit_ids import fit_names
 from dragoman.event import MessageStarted, PartDelta, PartStarted
 from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
 from dragoman.request import ModelRequest, ServerTool, Settings, ToolSpec

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dragoman.codec.json_dialect import JsonDialect, fit_schema
-from dragoman.codec.json_schema import strict_schema
+from dragoman.codec.schema_dialect import JsonDialect, fit_schema
+from dragoman.codec.strict_schema import strict_schema
 from dragoman.request import ModelRequest, Settings
 from dragoman.wires import openai_responses as wire
 from support.responses import SCHEMA, dump, reads_back

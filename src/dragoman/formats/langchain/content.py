@@ -25,9 +25,9 @@ from dragoman.content import (
     ToolResultPart,
 )
 from dragoman.errors import HistoryError
-from dragoman.formats.langchain.carriage import OURS
 from dragoman.formats.langchain.envelope import NAME, OWN
 from dragoman.formats.langchain.media import MEDIA, dump_media, load_media
+from dragoman.formats.langchain.message_metadata import OURS
 from dragoman.formats.langchain.provider_blocks import (
     ANTHROPIC,
     RESPONSES,

@@ -29,15 +29,6 @@ from dragoman.formats.langchain.calls import (
     dump_calls,
     dump_function_call,
 )
-from dragoman.formats.langchain.carriage import (
-    OURS,
-    Extra,
-    as_was,
-    dump_extra,
-    dump_response,
-    dump_usage,
-    foreign,
-)
 from dragoman.formats.langchain.content import dump_content, in_content
 from dragoman.formats.langchain.envelope import (
     OWN,
@@ -46,6 +37,15 @@ from dragoman.formats.langchain.envelope import (
     TYPES,
     base_type,
     close_message,
+)
+from dragoman.formats.langchain.message_metadata import (
+    OURS,
+    Extra,
+    as_was,
+    dump_extra,
+    dump_response,
+    dump_usage,
+    foreign,
 )
 from dragoman.json_bytes import Json
 from dragoman.loss import Loss, Lost

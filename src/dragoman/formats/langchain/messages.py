@@ -37,19 +37,6 @@ from dragoman.formats.langchain.calls import (
     load_function_call,
     name_results,
 )
-from dragoman.formats.langchain.carriage import (
-    Extra,
-    dump_extra,
-    dump_response,
-    exactly,
-    is_usual,
-    is_usual_result,
-    load_response,
-    load_usage,
-    pop_extra,
-    provider,
-    set_kwargs,
-)
 from dragoman.formats.langchain.content import load_content
 from dragoman.formats.langchain.envelope import (
     OWN,
@@ -63,6 +50,19 @@ from dragoman.formats.langchain.envelope import (
     open_message,
 )
 from dragoman.formats.langchain.message_dump import dump_message, dump_result
+from dragoman.formats.langchain.message_metadata import (
+    Extra,
+    dump_extra,
+    dump_response,
+    exactly,
+    is_usual,
+    is_usual_result,
+    load_response,
+    load_usage,
+    pop_extra,
+    provider,
+    set_kwargs,
+)
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin, Role

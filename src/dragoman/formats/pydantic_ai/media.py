@@ -18,8 +18,8 @@ from dragoman.codec.media import (
     media_label,
     read_media_text,
 )
-from dragoman.codec.replay import name_part_type
-from dragoman.formats.pydantic_ai.own import NAME, OWN, apply_notes, note_as_read
+from dragoman.codec.signature_check import name_part_type
+from dragoman.formats.pydantic_ai.notes import NAME, OWN, apply_notes, note_as_read
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
 from dragoman.message import (

@@ -10,9 +10,9 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.codec.json_values import if_list, if_object, if_text, read_extra_fields, text_or_json
-from dragoman.codec.replay import name_part_type
+from dragoman.codec.signature_check import name_part_type
 from dragoman.formats.pydantic_ai.media import Sent, keep_whole, load_item
-from dragoman.formats.pydantic_ai.own import (
+from dragoman.formats.pydantic_ai.notes import (
     OWN,
     apply_notes,
     format_time,

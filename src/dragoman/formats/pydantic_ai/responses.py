@@ -20,17 +20,7 @@ from msgspec.structs import force_setattr
 from dragoman.codec.json_values import if_list, if_object, if_text, read_extra_fields
 from dragoman.codec.native import read_signatures
 from dragoman.formats.pydantic_ai.media import Sent, dump_binary, keep_whole, load_binary
-from dragoman.formats.pydantic_ai.origins import (
-    dump_finish,
-    dump_origin,
-    dump_usage,
-    load_finish,
-    load_origin,
-    load_usage,
-    reader_of,
-    wire_of,
-)
-from dragoman.formats.pydantic_ai.own import (
+from dragoman.formats.pydantic_ai.notes import (
     NAME,
     OWN,
     apply_notes,
@@ -41,6 +31,16 @@ from dragoman.formats.pydantic_ai.own import (
     usual_part,
     usual_text,
     whole,
+)
+from dragoman.formats.pydantic_ai.origins import (
+    dump_finish,
+    dump_origin,
+    dump_usage,
+    load_finish,
+    load_origin,
+    load_usage,
+    reader_of,
+    wire_of,
 )
 from dragoman.formats.pydantic_ai.signatures import (
     UNTOLD,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.codec.native import WireNative
-from dragoman.formats.pydantic_ai.own import OWN
+from dragoman.formats.pydantic_ai.notes import OWN
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Native, TextPart, ThinkingPart, ToolCallPart
 from dragoman.wires.openai_responses.content import BETWEEN, split_joined

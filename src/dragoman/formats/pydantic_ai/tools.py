@@ -11,7 +11,7 @@ from dragoman import json_bytes
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.fold import arguments_text, parse_call
 from dragoman.formats.pydantic_ai.media import Sent, load_file
-from dragoman.formats.pydantic_ai.own import OWN, apply_notes, with_form
+from dragoman.formats.pydantic_ai.notes import OWN, apply_notes, with_form
 from dragoman.formats.pydantic_ai.signatures import dump_call as dump_signed_call
 from dragoman.formats.pydantic_ai.signatures import load_call as load_signed_call
 from dragoman.json_bytes import Json, JsonMap

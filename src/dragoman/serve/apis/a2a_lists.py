@@ -13,8 +13,8 @@ from dragoman.serve.apis.a2a_frames import TaskError
 from dragoman.serve.apis.a2a_tasks import load_task
 from dragoman.serve.core.call import Call
 from dragoman.serve.core.threads import resource_of, thread_id
-from dragoman.serve.store.answers import TaskQuery
-from dragoman.serve.store.records import Stage
+from dragoman.serve.store.answer_store import TaskQuery
+from dragoman.serve.store.stored_answer import Stage
 from dragoman.wires import a2a
 
 __all__ = ["list_tasks", "trim_history"]

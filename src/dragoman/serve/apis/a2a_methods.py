@@ -38,10 +38,10 @@ from dragoman.serve.apis.cards import show_extended_card
 from dragoman.serve.apis.runs import begin_run, is_logged, read_run
 from dragoman.serve.core.agents import ServedAgent, find_agent
 from dragoman.serve.core.call import Call
+from dragoman.serve.core.client_events import show_events
 from dragoman.serve.core.service import poll_intervals
-from dragoman.serve.core.shown import show_events
 from dragoman.serve.core.threads import resource_of, thread_id
-from dragoman.serve.store.records import Answered
+from dragoman.serve.store.stored_answer import Answered
 from dragoman.wires import a2a
 
 __all__ = [

@@ -14,8 +14,8 @@ from dragoman.request import RunRequest
 from dragoman.serve.apis.a2a_frames import Frame, TaskError
 from dragoman.serve.apis.a2a_tasks import find_run, request_of
 from dragoman.serve.core.call import Call
-from dragoman.serve.core.shown import show_events
-from dragoman.serve.store.records import Answered
+from dragoman.serve.core.client_events import show_events
+from dragoman.serve.store.stored_answer import Answered
 from dragoman.wires import a2a
 
 __all__ = ["create_push", "delete_push", "get_push", "list_push", "notify", "subscribe_address"]

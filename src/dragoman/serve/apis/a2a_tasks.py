@@ -23,9 +23,9 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Message
 from dragoman.request import RunRequest
 from dragoman.serve.core.call import Call
-from dragoman.serve.core.shown import show_events
+from dragoman.serve.core.client_events import show_events
 from dragoman.serve.core.threads import name_of, resource_of
-from dragoman.serve.store.records import Answered
+from dragoman.serve.store.stored_answer import Answered
 from dragoman.wires import a2a
 
 __all__ = [

@@ -24,7 +24,7 @@ from dragoman.serve.apis.a2a_frames import Frame, TaskError
 from dragoman.serve.core.agents import ServedAgent, find_agent
 from dragoman.serve.core.call import Call
 from dragoman.serve.http.callers import STRANGER
-from dragoman.serve.store.answers import NoAnswers
+from dragoman.serve.store.answer_store import NoAnswers
 from dragoman.tools import Tool
 from dragoman.tools.agent_tool import AgentTool, Handoff
 from dragoman.wires import a2a

@@ -12,10 +12,10 @@ from dragoman.model.tokens import request_tokens
 from dragoman.request import ModelRequest
 from dragoman.result import ModelInfo
 from dragoman.serve.core.call import Api, Call, Handler
-from dragoman.serve.core.fields import check_types, loss_headers
+from dragoman.serve.core.request_fields import check_types, loss_headers
 from dragoman.serve.core.stream import Backend, answer
+from dragoman.serve.http.call_metrics import find_offered_name
 from dragoman.serve.http.limits import check_request
-from dragoman.serve.http.observed import find_offered_name
 from dragoman.wires import ollama
 
 __all__ = ["HANDLERS", "AnthropicApi", "OllamaApi", "find_backend"]

@@ -35,8 +35,8 @@ from dragoman.serve.core.background import public_events
 from dragoman.serve.core.call import Api, Call, Links
 from dragoman.serve.core.stream import stream
 from dragoman.serve.http.limits import check_conversation
-from dragoman.serve.store.keeping import keep_answer
-from dragoman.serve.store.records import Answered, AnsweredState
+from dragoman.serve.store.keep_answer import keep_answer
+from dragoman.serve.store.stored_answer import Answered, AnsweredState
 from dragoman.wires import openai_responses as wire
 
 __all__ = ["ResponsesApi"]

@@ -20,19 +20,19 @@ from dragoman.event import Event
 from dragoman.message import Message, Role
 from dragoman.request import RunRequest
 from dragoman.serve.apis.cards import abilities_of, card_of
+from dragoman.serve.core.agent_protocol_turn import change_memory, join_turn
 from dragoman.serve.core.agents import ServedAgent, find_agent
+from dragoman.serve.core.answer_record import Record, RunFollower, latest_key
 from dragoman.serve.core.background import check_room
 from dragoman.serve.core.call import Api, Call, Handler
-from dragoman.serve.core.join import change_memory, join_turn
+from dragoman.serve.core.client_events import note_and_show
 from dragoman.serve.core.policy import apply_policy
-from dragoman.serve.core.record import Record, RunFollower, latest_key
-from dragoman.serve.core.shown import note_and_show
 from dragoman.serve.core.stream import BytesEncoder, stream
 from dragoman.serve.core.threads import resource_of, thread_id
 from dragoman.serve.core.turn import Turn
 from dragoman.serve.http.limits import check_request
-from dragoman.serve.store.keeping import store_deadline
-from dragoman.serve.store.records import Answered
+from dragoman.serve.store.keep_answer import store_deadline
+from dragoman.serve.store.stored_answer import Answered
 from dragoman.wires import ai_sdk
 from dragoman.wires.wire import ProtocolWire
 

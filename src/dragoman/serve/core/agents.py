@@ -32,13 +32,13 @@ from dragoman.orchestration.state import Claim
 from dragoman.request import EmbeddingsRequest, ModelRequest, RunRequest, ServerTool, ToolSpec
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
 from dragoman.run import Run
+from dragoman.serve.core.answer_record import Record, find_waiting_task
 from dragoman.serve.core.call import Call
+from dragoman.serve.core.client_events import ClientAnswer
 from dragoman.serve.core.policy import AgentPolicy, apply_policy, blame_client, client_tools
-from dragoman.serve.core.record import Record, find_waiting_task
-from dragoman.serve.core.shown import ClientAnswer
 from dragoman.serve.core.threads import resource_of
 from dragoman.serve.core.turn import Turn, join_memory, make_claim
-from dragoman.serve.http.observed import find_offered_name
+from dragoman.serve.http.call_metrics import find_offered_name
 
 __all__ = ["AgentBackend", "ServedAgent", "find_agent"]
 

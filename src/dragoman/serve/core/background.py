@@ -13,8 +13,8 @@ from dragoman.errors import DragomanError, OverloadedError, ProviderTimeoutError
 from dragoman.event import Event, RunError, RunFinished
 from dragoman.logs import logger
 from dragoman.runs.driver import FinalEvent, PutEvents, RunDriver
+from dragoman.serve.core.answer_record import Record
 from dragoman.serve.core.call import Call
-from dragoman.serve.core.record import Record
 
 __all__ = ["begin_in_background", "check_room", "public_events"]
 

@@ -22,10 +22,10 @@ from dragoman.loss import Loss
 from dragoman.message import Content, Message
 from dragoman.request import ModelRequest, RunRequest
 from dragoman.serve.core.service import Service
+from dragoman.serve.http.call_metrics import Observed
 from dragoman.serve.http.callers import Caller
 from dragoman.serve.http.connection import Connection
-from dragoman.serve.http.observed import Observed
-from dragoman.serve.store.records import Answered
+from dragoman.serve.store.stored_answer import Answered
 from dragoman.wires.serving import ServedWire
 from dragoman.wires.wire import Wire
 

@@ -16,8 +16,8 @@ from dragoman.message import Message, Role
 from dragoman.orchestration.interrupts import has_new_prompt
 from dragoman.repair import find_open_calls
 from dragoman.request import ModelRequest, RunRequest, ServerTool, Settings, ToolSpec
-from dragoman.serve.core.fields import foreign_losses, limit_candidates, option_losses
 from dragoman.serve.core.interrupts import RESERVED
+from dragoman.serve.core.request_fields import foreign_losses, limit_candidates, option_losses
 from dragoman.tools import Tool, Toolset
 
 __all__ = [

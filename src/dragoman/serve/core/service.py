@@ -25,12 +25,12 @@ from dragoman.result import ModelInfo
 from dragoman.runs import RunLog, Runs, open_log
 from dragoman.runtime import new_id, now
 from dragoman.serve.core.webhooks import Webhooks
+from dragoman.serve.http.call_metrics import Observed, ServerMetrics, log_call
 from dragoman.serve.http.callers import Authenticate, Caller
 from dragoman.serve.http.connection import ConcurrencyGate
 from dragoman.serve.http.limits import ServerLimits
-from dragoman.serve.http.observed import Observed, ServerMetrics, log_call
 from dragoman.serve.http.processes import check_processes, count_processes
-from dragoman.serve.store.answers import AnswerStore
+from dragoman.serve.store.answer_store import AnswerStore
 from dragoman.serve.store.memory_answers import MemoryAnswers
 from dragoman.transport.address_policy import AddressPolicy
 

@@ -18,11 +18,11 @@ from dragoman.event import Event, MessageFinished, RunError, RunFinished
 from dragoman.json_bytes import Json
 from dragoman.request import EmbeddingsRequest, ModelRequest
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
+from dragoman.serve.core.answer_record import Record
 from dragoman.serve.core.background import begin_in_background
 from dragoman.serve.core.call import Call
-from dragoman.serve.core.fields import loss_headers, losses_of
-from dragoman.serve.core.recall import recall_turn
-from dragoman.serve.core.record import Record
+from dragoman.serve.core.model_api_turn import recall_turn
+from dragoman.serve.core.request_fields import loss_headers, losses_of
 from dragoman.serve.core.turn import Turn
 from dragoman.serve.http.limits import check_request
 from dragoman.wires.serving import get_stream_form

@@ -1,7 +1,7 @@
 """One turn of a conversation: what goes before a request, and what the request adds to it.
 
-Whatever a client asks, the server first resolves it to a `Turn`: `recall.py` does for the requests
-of models' APIs, of which the server keeps the answers; `join.py` for those of agent protocols,
+Whatever a client asks, the server first resolves it to a `Turn`: `model_api_turn.py` does for the requests
+of models' APIs, of which the server keeps the answers; `agent_protocol_turn.py` for those of agent protocols,
 which name a thread. If the agent has a memory, its thread goes before both: it is read here, once,
 and the run is handed the reading.
 """
@@ -33,7 +33,7 @@ from dragoman.serve.core.interrupts import (
 )
 from dragoman.serve.core.policy import check_results, client_tools
 from dragoman.serve.core.threads import is_thread_of, resource_of, scope_of, thread_id
-from dragoman.serve.store.records import conversation_key
+from dragoman.serve.store.stored_answer import conversation_key
 
 __all__ = ["Turn", "make_claim", "join_memory", "rename_results", "read_memory", "without_system"]
 

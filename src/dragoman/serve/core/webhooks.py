@@ -12,7 +12,7 @@ from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import DragomanError, InvalidRequestError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.logs import logger
-from dragoman.serve.store.answers import AnswerStore, NoAnswers
+from dragoman.serve.store.answer_store import AnswerStore, NoAnswers
 from dragoman.transport.address_policy import AddressPolicy
 from dragoman.transport.fetching import post
 

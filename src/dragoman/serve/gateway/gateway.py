@@ -32,33 +32,33 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, refusal_error
 from dragoman.message import Message
 from dragoman.model.access import Key
+from dragoman.model.agent_models import Models
 from dragoman.model.middleware import Middleware
-from dragoman.model.models import Models
-from dragoman.model.strings import default_transport
+from dragoman.model.resolve_model import default_transport
 from dragoman.request import EmbeddingsRequest, ModelRequest, OnLoss, Settings
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
 from dragoman.runs.visible import Visible
+from dragoman.serve.core.answer_record import Record
 from dragoman.serve.core.call import Call
-from dragoman.serve.core.fields import (
+from dragoman.serve.core.request_fields import (
     admit_fields,
     embedding_losses,
     limit_candidates,
     without_lengths,
 )
-from dragoman.serve.core.record import Record
 from dragoman.serve.core.turn import Turn
-from dragoman.serve.gateway.fitting import ClientCopy, Fitting, with_losses
+from dragoman.serve.gateway.fit_request import ClientCopy, Fitting, with_losses
 from dragoman.serve.gateway.gateway_file import load_gateway
 from dragoman.serve.gateway.offers import OfferedModels, providers_of, read_offers
 from dragoman.serve.gateway.upstreams import Listings, Upstreams
-from dragoman.serve.seals.sealing import open_messages
+from dragoman.serve.seals.open_messages import open_messages
 from dragoman.transport import AiohttpTransport, Recorder, Retry, Transport
 from dragoman.wires.serving import get_serving
 
 if TYPE_CHECKING:
     # cryptography, which few need
-    from dragoman.serve.seals.sealer import Sealer
-    from dragoman.serve.seals.sealing import Sealing
+    from dragoman.serve.seals.seal_events import Sealing
+    from dragoman.serve.seals.token_encryption import Sealer
 
 __all__ = ["Gateway"]
 
@@ -272,7 +272,7 @@ class Gateway:
             events = _show_final(events)
         if sealer is None:
             return events
-        from dragoman.serve.seals.sealing import Sealing
+        from dragoman.serve.seals.seal_events import Sealing
 
         return _seal_answer(events, Sealing(call.wire, sealer, owner, longest_id=self._longest_id))
 
@@ -442,6 +442,6 @@ async def _seal_answer(
 def _make_sealer(keys: str | bytes | Sequence[str | bytes] | None) -> Sealer | None:
     if keys is None:
         return None
-    from dragoman.serve.seals.sealer import Sealer
+    from dragoman.serve.seals.token_encryption import Sealer
 
     return Sealer([keys] if isinstance(keys, str | bytes) else keys)

@@ -134,7 +134,7 @@ def _read_arguments(file: _File, top: JsonMap) -> Json:
         fetch = file.table(("fetch",), (*_POLICY, *_FETCHED))
         arguments["middleware"] = file.make(("fetch",), lambda: [_make_fetching(fetch)])
     if "seal_keys" in top:
-        from dragoman.serve.seals.sealer import Sealer
+        from dragoman.serve.seals.token_encryption import Sealer
 
         seals = file.secrets("seal_keys")
         # Made here only so that an error names the line of the keys.

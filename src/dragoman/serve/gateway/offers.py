@@ -13,7 +13,7 @@ from dragoman import providers
 from dragoman.arguments import expect
 from dragoman.errors import SettingsError
 from dragoman.model.fallbacks import Fallback, ModelChoice, split_choice
-from dragoman.model.strings import parse_model_string, resolve_model
+from dragoman.model.resolve_model import parse_model_string, resolve_model
 from dragoman.providers import Provider
 from dragoman.serve.http.callers import match_star
 

@@ -17,10 +17,10 @@ from dragoman.arguments import expect
 from dragoman.errors import AuthenticationError, DragomanError, SettingsError
 from dragoman.logs import logger
 from dragoman.model.access import Access, Key
+from dragoman.model.agent_models import Models
 from dragoman.model.fallbacks import ModelChoice
-from dragoman.model.listing import list_models
 from dragoman.model.middleware import Middleware
-from dragoman.model.models import Models
+from dragoman.model.model_list import list_models
 from dragoman.providers import Provider
 from dragoman.result import ModelInfo
 from dragoman.runtime import new_id, now

@@ -19,8 +19,8 @@ import msgspec
 from dragoman.arguments import wrong_type_error
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.serve.http.limits import check_conversation
-from dragoman.serve.store.answers import AnswerStore, NoAnswers, TaskPage, TaskQuery
-from dragoman.serve.store.records import Answered, DecodedAnswers, Stage
+from dragoman.serve.store.answer_store import AnswerStore, NoAnswers, TaskPage, TaskQuery
+from dragoman.serve.store.stored_answer import Answered, DecodedAnswers, Stage
 from dragoman.sql.address import check_address
 
 __all__ = ["open_answers", "MemoryAnswers"]

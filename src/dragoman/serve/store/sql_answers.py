@@ -39,9 +39,9 @@ from dragoman.codec.json_values import if_object
 from dragoman.errors import StoreError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.serve.http.limits import check_conversation
-from dragoman.serve.store.answers import TaskPage, TaskQuery
-from dragoman.serve.store.records import Answered, DecodedAnswers
+from dragoman.serve.store.answer_store import TaskPage, TaskQuery
 from dragoman.serve.store.sql_tables import MIGRATIONS, answers, keys, push_configs
+from dragoman.serve.store.stored_answer import Answered, DecodedAnswers
 from dragoman.sql.database import Database
 from dragoman.sql.engine import DIALECTS, SqlDialect
 

@@ -10,7 +10,7 @@ from typing import Any
 from dragoman import wires
 from dragoman.capability import Capability
 from dragoman.errors import AuthenticationError
-from dragoman.model.strings import ModelString, parse_model_string
+from dragoman.model.resolve_model import ModelString, parse_model_string
 from dragoman.providers.address import find_base_url
 from dragoman.providers.keys import find_key, request_headers
 from dragoman.providers.provider import Provider

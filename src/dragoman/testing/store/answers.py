@@ -1,6 +1,6 @@
 """The checks that every store of a server's answers must pass, one function per behaviour.
 
-A store (`dragoman.serve.store.answers.AnswerStore`) keeps each answer for its owner alone. The
+A store (`dragoman.serve.store.answer_store.AnswerStore`) keeps each answer for its owner alone. The
 checks use random owners and delete what they save, so they may run against a database in use.
 """
 
@@ -15,8 +15,8 @@ from uuid import uuid4
 from dragoman.errors import ContextLengthError
 from dragoman.message import Message
 from dragoman.request import ModelRequest
-from dragoman.serve.store.answers import AnswerStore, TaskQuery
-from dragoman.serve.store.records import Answered
+from dragoman.serve.store.answer_store import AnswerStore, TaskQuery
+from dragoman.serve.store.stored_answer import Answered
 from dragoman.testing.check import (
     Bench,
     Check,

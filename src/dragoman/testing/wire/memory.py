@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.codec.digest import compute_prefix
-from dragoman.codec.history import History
+from dragoman.codec.dump_cache import History
 from dragoman.json_bytes import Json
 from dragoman.loss import Loss
 from dragoman.message import Message, Role, TextPart, ToolCallPart, ToolResultPart
@@ -21,7 +21,9 @@ __all__ = ["memory_changes_nothing"]
 
 
 @wire_check(
-    "conversation", "request", look="dump_http: history=, and what codec.history_dump.Way is given"
+    "conversation",
+    "request",
+    look="dump_http: history=, and what codec.dump_with_history.Way is given",
 )
 def memory_changes_nothing(bench: WireBench) -> None:
     """A growing conversation is sent the same with and without the memory of earlier requests

@@ -27,7 +27,6 @@ from dragoman.wires.a2a.errors import (
 )
 from dragoman.wires.a2a.interrupts import answer_from_words
 from dragoman.wires.a2a.messages import dump_messages, load_messages, votes
-from dragoman.wires.a2a.old import OLD_REST, OLD_RPC, OldBinding, new_params, old_card
 from dragoman.wires.a2a.quirks import EXTENSION, NAME, REPLY, Quirks
 from dragoman.wires.a2a.runs import (
     OLD_METHODS,
@@ -52,6 +51,7 @@ from dragoman.wires.a2a.tasks import (
     load_task,
 )
 from dragoman.wires.a2a.tools import TOOL_CALLS_KEY, TOOL_RESULTS_KEY
+from dragoman.wires.a2a.version_03 import OLD_REST, OLD_RPC, OldBinding, new_params, old_card
 
 name = NAME
 _SEED = frozenset(

@@ -20,9 +20,9 @@ from datetime import datetime
 from typing import Any, cast
 
 from dragoman import json_bytes
-from dragoman.codec.encoder import NO_OBJECTS, Objects
 from dragoman.codec.framing import frame_server_event
 from dragoman.codec.json_values import if_text
+from dragoman.codec.response_encoder import NO_OBJECTS, Objects
 from dragoman.codec.run_encoder import Key, RunEncoder, split_frame
 from dragoman.codec.serving import SSE_PING
 from dragoman.errors import ContentRefusedError, StreamCutError

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dragoman.codec.json_values import if_list, if_object, if_text, pick, read_extra_fields
-from dragoman.codec.response import dump_usage_entries, load_usage_entries
+from dragoman.codec.response_state import dump_usage_entries, load_usage_entries
 from dragoman.event import Custom, Event
 from dragoman.fold import fold
 from dragoman.json_bytes import Json, JsonMap

@@ -19,7 +19,7 @@ from dragoman.codec.json_values import (
 from dragoman.errors import DecodeError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.json_patch import PatchedValue, PatchError, PatchTooLargeError, copy_value
-from dragoman.wires.ag_ui.decode_old import OldEvents
+from dragoman.wires.ag_ui.decode_variants import OldEvents
 from dragoman.wires.ag_ui.events import FAMILIES, REASONING, Family
 
 __all__ = ["compact"]

@@ -3,7 +3,7 @@ others' each message is told as the protocol has it.
 
 `Decoder` reads what concerns the run: its start and end, runs within tools, steps, state, anything
 by name. Below it stand the parts of messages (`decode_parts`) and the messages (`decode_messages`).
-Names of the time before 1.0 are read (`decode_old`), and chunks are what they stand for. A run that
+Names of the time before 1.0 are read (`decode_variants`), and chunks are what they stand for. A run that
 begins with the extras `v` is one of our own encoder; nothing that others carry is believed.
 """
 
@@ -28,8 +28,8 @@ from dragoman.event import (
 )
 from dragoman.json_bytes import Json
 from dragoman.message import Origin
-from dragoman.wires.ag_ui.decode_old import OldEvents
 from dragoman.wires.ag_ui.decode_parts import PartsDecoder
+from dragoman.wires.ag_ui.decode_variants import OldEvents
 from dragoman.wires.ag_ui.errors import error_of
 from dragoman.wires.ag_ui.events import CALL, READ, REASONING, TEXT, load_event
 from dragoman.wires.ag_ui.quirks import CARRIED, load_extras

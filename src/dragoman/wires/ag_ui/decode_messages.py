@@ -18,7 +18,7 @@ from typing import cast
 
 import msgspec
 
-from dragoman.codec.ids import DistinctIds
+from dragoman.codec.fit_ids import DistinctIds
 from dragoman.codec.json_values import if_objects, if_text
 from dragoman.codec.run_decoder import DecodedPart, RunDecoder
 from dragoman.errors import DecodeError, DragomanError

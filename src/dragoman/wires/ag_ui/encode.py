@@ -11,7 +11,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from dragoman.codec.ids import DistinctIds
+from dragoman.codec.fit_ids import DistinctIds
 from dragoman.codec.json_values import if_object, optional_field, read_extra_fields
 from dragoman.codec.serving import SSE_PING
 from dragoman.errors import StreamCutError

@@ -17,7 +17,7 @@ from dragoman.codec.json_values import (
     optional_field,
     read_extra_fields,
 )
-from dragoman.codec.response import dump_usage_entries, load_usage_entries
+from dragoman.codec.response_state import dump_usage_entries, load_usage_entries
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Custom,

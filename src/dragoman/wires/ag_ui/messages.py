@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
+from dragoman.codec.format_layout import Layout
 from dragoman.codec.json_values import check_depth, if_object, if_objects, if_text
-from dragoman.codec.layout import Layout
 from dragoman.codec.memos import is_memo, load_from_client
 from dragoman.codec.serving import Problem, note_problem
 from dragoman.errors import HistoryError

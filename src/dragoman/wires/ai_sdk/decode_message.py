@@ -27,8 +27,8 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.wires.ai_sdk.quirks import OURS
-from dragoman.wires.ai_sdk_messages.reading import Reading, load_parts
-from dragoman.wires.ai_sdk_messages.ui import UI_DIALECT
+from dragoman.wires.ai_sdk_messages.read_parts import Reading, load_parts
+from dragoman.wires.ai_sdk_messages.ui_messages import UI_DIALECT
 
 __all__ = ["PendingPart", "TurnDecoder"]
 

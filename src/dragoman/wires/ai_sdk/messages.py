@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from dragoman.codec.format_layout import Layout, Regeneration
 from dragoman.codec.json_values import read_extra_fields
-from dragoman.codec.layout import Layout, Regeneration
 from dragoman.codec.serving import Problem
 from dragoman.json_bytes import Json
 from dragoman.loss import Loss

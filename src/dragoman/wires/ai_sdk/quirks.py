@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dragoman.wires.ai_sdk_messages.own import OURS, OWN
+from dragoman.wires.ai_sdk_messages.notes import OURS, OWN
 
 __all__ = ["NAME", "OURS", "OWN", "Quirks", "part_id"]
 

@@ -13,7 +13,7 @@ from dragoman.interrupt import Resume
 from dragoman.loss import Loss
 from dragoman.message import MarkPart, Message, Role, ToolCallPart, ToolResultPart
 from dragoman.repair import OpenCall, Source, find_open_calls, trace_repair
-from dragoman.wires.ai_sdk_messages.own import OWN, Fields, Part, Parts, join_native, present
+from dragoman.wires.ai_sdk_messages.notes import OWN, Fields, Part, Parts, join_native, present
 
 __all__ = ["approval_parts", "approvals", "dump_moved", "has_parts", "mended"]
 

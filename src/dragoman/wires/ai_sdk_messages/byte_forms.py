@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from dragoman.codec.json_values import if_object
 from dragoman.codec.media import decode_base64
-from dragoman.wires.ai_sdk_messages.own import Part
+from dragoman.wires.ai_sdk_messages.notes import Part
 
 __all__ = ["decode_bytes", "encode_bytes"]
 

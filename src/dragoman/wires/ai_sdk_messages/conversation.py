@@ -12,10 +12,14 @@ from dragoman.codec.serving import Problem, note_problem
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin, Role
+from dragoman.wires.ai_sdk_messages.ai4_ui_messages import V4_DIALECT, load_v4
 from dragoman.wires.ai_sdk_messages.approvals import approval_parts, dump_moved, has_parts
 from dragoman.wires.ai_sdk_messages.detection import dialect_in
-from dragoman.wires.ai_sdk_messages.model import dump_message, load_message
-from dragoman.wires.ai_sdk_messages.own import (
+from dragoman.wires.ai_sdk_messages.mastra_v1_rows import is_split_row, load_split_row
+from dragoman.wires.ai_sdk_messages.mastra_v2_rows import ROW_DIALECT, is_row, load_row
+from dragoman.wires.ai_sdk_messages.message_groups import MessageGroup, group_messages
+from dragoman.wires.ai_sdk_messages.model_messages import dump_message, load_message
+from dragoman.wires.ai_sdk_messages.notes import (
     CORE,
     MODEL,
     OWN,
@@ -27,14 +31,10 @@ from dragoman.wires.ai_sdk_messages.own import (
     dialect_of,
     join_native,
 )
-from dragoman.wires.ai_sdk_messages.plain import dump_plain, dump_plain_row, load_plain
-from dragoman.wires.ai_sdk_messages.read import Loading, id_of_turn, load_ui
-from dragoman.wires.ai_sdk_messages.rows import ROW_DIALECT, is_row, load_row
-from dragoman.wires.ai_sdk_messages.split_rows import is_split_row, load_split_row
-from dragoman.wires.ai_sdk_messages.turns import MessageGroup, group_messages
-from dragoman.wires.ai_sdk_messages.ui import UI_DIALECT
-from dragoman.wires.ai_sdk_messages.v4 import V4_DIALECT, load_v4
-from dragoman.wires.ai_sdk_messages.write import dump_group, lose_orphans
+from dragoman.wires.ai_sdk_messages.read_turn import Loading, id_of_turn, load_ui
+from dragoman.wires.ai_sdk_messages.text_only_messages import dump_plain, dump_plain_row, load_plain
+from dragoman.wires.ai_sdk_messages.ui_messages import UI_DIALECT
+from dragoman.wires.ai_sdk_messages.write_turn import dump_group, lose_orphans
 
 __all__ = ["dump_model", "dump_ui", "load_conversation"]
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from dragoman.codec.json_values import if_list, if_object, if_objects, if_text
-from dragoman.wires.ai_sdk_messages.model import MODEL_DIALECTS
-from dragoman.wires.ai_sdk_messages.own import CORE, MODEL, UI, V4, Fields
+from dragoman.wires.ai_sdk_messages.model_messages import MODEL_DIALECTS
+from dragoman.wires.ai_sdk_messages.notes import CORE, MODEL, UI, V4, Fields
 
 __all__ = ["dialect_in", "is_v4", "model_votes", "row_votes", "split_row_votes", "ui_votes"]
 

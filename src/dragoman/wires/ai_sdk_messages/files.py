@@ -27,9 +27,9 @@ from dragoman.codec.media import (
 from dragoman.content import guess_mime_type
 from dragoman.message import DataPart, FilePart, LinkPart, Native
 from dragoman.wires.ai_sdk_messages.byte_forms import decode_bytes, encode_bytes
-from dragoman.wires.ai_sdk_messages.metadata import find_carried_fields
-from dragoman.wires.ai_sdk_messages.own import MODEL, OWN, Fields, Part, present, restore, text_in
-from dragoman.wires.ai_sdk_messages.reading import (
+from dragoman.wires.ai_sdk_messages.notes import MODEL, OWN, Fields, Part, present, restore, text_in
+from dragoman.wires.ai_sdk_messages.provider_metadata import find_carried_fields
+from dragoman.wires.ai_sdk_messages.read_parts import (
     ATTACHMENT,
     MessageDialect,
     Reading,

@@ -7,8 +7,14 @@ from collections.abc import Callable, Mapping
 
 from dragoman.codec.json_values import if_object, if_text, pick, read_extra_fields
 from dragoman.message import MarkPart, ProviderPart
-from dragoman.wires.ai_sdk_messages.own import OLD, OWN, UI, Fields, Part
-from dragoman.wires.ai_sdk_messages.reading import IMPLIED, STEP, MessageDialect, Reading, load_mark
+from dragoman.wires.ai_sdk_messages.notes import OLD, OWN, UI, Fields, Part
+from dragoman.wires.ai_sdk_messages.read_parts import (
+    IMPLIED,
+    STEP,
+    MessageDialect,
+    Reading,
+    load_mark,
+)
 
 __all__ = ["dump_mark", "dump_old_mark", "load_source"]
 

@@ -12,8 +12,8 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec import outgoing
-from dragoman.codec.ids import CALL_IDS, TOOL_NAMES
+from dragoman.codec import outgoing_conversation
+from dragoman.codec.fit_ids import CALL_IDS, TOOL_NAMES
 from dragoman.codec.json_values import if_objects, if_text, read_extra_fields
 from dragoman.codec.media import (
     ELSEWHERE,
@@ -25,7 +25,7 @@ from dragoman.codec.media import (
     read_media_text,
 )
 from dragoman.codec.message_list import is_plain_text
-from dragoman.codec.replay import name_part_type
+from dragoman.codec.signature_check import name_part_type
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
@@ -69,7 +69,7 @@ _PDF = "application/pdf"
 _OTHER = "application/octet-stream"
 
 
-class OutgoingBlocks(outgoing.Outgoing[Quirks], frozen=True, kw_only=True, gc=False):
+class OutgoingBlocks(outgoing_conversation.Outgoing[Quirks], frozen=True, kw_only=True, gc=False):
     """A conversation on its way out, or the message of a response."""
 
     model: str = ""

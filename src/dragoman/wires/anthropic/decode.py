@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.decoder import MessageDecoder
 from dragoman.codec.emitter import OpenPart
 from dragoman.codec.json_values import (
     as_list,
@@ -19,6 +18,7 @@ from dragoman.codec.json_values import (
     need_object,
     read_extra_fields,
 )
+from dragoman.codec.response_decoder import MessageDecoder
 from dragoman.errors import DecodeError, DragomanError
 from dragoman.event import OpenText
 from dragoman.fold import parse_call

@@ -15,11 +15,11 @@ from datetime import datetime
 from typing import Any
 
 from dragoman import json_bytes
-from dragoman.codec.encoder import NO_OBJECTS, Objects, ResponseEncoder, frame_typed_event
-from dragoman.codec.formats import ResponseFormat
 from dragoman.codec.json_values import if_list, if_object, merge_wire_fields, read_extra_fields
-from dragoman.codec.outgoing import prepare_outgoing
-from dragoman.codec.response import name_model
+from dragoman.codec.outgoing_conversation import prepare_outgoing
+from dragoman.codec.response_encoder import NO_OBJECTS, Objects, ResponseEncoder, frame_typed_event
+from dragoman.codec.response_state import name_model
+from dragoman.codec.wire_operations import ResponseFormat
 from dragoman.errors import DragomanError
 from dragoman.event import MessageDropped, MessageStarted, PartDelta, PartFinished, PartStarted
 from dragoman.json_bytes import Json, JsonMap

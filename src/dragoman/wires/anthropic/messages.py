@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from dragoman.codec.formats import ConversationFormat
-from dragoman.codec.ids import TOOL_NAMES, fit_names, map_call_ids
+from dragoman.codec.fit_ids import TOOL_NAMES, fit_names, map_call_ids
+from dragoman.codec.format_layout import Layout
 from dragoman.codec.json_values import (
     check_depth,
     if_list,
@@ -24,11 +24,11 @@ from dragoman.codec.json_values import (
     if_text,
     read_extra_fields,
 )
-from dragoman.codec.layout import Layout
 from dragoman.codec.marks import collect_part_types, strip_all_marks
 from dragoman.codec.message_list import load_plain_message
-from dragoman.codec.outgoing import prepare_outgoing, read_sole_text
+from dragoman.codec.outgoing_conversation import prepare_outgoing, read_sole_text
 from dragoman.codec.serving import Problem, note_problem
+from dragoman.codec.wire_operations import ConversationFormat
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost

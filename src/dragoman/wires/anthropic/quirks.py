@@ -8,7 +8,7 @@ from types import MappingProxyType
 import msgspec
 
 from dragoman.codec.efforts import TOKENS
-from dragoman.codec.ids import CALL_IDS, TOOL_NAMES, NameRule
+from dragoman.codec.fit_ids import CALL_IDS, TOOL_NAMES, NameRule
 from dragoman.codec.native import WireNative
 from dragoman.model_profile import ModelProfile
 from dragoman.request import Effort
@@ -22,6 +22,7 @@ OWN = WireNative(NAME)
 
 _SERVER_TOOLS = {
     "code_execution": "code_execution_20250825",
+    "tool_search": "tool_search_tool_bm25_20251119",
     "web_fetch": "web_fetch_20250910",
     "web_search": "web_search_20250305",
 }

@@ -15,11 +15,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, cast
 
-from dragoman.codec.formats import RequestDump, RequestEnvelope, RequestFormat
-from dragoman.codec.history_dump import dump_tools_with_history
-from dragoman.codec.ids import invert_names
+from dragoman.codec.dump_with_history import dump_tools_with_history
+from dragoman.codec.fit_ids import invert_names
 from dragoman.codec.json_values import if_object
 from dragoman.codec.serving import Route
+from dragoman.codec.tool_fields import CACHE_MARK, ToolFields
+from dragoman.codec.wire_operations import RequestDump, RequestEnvelope, RequestFormat
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
@@ -144,7 +145,10 @@ def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
     return HttpRequest("/messages", headers, body, names=invert_names(out.names))
 
 
-_REQUESTS = RequestFormat(NAME, Quirks, _load, _dump, _CONVERSATION)
+_TOOL_FIELDS: ToolFields = dict.fromkeys(
+    ("strict", "defer_loading", "allowed_callers", "input_examples", CACHE_MARK), ""
+)
+_REQUESTS = RequestFormat(NAME, Quirks, _load, _dump, _CONVERSATION, tool_fields=_TOOL_FIELDS)
 load_request, dump_request, dump_http = (
     _REQUESTS.load_request,
     _REQUESTS.dump_request,

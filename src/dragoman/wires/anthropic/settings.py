@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dragoman.codec.efforts import find_allowed
-from dragoman.codec.json_dialect import JsonDialect, fit_schema
 from dragoman.codec.json_values import if_object, read_extra_fields
+from dragoman.codec.schema_dialect import JsonDialect, fit_schema
 from dragoman.codec.settings import Fields, take_fields, take_stops
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost

@@ -15,10 +15,10 @@ from types import NoneType
 from typing import Any, Literal, cast
 
 from dragoman import json_bytes
-from dragoman.codec.ids import TOOL_NAMES
+from dragoman.codec.fit_ids import TOOL_NAMES
 from dragoman.codec.json_values import if_object, if_text, read_extra_fields, text_or_json
-from dragoman.codec.outgoing import Outgoing
-from dragoman.codec.replay import name_part_type
+from dragoman.codec.outgoing_conversation import Outgoing
+from dragoman.codec.signature_check import name_part_type
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
@@ -299,7 +299,7 @@ def _dump_server_tool(tool: ServerTool, quirks: Quirks) -> Json:
         versions |= quirks.profile.server or {}
     block = {"type": versions.get(tool.name, tool.name), **tool.options, **wire_fields}
     if OWN.form(tool.native).get("name") != "absent":
-        versioned = _VERSIONED.fullmatch(tool.name)
+        versioned = _VERSIONED.fullmatch(versions.get(tool.name, tool.name))
         if versioned and "type" not in wire_fields:
             block["name"] = versioned[1]
         else:

@@ -39,7 +39,7 @@ from dragoman.codec.media import (
     read_media_text,
 )
 from dragoman.codec.message_list import ABSENT, dump_content
-from dragoman.codec.replay import name_part_type
+from dragoman.codec.signature_check import name_part_type
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.message import (

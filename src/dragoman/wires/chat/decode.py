@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
-from dragoman.codec.decoder import ResponseDecoder
 from dragoman.codec.emitter import Emitter
 from dragoman.codec.json_values import as_list, as_object, if_object, select_unread, shape_error
+from dragoman.codec.response_decoder import ResponseDecoder
 from dragoman.errors import DecodeError, DragomanError
 from dragoman.event import RunError
 from dragoman.json_bytes import Json

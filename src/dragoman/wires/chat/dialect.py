@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, cast
 
 from dragoman.codec.error_rules import read_error_info
-from dragoman.codec.ids import fit_names, map_call_ids
+from dragoman.codec.fit_ids import fit_names, map_call_ids
 from dragoman.codec.serving import SSE_PING, Route
 from dragoman.event import Event
 from dragoman.json_bytes import Json, JsonMap

@@ -12,10 +12,10 @@ from datetime import datetime
 from typing import Any, ClassVar, cast
 
 from dragoman import json_bytes
-from dragoman.codec.encoder import NO_OBJECTS, Objects, ResponseEncoder
 from dragoman.codec.framing import frame_server_event
 from dragoman.codec.json_values import as_index, if_list, if_object, if_objects, read_extra_fields
-from dragoman.codec.response import drop_retracted, name_model
+from dragoman.codec.response_encoder import NO_OBJECTS, Objects, ResponseEncoder
+from dragoman.codec.response_state import drop_retracted, name_model
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,

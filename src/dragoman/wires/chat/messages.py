@@ -31,9 +31,9 @@ from dragoman.codec.json_values import (
 from dragoman.codec.marks import strip_all_marks
 from dragoman.codec.media import describe_as_text, media_label, read_media_text
 from dragoman.codec.message_list import ABSENT, dump_content, load_list
-from dragoman.codec.outgoing import prepare_outgoing
-from dragoman.codec.replay import name_part_type
+from dragoman.codec.outgoing_conversation import prepare_outgoing
 from dragoman.codec.serving import Problem
+from dragoman.codec.signature_check import name_part_type
 from dragoman.errors import HistoryError
 from dragoman.fold import arguments_json
 from dragoman.json_bytes import Json, JsonMap

@@ -14,16 +14,18 @@ these. The rooms call the operations on the record, so that they need not know w
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
-from dragoman.codec import outgoing
+from dragoman.codec import outgoing_conversation
 from dragoman.codec.error_rules import ErrorInfo, ErrorRules
-from dragoman.codec.layout import Layout
+from dragoman.codec.format_layout import Layout
 from dragoman.codec.marks import collect_part_types
 from dragoman.codec.native import WireNative
 from dragoman.codec.serving import Route
+from dragoman.codec.tool_fields import ToolFields
 from dragoman.errors import DragomanError, SettingsError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
@@ -138,6 +140,8 @@ class DialectRecord(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Those of `fields` beside which a message needs no content."""
     further: tuple[str, ...] = ()
     """Further fields of the body that have a neutral name."""
+    tool_fields: ToolFields = MappingProxyType({"strict": "function"})
+    """Fields of tools that other APIs have too."""
     streaming: JsonMap = {}
     """Fields of the body of a streamed request, beside `stream`."""
     no_text: JsonMap = {}
@@ -289,7 +293,7 @@ class DialectRecord(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         return 2
 
 
-class OutgoingChat(outgoing.Outgoing[Any], frozen=True, kw_only=True, gc=False):
+class OutgoingChat(outgoing_conversation.Outgoing[Any], frozen=True, kw_only=True, gc=False):
     """A conversation that is being written. Its own fields are what the vendor's quirks say."""
 
     chat: DialectRecord

@@ -12,10 +12,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from dragoman.codec.formats import RequestDump
-from dragoman.codec.history import DumpedRequest
-from dragoman.codec.history_dump import dump_tools_with_history
-from dragoman.codec.ids import invert_names
+from dragoman.codec.dump_cache import DumpedRequest
+from dragoman.codec.dump_with_history import dump_tools_with_history
+from dragoman.codec.fit_ids import invert_names
 from dragoman.codec.json_values import (
     check_depth,
     if_object,
@@ -23,8 +22,10 @@ from dragoman.codec.json_values import (
     merge_wire_fields,
     read_extra_fields,
 )
-from dragoman.codec.outgoing import drop_foreign_options
+from dragoman.codec.outgoing_conversation import drop_foreign_options
 from dragoman.codec.serving import Problem, Route
+from dragoman.codec.tool_fields import CACHE_MARK, ToolFields, fit_tools
+from dragoman.codec.wire_operations import RequestDump
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
@@ -121,6 +122,8 @@ def dump_http(
     fields. `history`: what was written for earlier requests."""
     losses = [] if losses is None else losses
     request = drop_foreign_options(request, chat.name, losses)
+    marks: ToolFields = {CACHE_MARK: ""} if getattr(quirks, "cache", None) == CACHE_MARK else {}
+    request = fit_tools(request, chat.name, {**chat.tool_fields, **marks}, quirks, losses)
     sending = RequestDump(request, target, quirks, losses, history)
     out, messages, _, _ = sending.conversation(
         partial(prepare_conversation, chat), dump_conversation

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from dragoman.codec.efforts import EFFORTS, to_effort
-from dragoman.codec.json_schema import strict_schema
 from dragoman.codec.json_values import if_object, merge_wire_fields, read_extra_fields
 from dragoman.codec.settings import take_stops
+from dragoman.codec.strict_schema import strict_schema
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.request import Effort, Settings

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from dragoman.codec import functions
+from dragoman.codec import function_tools
 from dragoman.codec.json_values import (
     if_object,
     if_objects,
@@ -92,14 +92,14 @@ def load_tool(chat: DialectRecord, tool: JsonMap) -> ToolSpec | ServerTool:
     # What is no function is run by the provider.
     if not is_function(function) or tool.get("type", "function") != "function":
         return ServerTool(tool["type"], read_extra_fields(tool, "type"))
-    return functions.load_tool(chat.own, tool)
+    return function_tools.load_tool(chat.own, tool)
 
 
 def dump_tool(chat: DialectRecord, tool: ToolSpec | ServerTool, name: Callable[[str], str]) -> Json:
     """Writes one of `tools`. `name` maps a tool's name to the one that it is sent under."""
     if isinstance(tool, ServerTool):
         return {"type": tool.name, **tool.options}
-    return functions.dump_tool(chat.own, tool, name(tool.name))
+    return function_tools.dump_tool(chat.own, tool, name(tool.name))
 
 
 def is_function(function: JsonMap) -> bool:

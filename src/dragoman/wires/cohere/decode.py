@@ -15,7 +15,6 @@ import msgspec
 from msgspec.structs import replace
 
 from dragoman import json_bytes
-from dragoman.codec.decoder import MessageDecoder
 from dragoman.codec.emitter import OpenPart
 from dragoman.codec.json_values import (
     as_index,
@@ -25,6 +24,7 @@ from dragoman.codec.json_values import (
     need_object,
     read_extra_fields,
 )
+from dragoman.codec.response_decoder import MessageDecoder
 from dragoman.errors import DecodeError
 from dragoman.event import OpenText
 from dragoman.fold import parse_call

@@ -10,11 +10,11 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from dragoman.codec.encoder import NO_OBJECTS, Objects, ResponseEncoder, frame_typed_event
-from dragoman.codec.formats import ResponseFormat
 from dragoman.codec.framing import frame_server_event
 from dragoman.codec.json_values import if_list, merge_wire_fields, read_extra_fields
+from dragoman.codec.response_encoder import NO_OBJECTS, Objects, ResponseEncoder, frame_typed_event
 from dragoman.codec.serving import SSE_PING
+from dragoman.codec.wire_operations import ResponseFormat
 from dragoman.errors import DragomanError
 from dragoman.event import (
     MessageDropped,

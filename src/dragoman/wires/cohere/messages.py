@@ -11,8 +11,8 @@ from typing import Any, TypeGuard
 
 from msgspec.structs import replace
 
-from dragoman.codec.formats import ConversationFormat
-from dragoman.codec.ids import fit_names, map_call_ids
+from dragoman.codec.fit_ids import fit_names, map_call_ids
+from dragoman.codec.format_layout import Layout
 from dragoman.codec.json_values import (
     if_list,
     if_object,
@@ -20,13 +20,13 @@ from dragoman.codec.json_values import (
     merge_wire_fields,
     read_extra_fields,
 )
-from dragoman.codec.layout import Layout
 from dragoman.codec.marks import strip_all_marks
 from dragoman.codec.media import media_label
 from dragoman.codec.message_list import SPEAKER_ROLES, dump_content, load_list
-from dragoman.codec.outgoing import Outgoing, prepare_outgoing, read_sole_text
-from dragoman.codec.replay import name_part_type
+from dragoman.codec.outgoing_conversation import Outgoing, prepare_outgoing, read_sole_text
 from dragoman.codec.serving import Problem
+from dragoman.codec.signature_check import name_part_type
+from dragoman.codec.wire_operations import ConversationFormat
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost

@@ -8,7 +8,7 @@ from types import MappingProxyType
 import msgspec
 
 from dragoman.codec.efforts import TOKENS
-from dragoman.codec.ids import CALL_IDS, TOOL_NAMES, NameRule
+from dragoman.codec.fit_ids import CALL_IDS, TOOL_NAMES, NameRule
 from dragoman.codec.native import WireNative
 from dragoman.request import Effort
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dragoman.codec.formats import RequestDump, RequestEnvelope, RequestFormat
-from dragoman.codec.ids import invert_names
+from dragoman.codec.fit_ids import invert_names
 from dragoman.codec.json_values import if_object, if_text, merge_wire_fields
 from dragoman.codec.serving import Route
+from dragoman.codec.wire_operations import RequestDump, RequestEnvelope, RequestFormat
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.request import HttpRequest, ModelRequest, Settings

@@ -3,8 +3,8 @@ neutral meaning stays this wire's own."""
 
 from __future__ import annotations
 
-from dragoman.codec.json_dialect import JsonDialect, fit_schema
 from dragoman.codec.json_values import if_object, read_extra_fields
+from dragoman.codec.schema_dialect import JsonDialect, fit_schema
 from dragoman.codec.settings import Fields, dump_fields, take_fields, take_stops
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost

@@ -8,7 +8,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.codec.functions import collect_own_fields, dump_tool, load_tool, read_function_name
+from dragoman.codec.function_tools import (
+    collect_own_fields,
+    dump_tool,
+    load_tool,
+    read_function_name,
+)
 from dragoman.codec.json_values import (
     has_error,
     if_list,
@@ -19,7 +24,7 @@ from dragoman.codec.json_values import (
     text_or_json,
 )
 from dragoman.codec.message_list import dump_content, is_plain_text
-from dragoman.codec.outgoing import Outgoing
+from dragoman.codec.outgoing_conversation import Outgoing
 from dragoman.fold import arguments_json, parse_call
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from dragoman.codec.json_values import if_object, read_extra_fields
 from dragoman.codec.native import read_signatures
-from dragoman.codec.replay import name_part_type
+from dragoman.codec.signature_check import name_part_type
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.message import (

@@ -14,7 +14,7 @@ from dragoman.codec.media import (
     media_label,
     read_media_text,
 )
-from dragoman.codec.replay import name_part_type
+from dragoman.codec.signature_check import name_part_type
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import DataPart, FilePart, LinkPart, Native
 from dragoman.wires.google.keys import merged

@@ -11,9 +11,9 @@ from typing import cast
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.decoder import ResponseDecoder
 from dragoman.codec.emitter import Emitter
 from dragoman.codec.json_values import as_list, if_object, need_object, read_extra_fields
+from dragoman.codec.response_decoder import ResponseDecoder
 from dragoman.errors import DecodeError, DragomanError, ProviderError
 from dragoman.event import PartDelta, RunError
 from dragoman.json_bytes import Json

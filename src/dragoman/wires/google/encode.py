@@ -13,11 +13,11 @@ from datetime import datetime
 from heapq import heappop, heappush
 
 from dragoman import json_bytes
-from dragoman.codec.encoder import NO_OBJECTS, Objects, ResponseEncoder
-from dragoman.codec.formats import ResponseFormat
 from dragoman.codec.json_values import if_object, read_extra_fields
-from dragoman.codec.response import name_model
+from dragoman.codec.response_encoder import NO_OBJECTS, Objects, ResponseEncoder
+from dragoman.codec.response_state import name_model
 from dragoman.codec.serving import SSE_PING
+from dragoman.codec.wire_operations import ResponseFormat
 from dragoman.errors import DragomanError
 from dragoman.event import (
     MessageDropped,

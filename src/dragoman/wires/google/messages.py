@@ -7,9 +7,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, cast
 
-from dragoman.codec.formats import ConversationFormat
-from dragoman.codec.history_line import count_system_messages
-from dragoman.codec.ids import fit_names, map_call_ids
+from dragoman.codec.fit_ids import fit_names, map_call_ids
+from dragoman.codec.format_layout import Layout
 from dragoman.codec.json_values import (
     check_depth,
     if_list,
@@ -17,10 +16,11 @@ from dragoman.codec.json_values import (
     if_objects,
     read_extra_fields,
 )
-from dragoman.codec.layout import Layout
 from dragoman.codec.marks import collect_part_types, strip_all_marks
-from dragoman.codec.outgoing import prepare_outgoing, read_sole_text
+from dragoman.codec.outgoing_conversation import prepare_outgoing, read_sole_text
+from dragoman.codec.sent_history import count_system_messages
 from dragoman.codec.serving import Problem, note_problem
+from dragoman.codec.wire_operations import ConversationFormat
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost

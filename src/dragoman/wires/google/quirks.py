@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 from dragoman.codec.efforts import TOKENS
-from dragoman.codec.ids import TOOL_NAMES, NameRule
+from dragoman.codec.fit_ids import TOOL_NAMES, NameRule
 from dragoman.codec.native import WireNative
 from dragoman.model_profile import ModelProfile
 from dragoman.request import Effort

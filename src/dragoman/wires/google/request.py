@@ -6,11 +6,11 @@ from __future__ import annotations
 import re
 from functools import partial
 
-from dragoman.codec.formats import RequestDump, RequestEnvelope, RequestFormat
-from dragoman.codec.history_dump import dump_tools_with_history
-from dragoman.codec.ids import invert_names
+from dragoman.codec.dump_with_history import dump_tools_with_history
+from dragoman.codec.fit_ids import invert_names
 from dragoman.codec.json_values import if_list, if_object, read_extra_fields
 from dragoman.codec.serving import Route
+from dragoman.codec.wire_operations import RequestDump, RequestEnvelope, RequestFormat
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost

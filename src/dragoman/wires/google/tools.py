@@ -13,10 +13,10 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from dragoman.codec import outgoing
-from dragoman.codec.ids import TOOL_NAMES
+from dragoman.codec import outgoing_conversation
+from dragoman.codec.fit_ids import TOOL_NAMES
 from dragoman.codec.json_values import if_list, if_object, if_text, read_extra_fields
-from dragoman.codec.replay import name_part_type
+from dragoman.codec.signature_check import name_part_type
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
@@ -60,7 +60,7 @@ _Fields = JsonMap
 _Tool = ToolSpec | ServerTool
 
 
-class OutgoingContents(outgoing.Outgoing[Quirks], frozen=True, kw_only=True, gc=False):
+class OutgoingContents(outgoing_conversation.Outgoing[Quirks], frozen=True, kw_only=True, gc=False):
     """What the dump of a conversation must know on this wire."""
 
     model: str

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from dragoman.codec.json_values import merge_wire_fields, read_extra_fields
 from dragoman.codec.message_list import dump_content
-from dragoman.codec.response import join_messages
+from dragoman.codec.response_state import join_messages
 from dragoman.errors import DragomanError
 from dragoman.event import Event, MessageFinished, MessageStarted
 from dragoman.json_bytes import Json, JsonMap

@@ -14,8 +14,8 @@ from operator import is_not
 
 from msgspec.structs import replace
 
-from dragoman.codec.ids import fit_names, map_call_ids
-from dragoman.codec.layout import Layout
+from dragoman.codec.fit_ids import fit_names, map_call_ids
+from dragoman.codec.format_layout import Layout
 from dragoman.json_bytes import Json
 from dragoman.loss import Lost
 from dragoman.message import (

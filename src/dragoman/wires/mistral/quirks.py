@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dragoman.codec.ids import TOOL_NAMES, NameRule
+from dragoman.codec.fit_ids import TOOL_NAMES, NameRule
 from dragoman.codec.native import WireNative
 
 __all__ = ["NAME", "OWN", "Quirks"]

@@ -8,8 +8,8 @@ from typing import Any
 
 from dragoman.codec.json_values import if_list, if_text
 from dragoman.codec.media import IMAGES, describe_as_text, media_label, read_media_text
-from dragoman.codec.outgoing import Outgoing
-from dragoman.codec.replay import name_part_type
+from dragoman.codec.outgoing_conversation import Outgoing
+from dragoman.codec.signature_check import name_part_type
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost

@@ -14,10 +14,10 @@ from itertools import count
 import msgspec
 from msgspec.structs import replace
 
-from dragoman.codec.decoder import MessageDecoder
 from dragoman.codec.emitter import OpenPart
 from dragoman.codec.framing import LineStream
 from dragoman.codec.json_values import if_list, if_object, if_text, read_extra_fields
+from dragoman.codec.response_decoder import MessageDecoder
 from dragoman.errors import DecodeError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Origin, ThinkingPart

@@ -9,11 +9,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from dragoman.codec.encoder import NO_OBJECTS, Objects, ResponseEncoder, frame_line
-from dragoman.codec.formats import ResponseFormat
 from dragoman.codec.json_values import merge_wire_fields, read_extra_fields
-from dragoman.codec.response import name_model
+from dragoman.codec.response_encoder import NO_OBJECTS, Objects, ResponseEncoder, frame_line
+from dragoman.codec.response_state import name_model
 from dragoman.codec.timing import AnswerTimer
+from dragoman.codec.wire_operations import ResponseFormat
 from dragoman.errors import DragomanError
 from dragoman.event import (
     MessageDropped,

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import cast
 
-from dragoman.codec.formats import RequestDump, RequestEnvelope, RequestFormat
 from dragoman.codec.json_values import if_list, if_object, if_text, merge_wire_fields
-from dragoman.codec.outgoing import Outgoing
+from dragoman.codec.outgoing_conversation import Outgoing
 from dragoman.codec.serving import Route
+from dragoman.codec.wire_operations import RequestDump, RequestEnvelope, RequestFormat
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, ToolSpec

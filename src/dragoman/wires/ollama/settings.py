@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from dragoman.codec.efforts import find_allowed, to_effort
 from dragoman.codec.json_values import if_object, read_extra_fields
-from dragoman.codec.outgoing import Outgoing
+from dragoman.codec.outgoing_conversation import Outgoing
 from dragoman.codec.settings import Fields, dump_fields, take_fields, take_stops
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost

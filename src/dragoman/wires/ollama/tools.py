@@ -13,7 +13,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.codec import functions
+from dragoman.codec import function_tools
 from dragoman.codec.json_values import (
     has_error,
     if_object,
@@ -22,7 +22,7 @@ from dragoman.codec.json_values import (
     read_extra_fields,
     text_or_json,
 )
-from dragoman.codec.outgoing import Outgoing
+from dragoman.codec.outgoing_conversation import Outgoing
 from dragoman.fold import parse_call
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
@@ -52,7 +52,7 @@ def is_tool(tool: Any) -> bool:
     tool_type = if_text(fields.get("type", "function"))
     if tool_type not in ("function", ""):
         return True
-    return functions.read_function_name(fields) != ""
+    return function_tools.read_function_name(fields) != ""
 
 
 def load_tools(tools: Sequence[Any]) -> tuple[ToolSpec | ServerTool, ...]:
@@ -67,7 +67,7 @@ def dump_tools(tools: Sequence[ToolSpec | ServerTool], out: Outgoing[Quirks]) ->
 
 def is_call(entry: Any) -> bool:
     """True if an object can be read as a call."""
-    return functions.read_function_name(if_object(entry)) != ""
+    return function_tools.read_function_name(if_object(entry)) != ""
 
 
 def load_call(call: JsonMap, fresh_id: Callable[[], str]) -> ToolCallPart:
@@ -90,7 +90,7 @@ def load_call(call: JsonMap, fresh_id: Callable[[], str]) -> ToolCallPart:
         call_fields = {"id": None, **call_fields}
         if "id" in call:
             form["id"] = call["id"]
-    own_fields = functions.collect_own_fields(
+    own_fields = function_tools.collect_own_fields(
         call_fields, read_extra_fields(function, "name", "arguments")
     )
     return replace(part, native=OWN.note(own_fields, form=form))
@@ -216,7 +216,7 @@ def _load_tool(tool: JsonMap) -> ToolSpec | ServerTool:
     if tool.get("type", "function") != "function":
         native = OWN.note(read_extra_fields(tool, "type")) or OWN.note(form={"type": "own"})
         return ServerTool(if_text(tool["type"]), native=native)
-    return functions.load_tool(OWN, tool)
+    return function_tools.load_tool(OWN, tool)
 
 
 def _dump_tool(tool: ToolSpec | ServerTool, out: Outgoing[Quirks]) -> Json | None:
@@ -226,7 +226,7 @@ def _dump_tool(tool: ToolSpec | ServerTool, out: Outgoing[Quirks]) -> Json | Non
             return {"type": tool.name, **own_fields}
         out.lose(None, None, Lost.tool, "the API runs no tools of its own", tool.name)
         return None
-    return functions.dump_tool(OWN, tool, tool.name)
+    return function_tools.dump_tool(OWN, tool, tool.name)
 
 
 def _dump_content(part: ToolResultPart, out: Outgoing[Quirks], position: int, index: int) -> Json:

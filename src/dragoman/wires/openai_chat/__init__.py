@@ -4,7 +4,7 @@ What vendors do differently in what they send is read without being told; what t
 is in `Quirks`.
 """
 
-from dragoman.codec.json_schema import strict_schema
+from dragoman.codec.strict_schema import strict_schema
 from dragoman.wires.chat.serving import dump_model, dump_models
 from dragoman.wires.openai_chat.dialect import WIRE
 from dragoman.wires.openai_chat.quirks import NAME, Quirks

@@ -12,9 +12,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.codec.ids import NameRule, fit_names, map_call_ids
+from dragoman.codec.fit_ids import NameRule, fit_names, map_call_ids
+from dragoman.codec.format_layout import Layout
 from dragoman.codec.json_values import if_object, if_objects, if_text
-from dragoman.codec.layout import Layout
 from dragoman.codec.media import describe_as_text, guess_media_type
 from dragoman.json_bytes import Json
 from dragoman.loss import Lost

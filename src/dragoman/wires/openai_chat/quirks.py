@@ -71,3 +71,5 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     """Longest tool id, in characters (OpenAI: 40). Ids and names that do not fit, or that stand
     twice in one message, are mapped for the request; where it is `None`, ids that the vendor gave
     itself go back as they are, whatever they look like."""
+    image_edits: Literal["form", "json"] = "form"
+    """How images are sent that are to be edited: as files of a form (OpenAI), or in JSON (xAI)."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.codec.functions import dump_function, load_function
+from dragoman.codec.function_tools import dump_function, load_function
 from dragoman.codec.json_values import (
     if_object,
     if_objects,

@@ -28,7 +28,7 @@ from dragoman.codec.media import (
     media_label,
     read_media_text,
 )
-from dragoman.codec.replay import name_part_type
+from dragoman.codec.signature_check import name_part_type
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.message import (

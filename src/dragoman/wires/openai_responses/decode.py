@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping
 
 import msgspec
 
-from dragoman.codec.decoder import MessageDecoder
 from dragoman.codec.emitter import OpenPart
 from dragoman.codec.json_values import if_text, need_object, read_extra_fields
+from dragoman.codec.response_decoder import MessageDecoder
 from dragoman.errors import DecodeError
 from dragoman.event import Custom, OpenText
 from dragoman.json_bytes import Json, JsonMap

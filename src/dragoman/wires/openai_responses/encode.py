@@ -11,9 +11,9 @@ from datetime import datetime
 from itertools import takewhile
 from typing import Any, cast
 
-from dragoman.codec.encoder import NO_OBJECTS, Objects, ResponseEncoder, frame_typed_event
 from dragoman.codec.json_values import if_object, read_extra_fields
-from dragoman.codec.response import ResponseState, drop_retracted, name_model
+from dragoman.codec.response_encoder import NO_OBJECTS, Objects, ResponseEncoder, frame_typed_event
+from dragoman.codec.response_state import ResponseState, drop_retracted, name_model
 from dragoman.codec.serving import SSE_PING
 from dragoman.errors import DragomanError
 from dragoman.event import (

@@ -14,8 +14,8 @@ import msgspec
 
 from dragoman.codec.json_values import has_error, if_object, read_extra_fields
 from dragoman.codec.media import describe_as_text, media_label, read_media_text
-from dragoman.codec.outgoing import Outgoing
-from dragoman.codec.replay import name_part_type
+from dragoman.codec.outgoing_conversation import Outgoing
+from dragoman.codec.signature_check import name_part_type
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.message import (

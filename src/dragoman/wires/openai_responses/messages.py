@@ -12,13 +12,13 @@ from typing import Any, TypeGuard, cast
 
 import msgspec
 
-from dragoman.codec.formats import ConversationFormat
-from dragoman.codec.ids import CALL_IDS, TOOL_NAMES, fit_names, map_call_ids
+from dragoman.codec.fit_ids import CALL_IDS, TOOL_NAMES, fit_names, map_call_ids
+from dragoman.codec.format_layout import Layout
 from dragoman.codec.json_values import check_depth, if_list, if_object, if_text, read_extra_fields
-from dragoman.codec.layout import Layout
 from dragoman.codec.marks import collect_part_types, strip_all_marks
-from dragoman.codec.outgoing import prepare_outgoing
+from dragoman.codec.outgoing_conversation import prepare_outgoing
 from dragoman.codec.serving import Problem
+from dragoman.codec.wire_operations import ConversationFormat
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from dragoman.codec.ids import CALL_IDS, TOOL_NAMES, NameRule
+from dragoman.codec.fit_ids import CALL_IDS, TOOL_NAMES, NameRule
 from dragoman.codec.native import WireNative
 
 __all__ = ["NAME", "OWN", "Quirks"]
@@ -43,7 +43,13 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     (llama.cpp)."""
     developer: bool = True
     """Knows the role `developer`; else such messages are sent as `system`."""
-    server_tools: Mapping[str, str] = MappingProxyType({"code_execution": "code_interpreter"})
+    server_tools: Mapping[str, str] = MappingProxyType(
+        {
+            "code_execution": "code_interpreter",
+            "tool_search_tool_bm25": "tool_search",
+            "tool_search_tool_regex": "tool_search",
+        }
+    )
     """Another provider's name of a tool that the provider runs → the name of it here."""
     ids: NameRule = CALL_IDS
     """What ids of tool calls it takes."""

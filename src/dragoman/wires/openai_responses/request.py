@@ -12,11 +12,12 @@ from __future__ import annotations
 
 from functools import partial
 
-from dragoman.codec.formats import RequestDump, RequestEnvelope, RequestFormat
-from dragoman.codec.history_dump import Link
-from dragoman.codec.ids import invert_names
+from dragoman.codec.dump_with_history import Link
+from dragoman.codec.fit_ids import invert_names
 from dragoman.codec.json_values import if_list, if_object, merge_wire_fields, read_extra_fields
 from dragoman.codec.serving import Route
+from dragoman.codec.tool_fields import ToolFields
+from dragoman.codec.wire_operations import RequestDump, RequestEnvelope, RequestFormat
 from dragoman.errors import HistoryError, InvalidRequestError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Message
@@ -201,7 +202,8 @@ def _fault(body: JsonMap) -> InvalidRequestError | None:
     )
 
 
-_REQUESTS = RequestFormat(NAME, Quirks, _load, _dump, ("input",), _fault)
+_TOOL_FIELDS: ToolFields = dict.fromkeys(("strict", "defer_loading", "allowed_callers"), "")
+_REQUESTS = RequestFormat(NAME, Quirks, _load, _dump, ("input",), _fault, _TOOL_FIELDS)
 load_request, dump_request, dump_http = (
     _REQUESTS.load_request,
     _REQUESTS.dump_request,

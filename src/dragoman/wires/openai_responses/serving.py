@@ -76,7 +76,11 @@ request_fields = RequestFields(
     minor=frozenset([*OPENAI_MINOR, *_MINOR]),
     unstored={"store": False},
     references=frozenset(["previous_response_id", "conversation", "prompt"]),
-    server_tools={**dict.fromkeys(_SEARCHES, "web_search"), "code_interpreter": "code_execution"},
+    server_tools={
+        **dict.fromkeys(_SEARCHES, "web_search"),
+        "code_interpreter": "code_execution",
+        "tool_search": "tool_search",
+    },
     types=declare_types(
         number=("temperature", "top_p"),
         whole=("max_output_tokens", "max_tool_calls"),

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import cast
 
 from dragoman.codec.efforts import EFFORTS, to_effort
-from dragoman.codec.json_schema import strict_schema
 from dragoman.codec.json_values import if_object, read_extra_fields
-from dragoman.codec.outgoing import Outgoing
+from dragoman.codec.outgoing_conversation import Outgoing
 from dragoman.codec.settings import Fields, dump_fields, take_fields
+from dragoman.codec.strict_schema import strict_schema
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
 from dragoman.request import Settings

@@ -16,10 +16,10 @@ from typing import Any, Literal, cast
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.ids import TOOL_NAMES
+from dragoman.codec.fit_ids import TOOL_NAMES
 from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, read_extra_fields
 from dragoman.codec.media import decode_base64, dump_data_url, load_url
-from dragoman.codec.outgoing import Outgoing
+from dragoman.codec.outgoing_conversation import Outgoing
 from dragoman.errors import HistoryError
 from dragoman.fold import arguments_json, parse_call
 from dragoman.json_bytes import Json, JsonMap

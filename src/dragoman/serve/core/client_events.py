@@ -1,0 +1,194 @@
+"""Events as a client of an agent gets them: without what they say of the provider behind it, with
+the client's own name of the conversation, and with errors in words for clients.
+
+For a client of a model's API a run is one answer (`AgentAnswer`), with what the run waits for as
+calls.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman.errors import public
+from dragoman.event import (
+    Event,
+    InnerRuns,
+    MessageFinished,
+    MessageStarted,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+    RunError,
+    RunFinished,
+    RunStarted,
+    StepFinished,
+    is_calls_begun,
+)
+from dragoman.fold import part_events, unfold
+from dragoman.interrupt import Interrupt
+from dragoman.loss import Loss
+from dragoman.message import MarkPart, Message, ProviderPart, Role, ToolResultPart
+from dragoman.runs.visible import Visible
+from dragoman.serve.core.call import Call
+from dragoman.serve.core.interrupts import RESERVED, dump_interrupt
+from dragoman.serve.core.threads import name_of, resource_of
+
+__all__ = ["ClientAnswer", "note_and_show", "show_event", "show_events"]
+
+_LAST_INDEX = 1_000_000
+"""Index of a part behind all that a model's message has."""
+_replace = msgspec.structs.replace
+_WHY = "the model behind the agent does not take it"
+
+
+def show_events(call: Call, events: Sequence[Event]) -> list[Event]:
+    """Returns the events of a run as its client gets them."""
+    resource = resource_of(call)
+    shown: list[Event] = []
+    for event in events:
+        # Nearly all of a stream.
+        if type(event) is PartDelta:
+            # Deltas carry no provider fields, so they pass unchanged.
+            shown.append(event)
+        elif isinstance(event, RunStarted):
+            if event.thread_id is None:
+                thread = None
+            else:
+                thread = name_of(resource, event.thread_id)
+            shown.append(_replace(event, thread_id=thread, resource_id=None))
+        elif not is_calls_begun(event):
+            shown.append(show_event(event))
+    return shown
+
+
+def note_and_show(call: Call, events: Sequence[Event]) -> list[Event]:
+    """Notes events of a run for metrics and logs. Returns them as its client gets them."""
+    call.observed.add(events)
+    return show_events(call, events)
+
+
+def show_event(event: Event) -> Event:
+    """Returns an event without what it says of the provider behind the agent."""
+    if isinstance(event, MessageStarted):
+        return _replace(event, native=None, origin=None, losses=_neutral_losses(event.losses))
+    if isinstance(event, MessageFinished):
+        return _replace(event, native=None, origin=None, losses=())
+    if isinstance(event, StepFinished) and event.losses:
+        return _replace(event, losses=_neutral_losses(event.losses))
+    if isinstance(event, PartStarted | PartFinished):
+        part = _without_native(event.part)
+        if part is event.part:
+            return event
+        return _replace(event, part=part)
+    if isinstance(event, RunError):
+        return _replace(event, error=public(event.error))
+    return event
+
+
+def _without_native(part: Any) -> Any:
+    # These are nothing but their `native`.
+    if isinstance(part, ProviderPart | MarkPart):
+        return part
+    if isinstance(part, ToolResultPart) and part.is_content:
+        pieces = [_replace(piece, native=None) if piece.native else piece for piece in part.result]
+        if any(piece.native for piece in part.result):
+            part = _replace(part, result=tuple(pieces))
+    if part.native:
+        return _replace(part, native=None)
+    return part
+
+
+def _neutral_losses(losses: Sequence[Loss]) -> tuple[Loss, ...]:
+    """Returns losses without their reasons, which name the provider."""
+    return tuple([_replace(loss, why=_WHY) for loss in losses])
+
+
+class ClientAnswer:
+    """The answer that a client of a model's API gets of a run: feed it the run's events."""
+
+    def __init__(
+        self, call: Call, losses: Sequence[Loss] = (), question: Sequence[Message] = ()
+    ) -> None:
+        """`losses`: what of the client's request is left out, which the answer's start says.
+        `question`: what the client asked, which a run tells first."""
+        # Results in it count for how the answer goes on.
+        self._question_ids = {message.id for message in question if not message.tool_results}
+        self._call, self._losses = call, tuple(losses)
+        self._view, self._inner = Visible(), InnerRuns()
+        self._answer_id: str | None = None
+        """Id of the client's answer."""
+        self._speaks = False
+        """True once the client got something of the answer."""
+        self._model_id: str | None = None
+        """Id of the model's last message."""
+
+    def feed(self, events: Sequence[Event]) -> list[Event]:
+        """Returns what the client gets now of the events of a step."""
+        seen: list[Event] = []
+        for event in self._drop_question(events):
+            # Nearly all of a stream.
+            if type(event) is not PartDelta:
+                seen += self._feed_pending(event)
+            seen += self._view.feed(event)
+        # Fast path: deltas carry nothing to hide.
+        if all(type(event) is PartDelta for event in seen):
+            return seen
+        for event in seen:
+            if isinstance(event, MessageStarted) and event.role is Role.MODEL:
+                self._answer_id = event.message_id
+            elif isinstance(event, PartStarted) and event.message_id == self._answer_id:
+                self._speaks = True
+        if seen and isinstance(seen[-1], RunError) and not self._speaks:
+            # No empty answer before it, so that it has its status.
+            return seen[-1:]
+        return [self._show(event) for event in seen]
+
+    def _drop_question(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Returns the events without those of the client's own messages, which the client has."""
+        # A run tells the question first. Once the model has begun a message, nothing of it follows.
+        if self._model_id is not None or not self._question_ids:
+            return events
+        ids = self._question_ids
+        return [event for event in events if getattr(event, "message_id", "") not in ids]
+
+    def _feed_pending(self, event: Event) -> list[Event]:
+        """Returns what the client gets before an event: at the end of a run, what it waits for."""
+        # It must see every event but deltas.
+        is_inner = self._inner.has(event)
+        if isinstance(event, MessageStarted) and event.role is Role.MODEL and not is_inner:
+            self._model_id = event.message_id
+        if not (isinstance(event, RunFinished) and event.pending):
+            return []
+        return [
+            seen for shown in self._waiting_events(event.pending) for seen in self._view.feed(shown)
+        ]
+
+    def _waiting_events(self, pending: Sequence[Interrupt]) -> list[Event]:
+        """Returns the events of what the run waits for beside the client's tools."""
+        parts = [
+            dump_interrupt(interrupt, self._call.api)
+            for interrupt in pending
+            if interrupt.reason in RESERVED
+        ]
+        # If the model was not asked, one of several things was answered.
+        if self._model_id is None and parts:
+            return unfold([Message.model(*parts).replace(id=self._call.service.new_id())])
+        model_id = self._model_id or ""
+        return [
+            event
+            for index, part in enumerate(parts, _LAST_INDEX)
+            for event in part_events(model_id, index, part)
+        ]
+
+    def _show(self, event: Event) -> Event:
+        """Returns an event without what it says of the provider behind the agent. The first start
+        of a message says what the client's request lost."""
+        if isinstance(event, MessageStarted):
+            losses, self._losses = (*self._losses, *event.losses), ()
+            return _replace(event, native=None, origin=None, losses=losses)
+        if isinstance(event, RunError):
+            return event
+        return show_event(event)

@@ -1,0 +1,12 @@
+"""OpenAI's endpoints for images. Many vendors and servers speak them."""
+
+from __future__ import annotations
+
+from dragoman.wires.chat.images import Images
+from dragoman.wires.openai_chat.dialect import WIRE
+
+__all__ = ["decoder", "dump_http", "dump_response", "encoder", "load_request"]
+
+_WIRE = Images(WIRE)
+load_request, dump_http, decoder = _WIRE.load_request, _WIRE.dump_http, _WIRE.decoder
+dump_response, encoder = _WIRE.dump_response, _WIRE.encoder
