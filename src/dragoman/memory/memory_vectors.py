@@ -69,8 +69,11 @@ class MemoryVectors:
         packed = [(item.key, [*_pack_all(item.vectors)]) for item in embedded]
         lengths = [len(vector) for _, vectors in packed for _, vector in vectors]
         with self._lock:
-            if lengths and self._model != (model, lengths[0]):
-                self._vectors.clear()
+            if self._model[0] != model:
+                return
+            if lengths and self._model[1] != lengths[0]:
+                if self._model[1]:
+                    self._vectors.clear()
                 self._model = (model, lengths[0])
             for key, vectors in packed:
                 if isinstance(key, bytes) and key in self._texts:

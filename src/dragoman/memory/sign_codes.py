@@ -59,7 +59,11 @@ def _find_nearest(code: bytes, codes: Sequence[tuple[Hashable, bytes]]) -> list[
     counts = sorted(Counter(distances).items())
     totals = accumulate(number for _, number in counts)
     limit = next(
-        (distance for (distance, _), total in zip(counts, totals) if total >= MOST_EXACT),
+        (
+            distance
+            for (distance, _), total in zip(counts, totals, strict=True)
+            if total >= MOST_EXACT
+        ),
         8 * len(code),
     )
     nearest = [index for index, distance in enumerate(distances) if distance <= limit]

@@ -30,6 +30,7 @@ from dragoman.memory.sign_codes import compare, find_bodies, make_sign_code, pac
 from dragoman.memory.sql_tables import bodies, embedding, messages, threads, vectors
 from dragoman.memory.vectors import Embedded, Unembedded, VectorMatch, VectorQuery
 from dragoman.sql.database import Database
+from dragoman.sql.engine import DIALECTS
 
 __all__ = ["SqlVectors"]
 
@@ -49,8 +50,8 @@ class SqlVectors:
     async def missing(self, model: str, *, limit: int) -> list[Unembedded]:
         """As `VectorStore.missing`."""
         stored = await self._database.read(_select_embedding)
-        if stored is not None and stored.model != model:
-            await self._database.write(_delete_vectors)
+        if stored is None or stored.model != model:
+            await self._database.write(lambda connection: _use_model(connection, model))
         return await self._database.read(lambda connection: _select_missing(connection, limit))
 
     async def upsert(self, model: str, embedded: Sequence[Embedded]) -> None:
@@ -131,17 +132,15 @@ def _select_missing(connection: Connection, limit: int) -> list[Unembedded]:
 def _write_vectors(
     connection: Connection, model: str, packed: Sequence[tuple[Any, Sequence[bytes]]]
 ) -> None:
-    """Writes the vectors of bodies. Those of another model, or of other dimensions, go."""
+    """Writes the vectors of bodies, unless another model is used by now."""
     lengths = [len(vector) for _, several in packed for vector in several]
     stored = _select_embedding(connection)
-    if lengths and (
-        stored is None or (stored.model, stored.dimensions) != (model, lengths[0] // 4)
-    ):
-        _delete_vectors(connection)
-        row = {"number": 1, "model": model, "dimensions": lengths[0] // 4}
-        connection.execute(insert(embedding), row)
-    elif stored is not None and stored.model != model:
+    if stored is None or stored.model != model:
         return
+    if lengths and stored.dimensions != lengths[0] // 4:
+        if stored.dimensions:
+            _delete_vectors(connection)
+        connection.execute(update(embedding).values(dimensions=lengths[0] // 4))
     for body_id, several in packed:
         # Locks the body: one that is deleted meanwhile, or embedded by another process, is left.
         flagged = connection.execute(_FLAG, {"_body_id": body_id}).first()
@@ -156,10 +155,21 @@ def _write_vectors(
             connection.execute(insert(vectors), rows)
 
 
+def _use_model(connection: Connection, model: str) -> None:
+    """Deletes the vectors of another model."""
+    stored = _select_embedding(connection)
+    if stored is not None and stored.model == model:
+        return
+    _delete_vectors(connection)
+    connection.execute(delete(embedding))
+    # Another process may claim the database at the same time; one of them asks again.
+    statement = DIALECTS[connection.dialect.name].insert(embedding).on_conflict_do_nothing()
+    connection.execute(statement, {"number": 1, "model": model, "dimensions": 0})
+
+
 def _delete_vectors(connection: Connection) -> int:
     """Deletes all vectors, and notes that their bodies have none."""
     count = connection.execute(delete(vectors)).rowcount
-    connection.execute(delete(embedding))
     connection.execute(update(bodies).where(bodies.c.embedded == 1).values(embedded=0))
     return count
 
