@@ -7,6 +7,7 @@ it cannot end the element around all of them. The model is told that they are da
 from __future__ import annotations
 
 import re
+from bisect import bisect
 from collections.abc import Container, Sequence
 from datetime import UTC, datetime
 
@@ -44,13 +45,17 @@ def describe_message(message: Message, conversation: int) -> Json:
 def dump_line(described: Json) -> str:
     """Returns a line of a memo. A text that is too long for it is cut."""
     line = _dump(described)
-    text = described["text"][:_MOST_CHARACTERS]
-    while len(line) > _MOST_CHARACTERS:
-        # Escaped characters take several: what is over is over at least by so many of the text.
-        excess = len(line) - _MOST_CHARACTERS
-        text = text[: len(text) - max(1, excess // 12) - 1]
-        line = _dump({**described, "text": text + _CUT})
-    return line
+    if len(line) <= _MOST_CHARACTERS:
+        return line
+    text = described["text"]
+
+    def dump_beginning(length: int) -> str:
+        return _dump({**described, "text": text[:length] + _CUT})
+
+    # How many characters fit depends on how many are escaped.
+    lengths = range(_MOST_CHARACTERS + 1)
+    length = bisect(lengths, _MOST_CHARACTERS, key=lambda count: len(dump_beginning(count))) - 1
+    return dump_beginning(length)
 
 
 def make_memo(lines: Sequence[str], ids: Sequence[str]) -> Message:
