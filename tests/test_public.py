@@ -98,7 +98,7 @@ NAMED_ONLY = {
     "codec.error_rules.ErrorInfo", "codec.error_rules.ErrorRules", "codec.schema_dialect.JsonDialect", "codec.outgoing_conversation.Outgoing", "hooks.Hooks",
         "limits.Limits", "limits.Spent", "mcp.options.OAuth", "mcp.options.Options", "message.Usage",
     "model_profile.ModelProfile",
-    "memory.store.Batch", "memory.store.MessageQuery", "memory.store.ThreadChange", "memory.store.ThreadQuery", "memory.thread.Branch",
+    "memory.store.Batch", "memory.store.MessageQuery", "memory.store.Slot", "memory.store.ThreadChange", "memory.store.ThreadQuery", "memory.thread.Branch",
         "memory.thread.Page", "memory.thread.StoredMessage", "memory.thread.Thread",
     "orchestration.iteration.StreamingIterationResult", "providers.provider.Provider", "request.Settings", "serve.core.policy.AgentPolicy", "serve.store.answer_store.TaskQuery", "serve.http.limits.ServerLimits", "serve.store.stored_answer.Answered", "serve.core.call.Call", "sql.engine.SqlDialect",
     "wires.anthropic.content.OutgoingBlocks", "wires.google.tools.OutgoingContents",

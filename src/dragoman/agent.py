@@ -211,6 +211,11 @@ class Agent(Generic[Deps]):
         """What the usual models of its provider can do."""
         return self._models.provider.capabilities
 
+    @property
+    def all_tools(self) -> tuple[Tool[Deps] | Toolset, ...]:
+        """Its tools, and those that its memory gives to runs."""
+        return self.tools if self.memory is None else (*self.tools, *self.memory.tools)
+
     # what it does
 
     @overload
@@ -395,8 +400,10 @@ class Agent(Generic[Deps]):
     # its end
 
     async def close(self) -> None:
-        """Gives back connections, and the thread of the synchronous calls. A transport that was
-        passed in stays open."""
+        """Gives back connections, and the thread of the synchronous calls, once the titles that
+        its memory makes are there. A transport that was passed in stays open."""
+        if self.memory is not None:
+            await self.memory.finish()
         self.close_sync()
         if self._own_transport:
             await self._transport.close()
@@ -404,6 +411,8 @@ class Agent(Generic[Deps]):
     def close_sync(self) -> None:
         """Gives back what the synchronous calls hold."""
         if self.portal.started:
+            if self.memory is not None:
+                self.portal.call(self.memory.finish())
             if self._own_transport:
                 self.portal.call(self._transport.close())
             self.portal.close()

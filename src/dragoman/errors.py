@@ -3,6 +3,7 @@
 DragomanError
 ├── SettingsError              something on our side is not set up: a key, a library, a model string
 ├── HistoryError               a conversation that cannot be read
+│   ├── ConflictError              another version was written meanwhile: read it again
 │   └── ThreadNotFoundError        there is no such thread, or it is not the caller's: a 404 for a web handler
 ├── DecodeError                data that is not what its format says
 ├── ToolError                  a tool cannot be built or answered
@@ -39,6 +40,7 @@ from typing import Any, Self
 __all__ = [
     "AuthenticationError",
     "CircuitOpenError",
+    "ConflictError",
     "ContentRefusedError",
     "ContextLengthError",
     "DecodeError",
@@ -150,6 +152,10 @@ class HistoryError(DragomanError):
 class ThreadNotFoundError(HistoryError):
     """There is no such thread for this resource. A thread of another resource is as if it were not
     there."""
+
+
+class ConflictError(HistoryError):
+    """Another version was written since it was read. Read it again, and repeat the change."""
 
 
 class DecodeError(DragomanError):

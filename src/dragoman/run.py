@@ -215,6 +215,8 @@ class Run(Generic[T]):
                 pass
         finally:
             await steps.aclose()
+        if self._conversation is not None:
+            await self._conversation.finish()
         if self.exception is not None:
             raise self.exception
         text = self.so_far()
@@ -300,6 +302,9 @@ class Run(Generic[T]):
                 event for event in step.events if not isinstance(event, RunFinished | RunError)
             ]
             return msgspec.structs.replace(step, events=[*before, *failed.events])
+        last = step.events[-1] if step.events else None
+        if isinstance(last, RunFinished) and last.outcome == "success":
+            conversation.end()
         return step
 
     def so_far(self) -> ChatResult[str]:

@@ -100,9 +100,13 @@ def build_run(
         schema, validate, convert = output.schema, output.read, output.convert
     chat_model = agent.models.chat(model := run_options.get("model"))
     request = apply_options(agent.request, run_options)
-    tools = (*agent.tools, *make_tools(run_options.get("tools", ())))
+    tools = _collect_tools(agent, run_options)
     run_id = run_options.get("run_id") or agent.new_id()
     conversation = open_conversation(agent.memory, run_options)
+    if conversation is not None and agent.memory is not None and agent.memory.titles is not None:
+        title_model = agent.memory.titles.model or model
+        # Looked up when it is asked: a title's model that is none fails no run.
+        conversation.ask = lambda request: agent.models.chat(title_model).stream(request)
     state = StreamingState(
         (),
         tools,
@@ -398,11 +402,20 @@ def _check_tool_choice(agent: RunDefaults, run_options: RunOptions) -> None:
     settings = run_options.get("settings")
     if settings is None or settings.tool_choice is None:
         return
-    fixed_tools, sets = split_tools((*agent.tools, *make_tools(run_options.get("tools", ()))))
+    fixed_tools, sets = split_tools(_collect_tools(agent, run_options))
     if sets is None:
         check_tool_choice(
             settings.tool_choice, [*fixed_tools, *[tool.name for tool in agent.request.tools]]
         )
+
+
+def _collect_tools(agent: RunDefaults, run_options: RunOptions) -> tuple[Tool | Toolset, ...]:
+    """Returns the tools of a run: the agent's, its own, and the one of a working memory."""
+    tools = (*agent.tools, *make_tools(run_options.get("tools", ())))
+    if agent.memory is None:
+        return tools
+    ids = run_options.get("resource_id"), run_options.get("thread_id")
+    return (*tools, *agent.memory.working_tools(*ids))
 
 
 def _is_stored(

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman import testing
 from dragoman.memory.memory_store import MemoryStore
-from dragoman.memory.store import Batch, MessageQuery, ThreadQuery
+from dragoman.memory.store import Batch, MessageQuery, Slot, ThreadQuery
 from dragoman.message import Message
 from dragoman.testing.check import CheckFailed
 
@@ -76,6 +76,14 @@ async def interleaved(self: MemoryStore, batch: Batch) -> Any:
     return thread if batch.messages else await MemoryStore.save(self, batch)
 
 
+async def without_comparing(self: MemoryStore, slot: Slot, text: str, _: Any, at: Any) -> Any:
+    return await MemoryStore.write_slot(self, slot, text, None, at)
+
+
+async def without_owner(self: MemoryStore, slot: Slot, *written: Any) -> Any:
+    return await MemoryStore.write_slot(self, replace(slot, resource_id=None), *written)
+
+
 MUTANTS = {
     "messages_come_back_equal": saving(of_messages(without(turn=None))),
     "messages_keep_the_order_of_writing": broken(messages=in_time),
@@ -95,6 +103,9 @@ MUTANTS = {
     "a_thread_is_deleted_completely": broken(delete_thread=nothing),
     "an_edit_starts_a_branch": saving(lambda batch: replace(batch, after=None if batch.after == "" else batch.after)),
     "a_branch_can_be_selected": saving(lambda batch: replace(batch, change=replace(batch.change, branch=None))),
+    "a_slot_is_compared_and_set": broken(write_slot=without_comparing),
+    "a_slot_belongs_to_its_thread": broken(write_slot=without_owner),
+    "concurrent_slot_writes_lose_nothing": broken(write_slot=without_comparing),
 }  # fmt: skip
 
 

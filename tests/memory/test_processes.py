@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import multiprocessing
 import random
 from collections.abc import Sequence
@@ -12,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.memory import Memory
-from support.memory import acknowledged, message, write
+from dragoman.memory import Memory, WorkingMemory
+from support.memory import acknowledged, merge, message, write
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(180)]
 
@@ -104,3 +105,19 @@ async def test_processes_that_write_one_thread_at_once_lose_nothing(
         assert [each for each in found if each.startswith(name)] == [
             f"{name}-{number}" for number in range(2 * saves)
         ]
+
+
+@pytest.mark.slow
+async def test_processes_that_merge_into_one_working_memory_lose_nothing(
+    shared_url: str, processes: ForkServerContext
+) -> None:
+    """R-13: 4 processes, 25 merges each: 100 fields and 100 versions."""
+    writers = [start(processes, merge, shared_url, name, 25) for name in "abcd"]
+    for each in writers:
+        await asyncio.to_thread(each.join)
+        assert each.exitcode == 0
+    settings = WorkingMemory(schema={"type": "object"})
+    async with Memory(shared_url, working=settings) as memory:
+        working = await memory.working(resource_id="ann")
+    assert json.loads(working.text) == {f"{name}{n}": n for name in "abcd" for n in range(25)}
+    assert working.version == 100

@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from dragoman import Chat, Message, dump_messages, handoff, load_messages
 from dragoman.mcp import mcp
-from dragoman.memory import Memory
+from dragoman.memory import Memory, WorkingMemory
 from dragoman.tools import Tool, toolset
 from prefix.served import CHANGED, SERVED
 from prefix.stage import TURNS, Stage, dig, fill, look, measure, paint
@@ -159,6 +159,17 @@ async def window_of_tokens(stage: Stage) -> None:
     await window(stage, tokens=300)
 
 
+async def working_memory(stage: Stage) -> None:
+    """A working memory, which the model changes in every second turn, and others at times."""
+    memory = Memory(working=WorkingMemory(), last_messages=1000)
+    async with stage.agent(system="You dig.", tools=[look], memory=memory) as agent:
+        for turn in range(TURNS):
+            if turn in (3, 6):
+                await memory.merge_working(f"# Facts\n- day {turn}", resource_id="ann")
+            prompt = f"turn {turn} tools {turn % 2}"
+            await stage.ask(agent, prompt, thread_id="one", resource_id="ann")
+
+
 async def stored_history(stage: Stage) -> None:
     """A history that an earlier release stored: its origins have one digest."""
     history: list[Message] = []
@@ -209,6 +220,7 @@ SCENES: Mapping[str, Scene] = {
     "changing system": Scene(changing_system),
     "window of messages": Scene(window_of_messages, frozenset({"window"})),
     "window of tokens": Scene(window_of_tokens, frozenset({"window"})),
+    "working memory": Scene(working_memory),
     "stored history": Scene(stored_history),
     "MCP tools": Scene(mcp_tools),
     **{name: Scene(play) for name, play in SERVED.items()},

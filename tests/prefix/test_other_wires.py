@@ -56,16 +56,20 @@ def answer(request: ModelRequest) -> Message:
     words = request.messages[position].text.split()
     wanted = int(words[words.index("tools") + 1]) if "tools" in words else 0
     if rounds < wanted:
+        number = len(request.messages)
         calls = [
-            ToolCallPart(f"call_{len(request.messages)}_{index}", tool.name, {"place": "x"})
+            ToolCallPart(f"call_{number}_{index}", tool.name, {name: f"{name} {number}"})
             for index, tool in enumerate(request.tools[:2])
+            for name in tool.input_schema["required"]
         ]
         return Message.model(*calls)
     return Message.model(f"Answer {len(request.messages)}.")
 
 
 @pytest.mark.parametrize("is_streamed", [True, False], ids=["stream", "whole"])
-@pytest.mark.parametrize("scene", ["talk", "tools", "approvals", "stored history"])
+@pytest.mark.parametrize(
+    "scene", ["talk", "tools", "approvals", "working memory", "stored history"]
+)
 @pytest.mark.parametrize("wire", list(LISTS))
 async def test_each_request_begins_with_the_one_before(
     wire: str, scene: str, is_streamed: bool

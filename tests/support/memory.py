@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from dragoman.memory import Memory
+from dragoman.memory import Memory, WorkingMemory
 from dragoman.message import DataPart, Message
 
 
@@ -40,3 +40,14 @@ def acknowledged(place: Path) -> int:
         :-1
     ]  # behind the last line break stands a line that is not whole
     return int(lines[-1]) if lines else 0
+
+
+def merge(url: str, name: str, count: int) -> None:
+    """Merges fields into one working memory, one after the other."""
+    asyncio.run(_merge(url, name, count))
+
+
+async def _merge(url: str, name: str, count: int) -> None:
+    async with Memory(url, working=WorkingMemory(schema={"type": "object"})) as memory:
+        for number in range(count):
+            await memory.merge_working({f"{name}{number}": number}, resource_id="ann")

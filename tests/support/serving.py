@@ -42,6 +42,7 @@ class Scripted:
 
     edits = True
     detaches = references = False
+    working_memories = ()
 
     def __init__(self, *steps: Event | float | Exception | Message) -> None:
         self._steps = steps

@@ -177,13 +177,13 @@ def show(name: _Name, store: StoreOption = None, json: _Json = False) -> int:
     \b
     dragoman threads show trip
     """
-    from dragoman.codec.memos import hide_memos
+    from dragoman.codec.memos import select_visible
 
     messages = _run_with_memory(store, lambda memory: _read_messages(memory, name))
     if json:
         _print_json([msgspec.Raw(message.to_json()) for message in messages])
         return 0
-    for message in hide_memos(messages):
+    for _, message in select_visible(messages):
         echo(_describe_message(message))
     return 0
 
@@ -335,9 +335,10 @@ def _dump_match(match: StoredMessage | Hit) -> Json:
 
 def describe_last_message(messages: Sequence[Message]) -> str:
     """Returns the last text of a conversation in one line."""
-    from dragoman.codec.memos import hide_memos
+    from dragoman.codec.memos import select_visible
 
-    text = next((message.text for message in reversed(hide_memos(messages)) if message.text), "")
+    visible = [message for _, message in select_visible(messages)]
+    text = next((message.text for message in reversed(visible) if message.text), "")
     if text:
         return f"last: {to_one_line(text)[-_WIDTH:]}"
     return f"{len(messages)} messages"

@@ -16,24 +16,23 @@ from typing import TypeVar
 from msgspec.structs import replace
 
 from dragoman.codec.opening import hide_openings
+from dragoman.codec.working_parts import WORKING_MEMORY, hide_working
 from dragoman.loss import Loss
 from dragoman.message import Message, Role
 
 __all__ = [
     "RECALLED",
-    "WORKING_MEMORY",
     "disown_memos",
     "dump_for_client",
     "hide_memos",
     "is_memo",
     "load_from_client",
+    "select_visible",
 ]
 
 T = TypeVar("T")
 RECALLED = "recalled"
 """Key in the metadata of a memo that quotes earlier messages; its value lists their ids."""
-WORKING_MEMORY = "working_memory"
-"""Key in the metadata of a memo that holds a working memory; its value is the version."""
 _KEYS = frozenset((RECALLED, WORKING_MEMORY))
 
 
@@ -45,6 +44,17 @@ def is_memo(message: Message) -> bool:
 def hide_memos(messages: Iterable[Message]) -> list[Message]:
     """Returns the messages that people may see: all but memos."""
     return [message for message in messages if not is_memo(message)]
+
+
+def select_visible(messages: Iterable[Message]) -> list[tuple[int, Message]]:
+    """Returns the messages that people may see, each with its position: no memos, and nothing of
+    how a model changes its working memory."""
+    visible: list[tuple[int, Message]] = []
+    for position, message in enumerate(messages):
+        public = None if is_memo(message) else hide_working(message)
+        if public is not None:
+            visible.append((position, public))
+    return visible
 
 
 def disown_memos(messages: Iterable[Message]) -> list[Message]:
@@ -72,14 +82,14 @@ def dump_for_client(
         losses: grows with the losses, which name positions in this conversation.
         dump: writes messages, and adds its losses to the list.
     """
-    positions = [position for position, message in enumerate(messages) if not is_memo(message)]
-    visible = hide_openings([messages[position] for position in positions])
-    if len(positions) == len(messages):
+    selected = select_visible(messages)
+    visible = hide_openings([message for _, message in selected])
+    if len(selected) == len(messages):
         return dump(visible, losses)
     lost: list[Loss] = []
     written = dump(visible, lost)
     losses += [
-        loss if loss.message is None else replace(loss, message=positions[loss.message])
+        loss if loss.message is None else replace(loss, message=selected[loss.message][0])
         for loss in lost
     ]
     return written

@@ -15,11 +15,14 @@ if TYPE_CHECKING:
         MessageQuery,
         Neighbours,
         Quote,
+        Slot,
+        SlotText,
         Store,
         ThreadChange,
         ThreadQuery,
     )
     from dragoman.memory.thread import Branch, Page, StoredMessage, Thread
+    from dragoman.memory.titles import Titles
     from dragoman.memory.vectors import (
         Embedded,
         Unembedded,
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
         VectorQuery,
         VectorStore,
     )
+    from dragoman.memory.working import Working, WorkingMemory
 
 __all__ = [
     "Batch",
@@ -40,6 +44,8 @@ __all__ = [
     "Page",
     "Quote",
     "Recall",
+    "Slot",
+    "SlotText",
     "Store",
     "StoredMessage",
     "Thread",
@@ -49,6 +55,9 @@ __all__ = [
     "VectorMatch",
     "VectorQuery",
     "VectorStore",
+    "Titles",
+    "Working",
+    "WorkingMemory",
     "open_store",
 ]
 
@@ -64,6 +73,8 @@ _MODULES = {
     "Page": "thread",
     "Quote": "store",
     "Recall": "recall",
+    "Slot": "store",
+    "SlotText": "store",
     "Store": "store",
     "StoredMessage": "thread",
     "Thread": "thread",
@@ -73,6 +84,9 @@ _MODULES = {
     "VectorMatch": "vectors",
     "VectorQuery": "vectors",
     "VectorStore": "vectors",
+    "Titles": "titles",
+    "Working": "working",
+    "WorkingMemory": "working",
     "open_store": "memory_store",
 }
 

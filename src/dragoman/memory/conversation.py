@@ -7,6 +7,7 @@ Of a history that came with the prompt only that counts as new which the thread 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,17 +16,22 @@ import msgspec
 from dragoman.arguments import expect_each
 from dragoman.codec.digest import neutral_digest
 from dragoman.codec.turns import holds_only_answers
+from dragoman.logs import logger
 from dragoman.memory.memory import Memory
-from dragoman.memory.store import MessageQuery
+from dragoman.memory.store import MessageQuery, Quote
 from dragoman.memory.thread import StoredMessage, Thread
 from dragoman.memory.thread_rules import check_owner
+from dragoman.memory.titles import AskModel
 from dragoman.memory.window import ThreadReading, count_tokens
 from dragoman.message import Message, Role
+from dragoman.repair import find_open_calls
 
 if TYPE_CHECKING:
     from dragoman.history.list import MessageList
 
 __all__ = ["ConversationRecorder", "open_conversation", "new_messages", "load_thread"]
+
+_LOG = logger("memory")
 
 
 def new_messages(history: Sequence[Message], stored: Sequence[Message]) -> list[Message]:
@@ -108,10 +114,15 @@ class ConversationRecorder:
         self._messages, self._memory, self._reading = messages, memory, reading
         self._thread_id, self._resource_id = thread_id, resource_id
         self._early: list[Message] = []
+        self._quotes: tuple[Quote, ...] = ()
         self._count = 0
         self.loaded: tuple[Message, ...] | None = None
         """The messages that were read from the thread."""
         self._begun: list[Message] | Exception | None = None
+        self.ask: AskModel | None = None
+        """Asks the model that makes titles."""
+        self._is_titled = False
+        self._title: asyncio.Task[None] | None = None
 
     @property
     def reads(self) -> bool:
@@ -144,6 +155,7 @@ class ConversationRecorder:
             return history_messages
         reading = self._reading or await self._memory.read_thread(self._thread_id)
         thread = reading.thread
+        self._is_titled = thread is not None and bool(thread.title)
         stored: list[Message] = []
         known_messages: Sequence[Message] = stored
         if thread is not None:
@@ -155,14 +167,56 @@ class ConversationRecorder:
         early = new_messages(history_messages, known_messages)
         client_ids = {message.id for message in (*early, *new)}
         self.loaded = tuple([message for message in stored if message.id not in client_ids])
-        self._early = [
-            self._memory.stamp(message) for message in early if message.role is not Role.SYSTEM
-        ]
+        talk = [message for message in early if message.role is not Role.SYSTEM]
+        index = _find_prompt(talk, new)
+        if index is not None:
+            earlier = [*self.loaded, *talk[:index]]
+            memos = await self._make_memos(self._memory, thread, earlier, [*talk[index:], *new])
+            talk[index:index] = memos
+            if thread is not None and memos and self._memory.window.tokens is not None:
+                # The budget comes last: what memos take, the window loses.
+                stored = await _load_newest(
+                    self._memory, reading, self._resource_id, [*memos, *new], goes_on=False
+                )
+                self.loaded = tuple([message for message in stored if message.id not in client_ids])
+        self._early = [self._memory.stamp(message) for message in talk]
         if self._messages is not None:
             self._messages.add(list(self.loaded), "memory", ordered=True)
-        early_messages = iter(self._early)
         system = [message for message in early if message.role is Role.SYSTEM]
-        return [*system, *self.loaded, *early_messages]
+        return [*system, *self.loaded, *self._early]
+
+    async def _make_memos(
+        self,
+        memory: Memory,
+        thread: Thread | None,
+        earlier: Sequence[Message],
+        question: Sequence[Message],
+    ) -> list[Message]:
+        """Returns the memos that go before the prompt: the working memory, then what is recalled.
+        `earlier`: what the model reads before them. A memory that cannot be read leaves them out:
+        they help a run, and must not fail it."""
+        # Between a call and its result nothing may stand.
+        if find_open_calls(earlier):
+            return []
+        memos: list[Message] = []
+        try:
+            working = await memory.make_working_memo(
+                earlier, resource_id=self._resource_id, thread_id=self._thread_id
+            )
+            memos += [] if working is None else [working]
+        except Exception as error:  # noqa: BLE001 - whatever a store raises
+            _LOG.warning("the working memory is left out: %s", error)
+        recalled = await memory.make_recall_memo(
+            question,
+            earlier,
+            resource_id=self._resource_id,
+            thread=thread,
+            thread_id=self._thread_id,
+        )
+        if recalled is not None:
+            memo, self._quotes = recalled
+            memos.append(memo)
+        return memos
 
     async def _load_known(
         self, memory: Memory, thread: Thread, history: Sequence[Message], stored: Sequence[Message]
@@ -206,15 +260,37 @@ class ConversationRecorder:
             return
         new = [message for message in messages[self._count :] if message.role is not Role.SYSTEM]
         if self._memory is not None and not self._memory.read_only:
-            unsaved = [*self._early, *new]
+            unsaved = [*self._early, *[await self._extract(message) for message in new]]
             if unsaved:
-                await self._memory.save(unsaved, self._thread_id, resource_id=self._resource_id)
-        self._early = []
+                await self._memory.save(
+                    unsaved, self._thread_id, resource_id=self._resource_id, quotes=self._quotes
+                )
+        self._early, self._quotes = [], ()
         if self._messages is not None:
             for message in new:
                 is_input = message.role is Role.USER and not holds_only_answers(message)
                 self._messages.add(message, "input" if is_input else "response")
         self._count = len(messages)
+
+    def end(self) -> None:
+        """Begins to make the title of the thread, once the run has given its answer."""
+        if self._memory is not None and self.ask is not None and not self._is_titled:
+            self._title = self._memory.begin_title(self._thread_id, self.ask)
+
+    async def finish(self) -> None:
+        """Waits for the title of the thread, if one is being made."""
+        if self._title is not None:
+            # Whoever stops waiting does not stop the title.
+            await asyncio.wait([self._title])
+
+    async def _extract(self, message: Message) -> Message:
+        """Merges the working memory that an answer holds, and returns the message as it is
+        stored."""
+        if self._memory is None or message.role is not Role.MODEL:
+            return message
+        return await self._memory.extract_working(
+            message, resource_id=self._resource_id, thread_id=self._thread_id
+        )
 
 
 async def load_thread(
@@ -262,6 +338,17 @@ def _has_question(messages: Sequence[Message]) -> bool:
         if message.role is Role.USER and not holds_only_answers(message):
             return True
     return False
+
+
+def _find_prompt(early: Sequence[Message], new: Sequence[Message]) -> int | None:
+    """Returns the index in `early` before which memos go, so that the prompt follows them; `None`
+    if nothing is asked. `new`: the messages after `early`."""
+    if _has_question(new):
+        return len(early)
+    if not _has_question((*early, *new)):
+        return None
+    # The history ends in the question.
+    return max(index for index, message in enumerate(early) if _has_question([message]))
 
 
 def _message_list(history: Any) -> MessageList | None:

@@ -7,9 +7,10 @@ given and stores where the token budget cut, so that the next turn's window star
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import asyncio
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, Never, Self, cast
 
 from dragoman.arguments import expect, expect_each, wrong_type_error
 from dragoman.errors import HistoryError, SettingsError
@@ -34,10 +35,12 @@ from dragoman.memory.store import (
     load_neighbours,
     read_page,
 )
+from dragoman.memory.stored_working import StoredWorking
 from dragoman.memory.thread import Page, StoredMessage, Thread
-from dragoman.memory.threads import StoredThreads
+from dragoman.memory.titles import AskModel, Titles, TitleTasks, make_title
 from dragoman.memory.vectors import VectorStore
 from dragoman.memory.window import Loaded, ThreadReading, load_newest
+from dragoman.memory.working import WorkingMemory
 from dragoman.message import Message
 from dragoman.runtime import new_id, now
 from dragoman.tools import Tool, ToolContext
@@ -47,8 +50,11 @@ __all__ = ["Memory"]
 _SEARCHED = 4
 """Messages that the search tool finds by words."""
 
+_FIRST_EXCHANGE = 20
+"""Messages among which the first exchange is looked for; calls and results stand between."""
 
-class Memory(StoredThreads):
+
+class Memory(StoredWorking):
     """Threads of messages in a store. Give it to an agent and name a thread when you send:
 
     ```python
@@ -67,9 +73,12 @@ class Memory(StoredThreads):
         tokens: int | None = None,
         remove_tokens: int | None = None,
         recall: Recall | None = None,
+        working: WorkingMemory | None = None,
+        titles: bool | Titles = False,
         read_only: bool = False,
         id_factory: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
+        **unknown: Never,
     ) -> None:
         """Opens nothing before the first use.
 
@@ -80,6 +89,8 @@ class Memory(StoredThreads):
             tokens: most tokens of the conversation that an agent is given, estimated. Beyond it the oldest exchanges are left out.
             remove_tokens: tokens that a cut leaves free; default a quarter of `tokens`. Nothing is deleted.
             recall: how earlier messages are found by their meaning, and shown to the model; `None`: they are not.
+            working: what agents keep of a user or a thread, and change; `None`: nothing.
+            titles: True, or how, to have a model make titles of threads without one.
             read_only: True to write nothing.
             id_factory: makes ids of threads and messages.
             clock: returns the time, in UTC.
@@ -88,6 +99,8 @@ class Memory(StoredThreads):
             SettingsError: the store's URL or a number is invalid, or a package is missing.
             TypeError: an argument is of another type.
         """
+        if unknown:
+            raise _unknown_error(unknown)
         if isinstance(store, type) or not isinstance(cast(object, store), (str, Store)):
             raise wrong_type_error("store", store, 'a URL such as "sqlite:///chats.db", or a Store')
         super().__init__(
@@ -97,6 +110,12 @@ class Memory(StoredThreads):
             clock=clock,
         )
         self._recaller = None if recall is None else self._make_recaller(recall)
+        expect("working", working, WorkingMemory, type(None))
+        self.working_memory = working
+        expect("titles", titles, bool, Titles)
+        self.titles = Titles() if titles is True else titles or None
+        """How titles are made; `None`: they are not."""
+        self._title_tasks = TitleTasks()
         self.window = make_window(last_messages, tokens, remove_tokens)
         """How many messages and tokens of a thread an agent is given."""
 
@@ -401,10 +420,34 @@ class Memory(StoredThreads):
             reading.trim(loaded.trimmed)
         return loaded
 
+    def begin_title(self, thread_id: str, ask: AskModel) -> asyncio.Task[None] | None:
+        """Begins to make a title for a thread that has none, in a task. Returns the task, or None
+        if this memory makes no titles. `ask`: sends a request to the model."""
+        if self.titles is None or self.read_only:
+            return None
+        return self._title_tasks.begin(self._make_title(self.titles, thread_id, ask), thread_id)
+
+    async def _make_title(self, titles: Titles, thread_id: str, ask: AskModel) -> None:
+        thread = await self.thread(thread_id)
+        if thread is None or thread.title:
+            return
+        query = MessageQuery(thread_id=thread_id, branch=thread.branch, limit=_FIRST_EXCHANGE)
+        messages = [stored.message for stored in await self.store.messages(query)]
+        title = await make_title(titles, messages, ask)
+        if title is not None:
+            # The title that a person gave meanwhile stays.
+            change = ThreadChange(title_if_empty=title, resource_id=thread.resource_id)
+            await self._write_change(thread_id, change)
+
     # its end
 
+    async def finish(self) -> None:
+        """Waits for the titles that are being made in this event loop."""
+        await self._title_tasks.finish()
+
     async def close(self) -> None:
-        """Closes the connections of the store."""
+        """Waits for titles that are being made, and closes the connections of the store."""
+        await self.finish()
         if self._recaller is not None:
             await self._recaller.close()
         await self.store.close()
@@ -414,3 +457,10 @@ class Memory(StoredThreads):
 
     async def __aexit__(self, *error: object) -> None:
         await self.close()
+
+
+def _unknown_error(names: Collection[str]) -> Exception:
+    """Returns the error for arguments that `Memory` does not have."""
+    if not {"threads", "generateTitle", "generate_title"}.isdisjoint(names):
+        return SettingsError("threads.generateTitle has been moved: give Memory(titles=True)")
+    return TypeError(f"Memory() takes no argument {min(names)!r}")

@@ -16,9 +16,15 @@ from dragoman.errors import HistoryError, SettingsError
 from dragoman.memory.memo_text import remove_lines
 from dragoman.memory.memory_vectors import MemoryVectors, SharedBody
 from dragoman.memory.packing import Packed, digest_data, pack, to_microseconds, unpack
-from dragoman.memory.store import Batch, MessageQuery, Quote, Store, ThreadQuery
+from dragoman.memory.store import Batch, MessageQuery, Quote, Slot, SlotText, Store, ThreadQuery
 from dragoman.memory.thread import Branch, Span, StoredMessage, Thread, find_spans, is_shown
-from dragoman.memory.thread_rules import change_thread, fold_words, is_owned, matches_query
+from dragoman.memory.thread_rules import (
+    change_thread,
+    check_slot,
+    fold_words,
+    is_owned,
+    matches_query,
+)
 from dragoman.message import Message
 from dragoman.sql.address import check_address
 
@@ -51,6 +57,7 @@ class _ThreadRecord:
         """Message id → indexes of its rows."""
         self.branches: dict[int, Branch] = {}
         self.end = 0
+        self.slots: dict[str, SlotText] = {}
 
     def set_rows(self, rows: list[_Row]) -> None:
         """Replaces the rows."""
@@ -73,6 +80,7 @@ class MemoryStore:
         """Body of a memo → the body that each of its lines quotes."""
         self._texts: dict[bytes, str] = {}
         """Texts of bodies that may be embedded."""
+        self._resources: dict[str, dict[str, SlotText]] = {}
         self._lock = threading.Lock()
         self.vectors = MemoryVectors(self._texts, self._iterate_bodies, self._lock)
         """The vectors of its texts."""
@@ -159,8 +167,38 @@ class MemoryStore:
             self._forget_quotes({row.body for row in deleted_rows})
             return len(deleted_rows)
 
+    async def read_slot(self, slot: Slot) -> SlotText:
+        """As `Store.read_slot`."""
+        with self._lock:
+            return self._find_slots(slot).get(slot.name, SlotText())
+
+    async def write_slot(
+        self,
+        slot: Slot,
+        text: str,
+        version: int | None,
+        time: datetime,  # noqa: ARG002 - of databases
+    ) -> SlotText:
+        """As `Store.write_slot`."""
+        with self._lock:
+            record = self._threads.get(slot.thread_id or "")
+            slots = self._find_slots(slot)
+            stored = slots.get(slot.name, SlotText())
+            check_slot(slot, record and record.thread, stored.version, version)
+            written = slots[slot.name] = SlotText(text, stored.version + 1)
+            if slot.thread_id is None:
+                self._resources[slot.resource_id or ""] = slots
+            return written
+
     async def close(self) -> None:
         """As `Store.close`. What it holds stays."""
+
+    def _find_slots(self, slot: Slot) -> dict[str, SlotText]:
+        """Returns the texts of the slot's thread or resource, by name."""
+        if slot.thread_id is None:
+            return self._resources.get(slot.resource_id or "", {})
+        record = self._threads.get(slot.thread_id)
+        return {} if record is None else record.slots
 
     def _begin_branch(
         self, record: _ThreadRecord, thread: Thread, spans: tuple[Span, ...], batch: Batch

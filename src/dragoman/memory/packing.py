@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.memos import is_memo
+from dragoman.codec.memos import select_visible
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json
 from dragoman.message import DataPart, Message, Role, TextPart, ToolResultPart
@@ -45,10 +45,9 @@ def pack(message: Message) -> Packed:
     digest = sha256(body)
     for data in attachments:
         digest.update(digest_data(data))
-    texts = [piece.text for piece in message.content if isinstance(piece, TextPart)]
     # What a memory wrote is not to be found again: it would be recalled, and quote itself.
-    if is_memo(message):
-        texts = []
+    visible = [piece for _, shown in select_visible([message]) for piece in shown.content]
+    texts = [piece.text for piece in visible if isinstance(piece, TextPart)]
     # Postgres refuses the character U+0000 in a text.
     searchable = "\n".join(texts)[:_SEARCHABLE].replace("\x00", " ")
     row = {

@@ -25,6 +25,7 @@ __all__ = [
     "check_metadata",
     "check_optional_id",
     "check_page",
+    "check_text",
     "check_title",
     "make_window",
 ]
@@ -88,7 +89,7 @@ def check_id(name: str, value: Any) -> str:
         raise wrong_type_error(name, value, "a string")
     if not value:
         raise HistoryError(f"{name} is empty: give an id")
-    return _check_text(name, value, _MAX_ID_BYTES)
+    return check_text(name, value, _MAX_ID_BYTES)
 
 
 def check_metadata(name: str, value: Any) -> Json:
@@ -155,11 +156,15 @@ def check_title(value: Any) -> str | None:
         return None
     if not isinstance(value, str):
         raise wrong_type_error("title", value, "a string")
-    return _check_text("title", value, None)
+    return check_text("title", value)
 
 
-def _check_text(name: str, value: str, max_bytes: int | None) -> str:
-    """Returns the text, unless databases refuse it or it has over `max_bytes` bytes."""
+def check_text(name: str, value: str, max_bytes: int | None = None) -> str:
+    """Returns the text if every store can hold it.
+
+    Raises:
+        HistoryError: databases refuse it, or it has over `max_bytes` bytes.
+    """
     try:
         size = len(value.encode())
     except UnicodeEncodeError as error:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from dragoman.errors import StoreError
-from dragoman.memory import sql_reading, sql_saving
+from dragoman.memory import sql_reading, sql_saving, sql_slots
 from dragoman.memory.packing import pack
 from dragoman.memory.sql_tables import MIGRATIONS
 from dragoman.memory.sql_vectors import SqlVectors
-from dragoman.memory.store import Batch, MessageQuery, ThreadQuery
+from dragoman.memory.store import Batch, MessageQuery, Slot, SlotText, ThreadQuery
 from dragoman.memory.thread import Branch, StoredMessage, Thread
 from dragoman.sql.database import Database
 
@@ -63,6 +63,18 @@ class SqlStore:
         """As `Store.delete_messages`."""
         return await self.database.write(
             lambda connection: sql_saving.delete_messages(connection, thread_id, ids, at)
+        )
+
+    async def read_slot(self, slot: Slot) -> SlotText:
+        """As `Store.read_slot`."""
+        return await self.database.read(lambda connection: sql_slots.read_slot(connection, slot))
+
+    async def write_slot(
+        self, slot: Slot, text: str, version: int | None, time: datetime
+    ) -> SlotText:
+        """As `Store.write_slot`."""
+        return await self.database.write(
+            lambda connection: sql_slots.write_slot(connection, slot, text, version, time)
         )
 
     async def close(self) -> None:

@@ -33,6 +33,8 @@ __all__ = [
     "messages",
     "metadata",
     "quotes",
+    "resources",
+    "slots",
     "threads",
     "vectors",
 ]
@@ -197,3 +199,28 @@ quotes = Table(
     Index("ix_dragoman_quotes_body_id", "body_id"),
 )
 """Which body each line of a memo quotes."""
+resources = Table(
+    "dragoman_resources",
+    metadata,
+    Column("resource_id", String, primary_key=True),
+    Column("working", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("updated_at", String, nullable=False),
+)
+"""The working memory of each resource."""
+
+slots = Table(
+    "dragoman_slots",
+    metadata,
+    Column(
+        "thread_id",
+        String,
+        ForeignKey("dragoman_threads.thread_id", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    Column("name", String, primary_key=True),
+    Column("text", Text, nullable=False),
+    Column("version", BigInteger, nullable=False),
+    Column("updated_at", String, nullable=False),
+)
+"""Texts that a thread has beside its messages: its working memory, and the state of its runs."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
-from typing import Literal, Protocol, TypeVar, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
@@ -24,6 +24,8 @@ __all__ = [
     "MessageQuery",
     "Neighbours",
     "Quote",
+    "Slot",
+    "SlotText",
     "Store",
     "ThreadChange",
     "ThreadQuery",
@@ -41,6 +43,8 @@ class ThreadChange(msgspec.Struct, frozen=True, kw_only=True):
 
     title: str | None = None
     """The new title."""
+    title_if_empty: str | None = None
+    """The title, if the thread has none yet."""
     resource_id: str | None = None
     """The owner, if the thread has none yet."""
     metadata: Json | None = None
@@ -134,6 +138,27 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     """What the memos among the messages quote."""
 
 
+class Slot(msgspec.Struct, frozen=True, kw_only=True):
+    """Names a text that is stored beside messages: in a thread, or for all threads of a
+    resource."""
+
+    name: str
+    """What it is: `working` or `state`. A resource has `working` alone."""
+    thread_id: str | None = None
+    """The thread; `None`: the text is the resource's."""
+    resource_id: str | None = None
+    """The resource; with a thread: its owner, or `None` if that is not checked."""
+
+
+class SlotText(NamedTuple):
+    """The text in a slot."""
+
+    text: str = ""
+    """The text."""
+    version: int = 0
+    """How often it was written; 0: never."""
+
+
 @runtime_checkable
 class Store(Protocol):
     """Stores threads and their messages. A write is atomic and durable when its method returns.
@@ -176,6 +201,24 @@ class Store(Protocol):
         """Deletes messages from all branches, and the lines of memos that quote them, as
         `delete_thread` does. Returns how many. If there were any, `at` becomes the time of the
         thread's last change."""
+        ...
+
+    async def read_slot(self, slot: Slot) -> SlotText:
+        """Returns the text in a slot, with version 0 if nothing was written. The owner of a thread
+        is not checked."""
+        ...
+
+    async def write_slot(
+        self, slot: Slot, text: str, version: int | None, time: datetime
+    ) -> SlotText:
+        """Replaces the text in a slot and returns it with its new version. A thread's slots are
+        deleted with the thread. `version`: the one that it replaces; `None`: any.
+
+        Raises:
+            ConflictError: the slot has another version. Nothing is written.
+            ThreadNotFoundError: there is no such thread, or it is another resource's.
+            StoreError: it cannot be written.
+        """
         ...
 
     async def close(self) -> None:

@@ -10,15 +10,16 @@ from typing import Any
 
 import msgspec
 
-from dragoman.errors import HistoryError, ThreadNotFoundError
+from dragoman.errors import ConflictError, HistoryError, ThreadNotFoundError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.memory.settings import check_metadata, check_optional_id, check_title
-from dragoman.memory.store import Batch, ThreadChange, ThreadQuery
+from dragoman.memory.store import Batch, Slot, ThreadChange, ThreadQuery
 from dragoman.memory.thread import Thread
 from dragoman.message import Message
 
 __all__ = [
     "check_owner",
+    "check_slot",
     "describe_clone",
     "clone_messages",
     "matches_query",
@@ -56,10 +57,30 @@ def change_thread(batch: Batch, thread: Thread | None) -> Thread:
         changes["resource_id"] = change.resource_id
     if change.metadata:
         changes["metadata"] = {**thread.metadata, **change.metadata}
+    if change.title_if_empty is not None and not thread.title:
+        changes["title"] = change.title_if_empty
     for name in ("title", "branch"):
         if (value := getattr(change, name)) is not None:
             changes[name] = value
     return msgspec.structs.replace(thread, **changes)
+
+
+def check_slot(slot: Slot, thread: Thread | None, stored: int, version: int | None) -> None:
+    """Checks that a slot may be written. `thread`: the slot's thread, or None. `stored`: the
+    slot's version. `version`: the version to replace, or None for any.
+
+    Raises:
+        ThreadNotFoundError: the thread does not exist, or is another resource's.
+        ConflictError: the versions differ.
+    """
+    if slot.thread_id is not None:
+        if thread is None:
+            raise ThreadNotFoundError(f"No thread found with id {slot.thread_id}")
+        check_owner(thread, slot.resource_id)
+    if version is not None and version != stored:
+        raise ConflictError(
+            f"the {slot.name} text has version {stored}, not {version}: read it again, and repeat the change"
+        )
 
 
 def check_owner(thread: Thread, resource_id: str | None) -> None:

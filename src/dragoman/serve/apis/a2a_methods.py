@@ -38,7 +38,7 @@ from dragoman.serve.apis.cards import show_extended_card
 from dragoman.serve.apis.runs import begin_run, is_logged, read_run
 from dragoman.serve.core.agents import ServedAgent, find_agent
 from dragoman.serve.core.call import Call
-from dragoman.serve.core.client_events import show_events
+from dragoman.serve.core.client_events import ClientEvents
 from dragoman.serve.core.service import poll_intervals
 from dragoman.serve.core.threads import resource_of, thread_id
 from dragoman.serve.store.stored_answer import Answered
@@ -205,10 +205,11 @@ async def _stream(
 
     headers = {"content-type": a2a.stream_type}
     connection.stream(headers, a2a.ping, lambda error: piece(RunError(error)) + end())
+    client_events = ClientEvents(call)
     async with read_run(call, run_id, cancel_on_leave=cancel_on_leave) as pages:
         async for page in pages:
             call.observed.add(page)
-            if data := b"".join([piece(event) for event in show_events(call, page)]):
+            if data := b"".join([piece(event) for event in client_events.feed(page)]):
                 await connection.write(data)
     await connection.end(end())
 

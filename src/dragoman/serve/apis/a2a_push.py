@@ -14,7 +14,7 @@ from dragoman.request import RunRequest
 from dragoman.serve.apis.a2a_frames import Frame, TaskError
 from dragoman.serve.apis.a2a_tasks import find_run, request_of
 from dragoman.serve.core.call import Call
-from dragoman.serve.core.client_events import show_events
+from dragoman.serve.core.client_events import ClientEvents
 from dragoman.serve.store.stored_answer import Answered
 from dragoman.wires import a2a
 
@@ -117,9 +117,10 @@ async def _dump_run(
 ) -> AsyncGenerator[JsonMap, None]:
     envelope = a2a.envelope(request, id=task_id, now=call.now)
     encoder = a2a.encoder(**{**envelope, "now": call.service.clock})
+    client_events = ClientEvents(call)
     async with aclosing(call.service.runs.pages(run_id)) as pages:
         async for page in pages:
-            for event in show_events(call, page):
+            for event in client_events.feed(page):
                 for item in encoder.objects(event):
                     yield item
     for item in encoder.close_objects():

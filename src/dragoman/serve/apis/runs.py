@@ -25,7 +25,7 @@ from dragoman.serve.core.agents import ServedAgent, find_agent
 from dragoman.serve.core.answer_record import Record, RunFollower, latest_key
 from dragoman.serve.core.background import check_room
 from dragoman.serve.core.call import Api, Call, Handler
-from dragoman.serve.core.client_events import note_and_show
+from dragoman.serve.core.client_events import ClientEvents
 from dragoman.serve.core.policy import apply_policy
 from dragoman.serve.core.stream import BytesEncoder, stream
 from dragoman.serve.core.threads import resource_of, thread_id
@@ -144,7 +144,7 @@ async def begin_run(
     check_room(call)
     agent, limits = served.agent, call.service.limits
     check_request(request, limits)
-    admitted, losses = apply_policy(request, call.wire.name, served.policy, agent.tools)
+    admitted, losses = apply_policy(request, call.wire.name, served.policy, agent.all_tools)
     call.observed.losses = [*call.observed.losses, *losses]
     with store_deadline(limits):
         turn = await join_turn(
@@ -288,12 +288,18 @@ async def _stream_run(
 ) -> None:
     """Streams a run to its end. `skip`: so many of its events the client has."""
     numbered = _NumberedEncoder(encoder, skip, is_sse=call.wire.stream_type.startswith(_SSE))
+    client_events = ClientEvents(call)
+
+    def take(page: Sequence[Event]) -> Sequence[Event]:
+        call.observed.add(page)
+        return client_events.feed(page)
+
     async with read_run(call, run_id, cancel_on_leave=cancel_on_leave) as pages:
         await stream(
             call,
             numbered,
             pages,
-            lambda page: note_and_show(call, page),
+            take,
             headers=call.api.stream_headers,
         )
 

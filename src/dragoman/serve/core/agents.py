@@ -27,6 +27,7 @@ from dragoman.errors import (
 )
 from dragoman.event import Event, RunError, RunFinished
 from dragoman.json_bytes import Json
+from dragoman.memory.working import WorkingMemory
 from dragoman.message import Content, Message, ToolResultPart
 from dragoman.orchestration.state import Claim
 from dragoman.request import EmbeddingsRequest, ModelRequest, RunRequest, ServerTool, ToolSpec
@@ -104,6 +105,12 @@ class AgentBackend:
         return True
 
     @property
+    def working_memories(self) -> Sequence[WorkingMemory]:
+        """See `Offer`."""
+        memories = [agent.memory for agent in self._agents.values() if agent.memory is not None]
+        return [memory.working_memory for memory in memories if memory.working_memory is not None]
+
+    @property
     def detaches(self) -> bool:
         """See `Backend`."""
         return self._policy.on_disconnect == "detach"
@@ -135,7 +142,7 @@ class AgentBackend:
         agent, claim = self._agent(turn.model_request.model), make_claim(call, turn)
         turn = _without_cache_marks(turn)
         request, losses = apply_policy(
-            turn.model_request, call.wire.name, self._policy, agent.tools
+            turn.model_request, call.wire.name, self._policy, agent.all_tools
         )
         turn = await _join_turn(agent, call, turn, request)
         record.follow(turn)

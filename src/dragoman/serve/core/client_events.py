@@ -31,12 +31,13 @@ from dragoman.fold import part_events, unfold
 from dragoman.interrupt import Interrupt
 from dragoman.loss import Loss
 from dragoman.message import MarkPart, Message, ProviderPart, Role, ToolResultPart
+from dragoman.runs.hidden import WorkingFilter
 from dragoman.runs.visible import Visible
 from dragoman.serve.core.call import Call
 from dragoman.serve.core.interrupts import RESERVED, dump_interrupt
 from dragoman.serve.core.threads import name_of, resource_of
 
-__all__ = ["ClientAnswer", "note_and_show", "show_event", "show_events"]
+__all__ = ["ClientAnswer", "ClientEvents", "show_event", "show_events"]
 
 _LAST_INDEX = 1_000_000
 """Index of a part behind all that a model's message has."""
@@ -44,30 +45,44 @@ _replace = msgspec.structs.replace
 _WHY = "the model behind the agent does not take it"
 
 
+class ClientEvents:
+    """The events of a run as the client of an agent protocol gets them: feed it the run's events in
+    order."""
+
+    def __init__(self, call: Call) -> None:
+        self._resource = resource_of(call)
+        self._working = _make_filter(call)
+
+    def feed(self, events: Sequence[Event]) -> list[Event]:
+        """Returns what the client gets of events."""
+        visible: list[Event] = []
+        for event in events if self._working is None else self._working.feed(events):
+            # Nearly all of a stream.
+            if type(event) is PartDelta:
+                # Deltas carry no provider fields, so they pass unchanged.
+                visible.append(event)
+            elif isinstance(event, RunStarted):
+                if event.thread_id is None:
+                    thread = None
+                else:
+                    thread = name_of(self._resource, event.thread_id)
+                visible.append(_replace(event, thread_id=thread, resource_id=None))
+            elif not is_calls_begun(event):
+                visible.append(show_event(event))
+        return visible
+
+
 def show_events(call: Call, events: Sequence[Event]) -> list[Event]:
-    """Returns the events of a run as its client gets them."""
-    resource = resource_of(call)
-    shown: list[Event] = []
-    for event in events:
-        # Nearly all of a stream.
-        if type(event) is PartDelta:
-            # Deltas carry no provider fields, so they pass unchanged.
-            shown.append(event)
-        elif isinstance(event, RunStarted):
-            if event.thread_id is None:
-                thread = None
-            else:
-                thread = name_of(resource, event.thread_id)
-            shown.append(_replace(event, thread_id=thread, resource_id=None))
-        elif not is_calls_begun(event):
-            shown.append(show_event(event))
-    return shown
+    """Returns all events of a run as its client gets them."""
+    return ClientEvents(call).feed(events)
 
 
-def note_and_show(call: Call, events: Sequence[Event]) -> list[Event]:
-    """Notes events of a run for metrics and logs. Returns them as its client gets them."""
-    call.observed.add(events)
-    return show_events(call, events)
+def _make_filter(call: Call) -> WorkingFilter | None:
+    """Returns what hides working memories from clients, or None if no agent has one."""
+    settings = [memory for backend in call.service.backends for memory in backend.working_memories]
+    if not settings:
+        return None
+    return WorkingFilter(tags=any(memory.extract for memory in settings))
 
 
 def show_event(event: Event) -> Event:
@@ -118,6 +133,7 @@ class ClientAnswer:
         self._question_ids = {message.id for message in question if not message.tool_results}
         self._call, self._losses = call, tuple(losses)
         self._view, self._inner = Visible(), InnerRuns()
+        self._working = _make_filter(call)
         self._answer_id: str | None = None
         """Id of the client's answer."""
         self._speaks = False
@@ -128,6 +144,8 @@ class ClientAnswer:
     def feed(self, events: Sequence[Event]) -> list[Event]:
         """Returns what the client gets now of the events of a step."""
         seen: list[Event] = []
+        if self._working is not None:
+            events = self._working.feed(events)
         for event in self._drop_question(events):
             # Nearly all of a stream.
             if type(event) is not PartDelta:

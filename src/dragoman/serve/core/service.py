@@ -21,6 +21,7 @@ import anyio
 from dragoman.codec.agent_card import AgentCard
 from dragoman.errors import AuthenticationError, ModelNotFoundError, OverloadedError
 from dragoman.logs import logger
+from dragoman.memory.working import WorkingMemory
 from dragoman.result import ModelInfo
 from dragoman.runs import RunLog, Runs, open_log
 from dragoman.runtime import new_id, now
@@ -100,6 +101,11 @@ class Offer(Protocol):
 
     async def close(self) -> None:
         """Gives back what it holds."""
+        ...
+
+    @property
+    def working_memories(self) -> Sequence[WorkingMemory]:
+        """The working memories of its agents, which clients do not see."""
         ...
 
 

@@ -16,6 +16,7 @@ from dragoman.codec.timing import AnswerTimer
 from dragoman.errors import AuthenticationError, public
 from dragoman.event import Event, MessageFinished, RunError, RunFinished
 from dragoman.json_bytes import Json
+from dragoman.memory.working import WorkingMemory
 from dragoman.request import EmbeddingsRequest, ModelRequest
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
 from dragoman.serve.core.answer_record import Record
@@ -61,6 +62,11 @@ class Backend(Protocol):
     @property
     def references(self) -> bool:
         """True if names of what a provider keeps are passed on to it."""
+        ...
+
+    @property
+    def working_memories(self) -> Sequence[WorkingMemory]:
+        """The working memories of its agents, which clients do not see."""
         ...
 
     def admit(self, call: Call) -> Call:

@@ -75,6 +75,8 @@ class Gateway:
     detaches = False
     """What nobody reads any more is not paid for, unless its client asks for it in the
     background."""
+    working_memories = ()
+    """Models have none."""
 
     def __init__(
         self,

@@ -3,11 +3,11 @@
 from typing import Any
 
 from dragoman.testing.check import Check
-from dragoman.testing.store import messages, threads
+from dragoman.testing.store import messages, slots, threads
 
 __all__ = ["CHECKS"]
 
 CHECKS: tuple[Check[Any], ...] = tuple(
-    getattr(module, name) for module in (messages, threads) for name in module.__all__
+    getattr(module, name) for module in (messages, threads, slots) for name in module.__all__
 )
 """In the order of a report."""

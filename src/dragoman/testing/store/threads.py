@@ -91,13 +91,17 @@ async def a_thread_belongs_to_one_resource(bench: StoreBench) -> None:
 @store_check(look=_SAVE)
 async def threads_are_changed_field_by_field(bench: StoreBench) -> None:
     """A change leaves the fields that it does not name. Metadata is merged at the top level, and
-    the boundary of a token budget only moves forward."""
+    the boundary of a token budget only moves forward. A title may be for a thread without one."""
     async with bench.thread() as (store, thread_id):
+        titled = await change_thread(store, thread_id, title_if_empty="first")
+        require_equal(titled.title, "first", "the title of a thread without one")
         await change_thread(
             store, thread_id, title=TEXT, metadata={"a": {"x": 1}, "b": [TEXT, None]}, trimmed=5
         )
         # The boundary goes back, and `a` is replaced: merging is not deep.
         await change_thread(store, thread_id, 3, metadata={"a": {"y": 2}, "c": False}, trimmed=3)
+        # It has a title, so this one is not written.
+        await change_thread(store, thread_id, 3, title_if_empty="other")
         threads = await store.threads(ThreadQuery(ids=(thread_id,)))
         thread = Thread(
             id=thread_id,

@@ -22,7 +22,7 @@ from dragoman.codec.json_values import (
     pick,
     read_extra_fields,
 )
-from dragoman.codec.memos import disown_memos, is_memo, load_from_client
+from dragoman.codec.memos import disown_memos, load_from_client, select_visible
 from dragoman.codec.opening import hide_openings
 from dragoman.codec.serving import Problem, note_problem
 from dragoman.errors import HistoryError
@@ -255,8 +255,7 @@ def dump_messages(
     """
     return [
         dump_message(message, f"message-{index}", extras=extras)
-        for index, message in enumerate(messages)
-        if not is_memo(message)
+        for index, message in select_visible(messages)
     ]
 
 

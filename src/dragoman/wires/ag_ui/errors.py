@@ -29,6 +29,7 @@ _CODES: Mapping[type[DragomanError], str] = {
     errors.RunLogError: "run_log_error",
     errors.LeaseLostError: "lease_lost",
     errors.LogFullError: "log_full",
+    errors.ConflictError: "conflict",
     errors.ThreadNotFoundError: "thread_not_found",
     errors.ProviderError: "provider_error",
     errors.AuthenticationError: "authentication",

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from dragoman.codec.format_layout import Layout
 from dragoman.codec.json_values import check_depth, if_object, if_objects, if_text
-from dragoman.codec.memos import is_memo, load_from_client
+from dragoman.codec.memos import load_from_client, select_visible
 from dragoman.codec.serving import Problem, note_problem
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json
@@ -207,8 +207,7 @@ def dump_conversation(
     group = DumpedNames(extras=extras, parts=parts)
     return [
         entry
-        for position, message in enumerate(messages)
-        if not is_memo(message)
+        for position, message in select_visible(messages)
         for entry in dump_group(message, position, group)
     ]
 

@@ -8,7 +8,7 @@ from alembic import op
 __all__ = ["down_revision", "downgrade", "revision", "upgrade"]
 
 revision = "0003"
-down_revision: str | None = "0001"
+down_revision: str | None = "0002"
 
 _ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 _NOTHING_TO_EMBED = """UPDATE dragoman_bodies SET embedded = 2
