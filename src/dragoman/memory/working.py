@@ -23,7 +23,7 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.memory.settings import check_text
 from dragoman.memory.store import Slot
 from dragoman.message import Message
-from dragoman.tools.check import find_faults
+from dragoman.tools.schema_check import find_faults
 
 __all__ = ["MOST_CHARACTERS", "Working", "WorkingMemory", "merge_json"]
 
