@@ -24,7 +24,6 @@ from dragoman.memory.thread_rules import check_owner
 from dragoman.memory.titles import AskModel
 from dragoman.memory.window import ThreadReading, count_tokens
 from dragoman.message import Message, Role
-from dragoman.repair import find_open_calls
 
 if TYPE_CHECKING:
     from dragoman.history.list import MessageList
@@ -195,9 +194,6 @@ class ConversationRecorder:
         """Returns the memos that go before the prompt: the working memory, then what is recalled.
         `earlier`: what the model reads before them. A memory that cannot be read leaves them out:
         they help a run, and must not fail it."""
-        # Between a call and its result nothing may stand.
-        if find_open_calls(earlier):
-            return []
         memos: list[Message] = []
         try:
             working = await memory.make_working_memo(

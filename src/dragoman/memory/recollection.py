@@ -18,7 +18,7 @@ import anyio
 from dragoman.codec.memos import RECALLED, is_memo
 from dragoman.logs import logger
 from dragoman.memory.indexing import BATCH, embed_bodies, group_bodies, split_text
-from dragoman.memory.memo_text import describe_message, dump_line, make_memo
+from dragoman.memory.memo_text import describe_message, dump_line, make_memo, read_texts
 from dragoman.memory.packing import to_microseconds
 from dragoman.memory.recall import Recall
 from dragoman.memory.store import MessageQuery, Neighbours, Store, ThreadQuery, load_neighbours
@@ -182,7 +182,7 @@ class Recaller:
                     exclude=seen,
                 )
                 candidates = [*found, *await self._load_around(found)]
-                texts = {message.text.strip() for message in earlier} | {text}
+                texts = _list_texts(earlier) | {text}
                 return self._write_memo(candidates, seen, texts, thread_id)
             if scope.cancelled_caught:
                 _LOG.warning("nothing is recalled: it took over %s seconds", self._recall.timeout)
@@ -298,7 +298,7 @@ class Recaller:
         return Recollection(memo, tuple(chosen))
 
 
-def _list_seen(messages: Iterable[Message]) -> set[str]:
+def _list_seen(messages: Sequence[Message]) -> set[str]:
     """Returns the ids of messages, and of those that memos among them quote."""
     seen = {message.id for message in messages if message.id is not None}
     for message in messages:
@@ -306,6 +306,15 @@ def _list_seen(messages: Iterable[Message]) -> set[str]:
         if isinstance(quoted, list):
             seen.update(name for name in quoted if isinstance(name, str))
     return seen
+
+
+def _list_texts(messages: Sequence[Message]) -> set[str]:
+    """Returns the texts of messages, and those that memos among them quote."""
+    texts = {message.text.strip() for message in messages}
+    for message in messages:
+        if RECALLED in message.metadata:
+            texts.update(text.strip() for text in read_texts(message))
+    return texts
 
 
 def _is_quotable(message: Message) -> bool:
