@@ -6,15 +6,26 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dragoman.capability import Capability
+from dragoman.providers.media_way import MediaWay
+from dragoman.providers.provider import Provider
 from dragoman.providers.registry import Registry
 from dragoman.providers.table import capability_table
 
-__all__ = ["markdown"]
+__all__ = ["RECORDED_MEDIA", "markdown"]
+
+RECORDED_MEDIA = {
+    ("openai-responses", "image_generation"),
+    ("openai-responses", "code_interpreter"),
+    ("azure-responses", "image_generation"),
+}
+"""Provider and way of making media that recorded traffic shows with a file. A test compares them
+with it."""
 
 
 def markdown() -> str:
     """The page, of the providers that come with dragoman."""
-    rows = capability_table(Registry(plug_ins=lambda: ()).providers())
+    providers = Registry(plug_ins=lambda: ()).providers()
+    rows = capability_table(providers)
     where = [
         (
             f"`{row.provider}`" + "".join(f", `{alias}`" for alias in row.aliases),
@@ -62,7 +73,30 @@ def markdown() -> str:
             "",
             *_table(("provider", "ids of calls", "arguments in a stream", "goes on from"), calls),
             "",
+            "How a provider makes media: see [media](guides/media.md). The first way that makes a type is taken. Where no recording has a",
+            "file that was made so, dragoman follows the types of the vendor's SDK, and nothing has been run against the vendor.",
+            "",
+            *_table(
+                ("provider", "way", "model", "makes", "run against a recording"),
+                [
+                    _media_row(provider, way)
+                    for provider in providers
+                    for way in provider.media_ways
+                ],
+            ),
+            "",
         ]
+    )
+
+
+def _media_row(provider: Provider, way: MediaWay) -> tuple[str, ...]:
+    model = provider.media_model if way.needs_media_model else provider.chat_model
+    return (
+        f"`{provider.name}`",
+        way.mode.replace("_", " "),
+        _code(model),
+        "any type" if "*/*" in way.makes else ", ".join([f"`{made}`" for made in way.makes]),
+        "✓" if (provider.name, way.mode) in RECORDED_MEDIA else "–",
     )
 
 

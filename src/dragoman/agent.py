@@ -4,6 +4,7 @@ a run drained."""
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Generic, Literal, Never, Self, Unpack, overload
 
 from typing_extensions import TypeForm, TypeVar
@@ -197,6 +198,11 @@ class Agent(Generic[Deps]):
         return self._models.embeddings().embeds_by_purpose
 
     @property
+    def media_model_name(self) -> str | None:
+        """The media model as given; `None`: the provider's default."""
+        return self._models.string.media
+
+    @property
     def model(self) -> str:
         """The fully qualified model string: given names, else the provider's defaults."""
         return self._models.name
@@ -328,6 +334,46 @@ class Agent(Generic[Deps]):
             if run.exception is not None:
                 raise run.exception
 
+    async def generate_media(
+        self,
+        prompt: Prompt,
+        *,
+        mime_types: Iterable[str],
+        **run_options: Unpack[RunOptions[Deps]],
+    ) -> ChatResult[str]:
+        """Asks for files of these MIME types → the answer, whose messages hold them as parts;
+        `files(result)` lists them. See `generate_media_stream`."""
+        from dragoman.media import fold_media
+
+        chunks = self.generate_media_stream(prompt, mime_types=mime_types, **run_options)
+        return fold_media([chunk async for chunk in chunks if not chunk.custom])
+
+    async def generate_media_stream(
+        self,
+        prompt: Prompt,
+        *,
+        mime_types: Iterable[str],
+        **run_options: Unpack[RunOptions[Deps]],
+    ) -> AsyncGenerator[ChatResult[str], None]:
+        """Asks for files of these MIME types → the answer in chunks, the first of which holds the
+        prompt's message. `dragoman.media.fold_media` adds them up.
+
+        The provider makes them with an image model or with code that it runs. The agent's tools are
+        not offered. `options` are fields of the provider's tool, such as `size`, or of the body.
+
+        Raises:
+            SettingsError: `mime_types` is empty or holds no MIME type, the provider makes no such media, or an output schema is
+                asked for.
+            ProviderError: it refused, or a file cannot be downloaded; `result` is what there is.
+        """
+        from dragoman.media import stream_media
+
+        async with aclosing(
+            stream_media(self._defaults, prompt, mime_types, run_options)
+        ) as chunks:
+            async for chunk in chunks:
+                yield chunk
+
     as_tool = agent_tool
 
     def check_keys(self) -> dict[str, AuthenticationError | None]:
@@ -392,6 +438,8 @@ class Agent(Generic[Deps]):
     send_sync = synchronous(send)
     send_for_sync = synchronous(send_for)
     send_stream_sync = synchronous_stream(send_stream)
+    generate_media_sync = synchronous(generate_media)
+    generate_media_stream_sync = synchronous_stream(generate_media_stream)
     embed_query_sync = synchronous(embed_query)
     embed_documents_sync = synchronous(embed_documents)
     list_models_sync = synchronous(list_models)

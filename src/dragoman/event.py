@@ -277,6 +277,7 @@ PARTIAL_IMAGE = "image_generation.partial_image"
 """Name of the custom event that shows an image before it is finished. Its value holds
 `partial_image_b64`, the whole image as far as it goes, and may hold `output_format` and
 `partial_image_index`. No message keeps it."""
+
 CALLS_BEGUN = "dragoman.calls_begun"
 """Name of the `Custom` that the log of a run holds before the tools of some calls begin. Its value is
 the ids of these calls. Clients do not get it."""

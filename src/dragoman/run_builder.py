@@ -88,9 +88,15 @@ class RunDefaults(msgspec.Struct, frozen=True, eq=False):
 
 
 def build_run(
-    agent: RunDefaults, prompt: Prompt, output_type: object, run_options: RunOptions
+    agent: RunDefaults,
+    prompt: Prompt,
+    output_type: object,
+    run_options: RunOptions,
+    *,
+    chat_model: ChatModel | None = None,
 ) -> Run[Any]:
-    """Returns a run of the agent that has these defaults. It raises what `Agent.run` does."""
+    """Returns a run of the agent that has these defaults. It raises what `Agent.run` does.
+    `chat_model`: the model to call; `None`: the one that the options or the defaults name."""
     check_options(run_options)
     _check_tool_choice(agent, run_options)
     new, run_options = open_prompt(prompt, run_options, new_id=agent.new_id, clock=agent.clock)
@@ -98,7 +104,9 @@ def build_run(
     schema, validate, convert = None, None, str
     if output is not None:
         schema, validate, convert = output.schema, output.read, output.convert
-    chat_model = agent.models.chat(model := run_options.get("model"))
+    model = run_options.get("model")
+    if chat_model is None:
+        chat_model = agent.models.chat(model)
     request = apply_options(agent.request, run_options)
     tools = _collect_tools(agent, run_options)
     run_id = run_options.get("run_id") or agent.new_id()

@@ -23,9 +23,9 @@ from dragoman import (
     wires,
 )
 from dragoman.errors import InvalidRequestError, ModelNotFoundError, SettingsError
+from support.media import PNG, Stub
 from support.traffic import exchanges
 
-PNG = b"\x89PNG\r\n\x1a\n-and-so-on"
 URL = f"data:image/png;base64,{b64encode(PNG).decode()}"
 CODE = {
     "type": "code_interpreter_call",
@@ -98,34 +98,6 @@ RAN = {
         ],
     },
 }
-
-
-class Stub:
-    """A transport that answers by the path after the base URL."""
-
-    def __init__(self, answers: dict[str, tuple[int, dict[str, str], bytes]]) -> None:
-        self.answers = answers
-        self.asked: list[Any] = []
-
-    async def send(self, request: Any) -> Any:
-        self.asked.append(request)
-        status, headers, body = self.answers[request.path.partition("/v1")[2]]
-        return Answer(status, headers, body)
-
-    async def close(self) -> None:
-        pass
-
-
-class Answer:
-    def __init__(self, status: int, headers: dict[str, str], body: bytes) -> None:
-        self.status, self.headers, self.body = status, headers, body
-
-    async def read(self) -> bytes:
-        data, self.body = self.body[:3], self.body[3:]
-        return data
-
-    async def close(self) -> None:
-        pass
 
 
 def message_of(wire: str, response: dict[str, Any]) -> Message:

@@ -8,7 +8,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from pages.capabilities import markdown
+from pages.capabilities import RECORDED_MEDIA, markdown
 
 from dragoman import PartDelta, PartFinished, ToolCallPart, wires
 from dragoman.capability import Capability
@@ -62,9 +62,10 @@ NOT_DECLARED = {
 """Seen in traffic, and not declared because it does not hold of the provider's usual models,
 streamed."""
 NOT_RECORDED = {
+    "anthropic": {"media"},  # code that ran and wrote no file
     "openai": {"images"},
-    "google": {"images"},
-    "vertex": {"embeddings", "forced_tools", "thinking", "server_tools", "models"},
+    "google": {"media", "images"},  # an image model that was asked for text
+    "vertex": {"embeddings", "forced_tools", "thinking", "media", "server_tools", "models"},
     "azure": {
         "images",
         "typed_output_with_tools",
@@ -207,9 +208,17 @@ def shown_by_responses(exchange):
             "server_tools": any(
                 item["type"] in ("web_search_call", "code_interpreter_call") for item in items
             ),
+            "media": ways_shown(exchange),
         }.items()
         if is_shown
     }
+
+
+def ways_shown(exchange):
+    """The ways of making media by which an answer of the Responses API has a file."""
+    body = exchange.body.decode()
+    ways = {"image_generation"} if re.search(r'"result": ?"[^"]', body) else set()
+    return ways | ({"code_interpreter"} if '"container_file_citation"' in body else set())
 
 
 def shown_by_ollama(exchange):
@@ -377,6 +386,22 @@ def test_seed_003_the_matrix_says_how_the_traffic_tells_of_calls():
         >= linked
     )
     assert linked == {"openai-responses"}
+
+
+@pytest.mark.slow
+def test_the_page_says_which_media_are_recorded():
+    folder = "openai_responses"
+    recorded = {
+        (VENDORS[folder, exchange.vendor], way)
+        for exchange in exchanges(folder)
+        if (folder, exchange.vendor) in VENDORS
+        for way in ways_shown(exchange)
+    }
+    assert recorded == RECORDED_MEDIA
+    for exchange in exchanges("anthropic", "google"):
+        answered = exchange.body.decode()
+        assert '"code_execution_output"' not in answered
+        assert not re.search(r'"mimeType": ?"image/', answered)
 
 
 def test_the_documented_table_is_the_records_table():

@@ -260,7 +260,8 @@ def test_looking_up_a_built_in_loads_its_record_alone():
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
     ).stdout
     assert set(loaded.split()) == {
-        f"dragoman.providers.{name}" for name in ("auth", "openai", "provider", "registry")
+        f"dragoman.providers.{name}"
+        for name in ("auth", "media_way", "openai", "provider", "registry")
     }
 
 

@@ -138,7 +138,7 @@ def _next(parent: bytes, message_digest: bytes) -> bytes:
 
 
 def _select_signed(message: Message, wire: str) -> Any:
-    content = strip_marks(message).content
+    content = strip_marks(message, wire).content
     if any(piece.native or isinstance(piece, ToolCallPart | ToolResultPart) for piece in content):
         content = tuple([_of_wire(piece, wire) for piece in content])
     wire_fields = (message.native or {}).get(wire)

@@ -1,5 +1,9 @@
 """Marks are for people: what is sent to a model, and what a digest counts, is the conversation
-without them."""
+without them.
+
+A copy of a file that the provider holds (`mark_copy`) is a mark for that provider alone: it is sent
+its own reference to the file. All others are sent the copy.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +14,14 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.json_values import if_object
+from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.json_bytes import Json
 from dragoman.message import (
     NOTES,
     OURS,
     Content,
+    DataPart,
     MarkPart,
     Message,
     Native,
@@ -33,6 +38,9 @@ __all__ = [
     "read_interrupt",
     "collect_part_types",
     "holds_only_waits",
+    "list_fetched",
+    "mark_copy",
+    "mark_fetched",
     "strip_marks",
     "strip_all_marks",
     "attach_interrupt",
@@ -72,43 +80,58 @@ def drop_waits(messages: Sequence[Message]) -> Sequence[Message]:
     return tuple([message for message in messages if not holds_only_waits(message)])
 
 
-def strip_marks(message: Message) -> Message:
-    """Returns the message without its marks, or the message itself if it has none."""
-    if any(isinstance(piece, MarkPart) for piece in message.content):
-        return message.replace(
-            content=tuple([piece for piece in message.content if not isinstance(piece, MarkPart)])
-        )
-    return message
+def strip_marks(message: Message, wire: str = "") -> Message:
+    """Returns the message without its marks, or the message itself if it has none. `wire`: whose
+    copies of files are left out too."""
+    kept = tuple([piece for piece in message.content if not _is_mark(piece, wire)])
+    return message if len(kept) == len(message.content) else message.replace(content=kept)
 
 
-def strip_all_marks(messages: Iterable[Message]) -> tuple[tuple[Message, ...], Places]:
-    """Returns the messages without marks, and the index that each remaining piece had."""
+def strip_all_marks(
+    messages: Iterable[Message], wire: str = ""
+) -> tuple[tuple[Message, ...], Places]:
+    """Returns the messages without marks, and the index that each remaining piece had. `wire`: as
+    in `strip_marks`."""
     all_messages = tuple(messages)
-    if MarkPart not in collect_part_types(all_messages):
+    if not collect_part_types(all_messages) & {MarkPart, DataPart}:
         return all_messages, {}
-    marked = {
-        position
-        for position, message in enumerate(all_messages)
-        for piece in message.content
-        if isinstance(piece, MarkPart)
-    }
-    kept_indexes = {
-        position: tuple(
-            [
-                index
-                for index, piece in enumerate(all_messages[position].content)
-                if not isinstance(piece, MarkPart)
-            ]
-        )
-        for position in sorted(marked)
-    }
-    return tuple([strip_marks(message) for message in all_messages]), kept_indexes
+    kept_indexes: dict[int, tuple[int, ...]] = {}
+    for position, message in enumerate(all_messages):
+        content = message.content
+        kept = [index for index, piece in enumerate(content) if not _is_mark(piece, wire)]
+        if len(kept) < len(content):
+            kept_indexes[position] = tuple(kept)
+    return tuple([strip_marks(message, wire) for message in all_messages]), kept_indexes
+
+
+def _is_mark(piece: Content, wire: str) -> bool:
+    if isinstance(piece, DataPart):
+        return bool(wire) and _read_note(piece.native, _COPY).get("wire") == wire
+    return isinstance(piece, MarkPart)
+
+
+def mark_copy(part: DataPart, wire: str) -> DataPart:
+    """Returns the part marked as the copy of a file that the provider of a wire holds."""
+    native = _with(part.native, _COPY, {"wire": wire})
+    return msgspec.structs.replace(part, native=native)
+
+
+def mark_fetched(native: Native, file_ids: Sequence[str]) -> Json:
+    """Returns the `native` of a message with the ids of the files that it has copies of."""
+    return _with(native, _COPY, {"ids": list(file_ids)})
+
+
+def list_fetched(messages: Iterable[Message]) -> set[str]:
+    """Returns the ids of the files that these messages have copies of."""
+    notes = [_read_note(message.native, _COPY) for message in messages if message.native]
+    return {if_text(file_id) for note in notes for file_id in if_list(note.get("ids"))}
 
 
 KEY = OURS + NOTES
 """In `native`, under which it stands."""
 _WAITS = "waits"
 _ANSWERS = "answers"
+_COPY = "copy"
 
 
 def attach_interrupt(call: ToolCallPart, interrupt: Interrupt) -> ToolCallPart:

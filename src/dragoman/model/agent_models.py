@@ -4,7 +4,7 @@ conversation."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -29,6 +29,7 @@ from dragoman.transport.base import Transport
 if TYPE_CHECKING:
     from dragoman.model.embeddings_model import EmbeddingsModel
     from dragoman.model.media_endpoint import MediaEndpoint
+    from dragoman.model.media_generation import MediaModel
 
 __all__ = ["Models"]
 
@@ -196,6 +197,24 @@ class Models:
             new_id=self._new_id,
             clock=self._clock,
         )
+
+    def media(self, media_types: Sequence[str], model: ModelChoice | None = None) -> MediaModel:
+        """Returns the model that makes media of these types, with its fallbacks. `model`: in place
+        of the agent's.
+
+        Raises:
+            SettingsError: there is no such provider, it makes no such media, or it has no default model.
+        """
+        from dragoman.model.media_generation import MediaModel, name_media_model
+
+        first = None if model is None else split_choice(model)[0]
+        string, provider = self._resolve(first)
+        # A model that is named for one run is meant for it, whatever its kind.
+        name = string.media or (string.chat if first is not None else None)
+        name = name_media_model(provider, media_types, name)
+        if not string.chat and provider.chat_model is None:
+            model = str(ModelString(provider.name, name))
+        return MediaModel(self.chat(model), media_types, name)
 
     def access(self, model: str | Provider | None = None) -> Access:
         """Returns the access to a model's provider, by default the agent's own.

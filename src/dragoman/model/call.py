@@ -117,6 +117,10 @@ class ModelCaller:
         self._new_id = new_id
         self._clock = clock
 
+    def rename(self, name: str) -> ModelCaller:
+        """Returns a caller of another model of the same provider."""
+        return ModelCaller(self._provider, name, self.access, self._new_id, self._clock)
+
     async def events(
         self,
         request: ModelRequest,

@@ -125,6 +125,11 @@ class ChatModel:
         self.batches: Batches = self._wrap()
         """`ModelRequest` → its events, one list per network read."""
 
+    @property
+    def access(self) -> Access:
+        """The way to its provider."""
+        return self._caller.access
+
     def can(self, capability: Capability) -> bool:
         """Whether the provider's record says so of this model."""
         return capability in self.providers[0].capabilities
@@ -166,6 +171,20 @@ class ChatModel:
     def with_innermost(self, layer: Middleware) -> ChatModel:
         """The same model, with this middleware below all of its own."""
         return self._with(_middleware=(*self._middleware, layer))
+
+    def variant(self, name: str, layer: Middleware) -> ChatModel:
+        """Returns another model of the same provider, which is reached in the same way. `layer`: a
+        middleware around each of its requests, below the choice of a model."""
+        string = str(ModelString(self.provider.name, name))
+        return self._with(
+            name=name,
+            string=string,
+            request=self.request.replace(model=string),
+            providers=(self.provider.for_model(name), *self.providers[1:]),
+            _caller=self._caller.rename(name),
+            _profile=self._profile if name == self.name else None,
+            _provider_middleware=(layer, *self._provider_middleware),
+        )
 
     def target(self, request: ModelRequest) -> Destination | None:
         """Whom a request goes to, by its model string; see `Target`."""

@@ -9,6 +9,7 @@ import msgspec
 
 from dragoman import wires
 from dragoman.codec.json_values import if_object, if_text
+from dragoman.codec.marks import list_fetched
 from dragoman.errors import SettingsError
 from dragoman.json_bytes import Json
 from dragoman.message import NOTES, Content, DataPart, FilePart, Message, Role
@@ -23,10 +24,10 @@ _UNKNOWN_TYPE = "application/octet-stream"
 
 def list_files(messages: Iterable[Message]) -> list[DataPart | FilePart]:
     """Returns the files in the model's messages, in order: those it sent and those its provider's
-    tools made or fetched."""
-    pieces = [
-        piece for message in messages if message.role is Role.MODEL for piece in message.content
-    ]
+    tools made or fetched. A file that was downloaded already is listed by its bytes alone."""
+    messages = [message for message in messages if message.role is Role.MODEL]
+    pieces = [piece for message in messages for piece in message.content]
+    fetched = list_fetched(messages)
     files: list[DataPart | FilePart] = []
     for piece in pieces:
         if isinstance(piece, (DataPart, FilePart)):
@@ -35,7 +36,7 @@ def list_files(messages: Iterable[Message]) -> list[DataPart | FilePart]:
         for name in _wire_names(piece):
             if (wire := _find_file_wire(name)) is not None:
                 files += wire.load_files(piece)
-    return files
+    return [file for file in files if not isinstance(file, FilePart) or file.id not in fetched]
 
 
 def _wire_names(piece: Content) -> list[str]:

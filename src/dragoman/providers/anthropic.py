@@ -2,6 +2,7 @@
 output goes through a forced tool."""
 
 from dragoman.capability import Capability
+from dragoman.providers.media_way import MediaWay
 from dragoman.providers.provider import Calls, Provider, TokenRates
 from dragoman.wires.anthropic.settings import takes_schema
 
@@ -13,6 +14,22 @@ _TYPED = frozenset({Capability.typed_output, Capability.typed_output_with_tools}
 def find_missing(model: str) -> frozenset[Capability]:
     """Returns the capabilities of the record that a model lacks."""
     return frozenset() if takes_schema(model) else _TYPED
+
+
+_MEDIA = (
+    MediaWay(
+        mode="code_execution",
+        makes=("*/*",),
+        tool="code_execution",
+        instructions=(
+            "Create the requested files ({types}) with the code execution tool. Only files in the "
+            "directory that the environment variable OUTPUT_DIR names are returned to the user: "
+            'write or copy each finished file there, list it with ls "$OUTPUT_DIR", and name it '
+            "in your answer."
+        ),
+        max_tokens=4096,
+    ),
+)
 
 
 PROVIDER = Provider(
@@ -27,6 +44,8 @@ PROVIDER = Provider(
     key_prefix="",
     headers={"anthropic-version": "2023-06-01"},
     chat_model="claude-sonnet-4-6",
+    media_model="claude-sonnet-4-6",
+    media_ways=_MEDIA,
     models_path="/models?limit=1000",
     capabilities=frozenset(
         {
@@ -39,6 +58,7 @@ PROVIDER = Provider(
             Capability.vision,
             Capability.files,
             Capability.thinking,
+            Capability.media,
             Capability.server_tools,
             Capability.models,
         }

@@ -13,5 +13,6 @@ PROVIDER = msgspec.structs.replace(
     wire="openai_responses",
     quirks=None,
     aliases=(),
+    media_ways=openai_responses.MEDIA,
     capabilities=openai_responses.PROVIDER.capabilities,
 )

@@ -2,9 +2,30 @@
 with tools, so typed output comes in two phases where there are tools."""
 
 from dragoman.capability import Capability
+from dragoman.providers.media_way import MediaWay
 from dragoman.providers.provider import Calls, Provider, TokenRates
 
-__all__ = ["PROVIDER"]
+__all__ = ["MEDIA", "PROVIDER"]
+
+MEDIA = (
+    MediaWay(
+        mode="image_model",
+        makes=("image/png", "image/jpeg", "image/webp"),
+        options={"generationConfig": {"responseModalities": ["TEXT", "IMAGE"]}},
+    ),
+    MediaWay(
+        mode="code_execution",
+        makes=("*/*",),
+        tool="code_execution",
+        instructions=(
+            "Use Python code execution to create the requested files. Their format must be one of "
+            "{types}. Write PDFs with a library such as reportlab, and CSV files with the module "
+            "csv. Save each file and return it as output."
+        ),
+        needs_media_model=False,
+    ),
+)
+"""By a Gemini image model, and by code that Gemini runs."""
 
 PROVIDER = Provider(
     name="google",
@@ -19,6 +40,8 @@ PROVIDER = Provider(
     chat_model="gemini-3.5-flash",
     embeddings_model="gemini-embedding-001",
     embeddings_batch=100,
+    media_model="gemini-3.1-flash-image",
+    media_ways=MEDIA,
     image_model="gemini-3.1-flash-image",
     models_path="/models?pageSize=1000",
     capabilities=frozenset(
@@ -33,6 +56,7 @@ PROVIDER = Provider(
             Capability.audio,
             Capability.files,
             Capability.thinking,
+            Capability.media,
             Capability.images,
             Capability.server_tools,
             Capability.models,

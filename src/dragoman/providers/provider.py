@@ -19,6 +19,7 @@ from dragoman.errors import SettingsError
 from dragoman.json_bytes import JsonMap
 from dragoman.model_profile import ModelProfile
 from dragoman.providers.auth import Auth, AuthResponse
+from dragoman.providers.media_way import MediaWay
 from dragoman.request import HttpRequest
 from dragoman.transport.base import Transport
 
@@ -139,6 +140,10 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     otherwise."""
     embeddings_url: str | Callable[[str], Awaitable[str]] | None = None
     """As `base_url`, for embeddings; `None`: the same."""
+    media_model: str | None = None
+    """Default model for media; `None`: the chat model makes them."""
+    media_ways: tuple[MediaWay, ...] = ()
+    """The ways in which it makes media, the best one first; none: it makes none."""
     image_model: str | None = None
     """Default model for images."""
     image_options: JsonMap = {}

@@ -4,6 +4,7 @@ with an access token or the credentials that Google's own tools use."""
 from types import MappingProxyType
 
 from dragoman.capability import Capability
+from dragoman.providers.google import MEDIA
 from dragoman.providers.google_auth import vertex_auth
 from dragoman.providers.provider import Calls, Provider, TokenRates
 from dragoman.wires.google.quirks import Quirks
@@ -28,6 +29,8 @@ PROVIDER = Provider(
     chat_model="gemini-3.5-flash",
     embeddings_model="gemini-embedding-001",
     embeddings_batch=1,
+    media_model="gemini-3.1-flash-image",
+    media_ways=MEDIA,
     # of no project: from the root
     models_path="/../../../../../v1beta1/publishers/google/models?pageSize=300",
     capabilities=frozenset(
@@ -42,6 +45,7 @@ PROVIDER = Provider(
             Capability.audio,
             Capability.files,
             Capability.thinking,
+            Capability.media,
             Capability.server_tools,
             Capability.models,
         }

@@ -43,7 +43,7 @@ from dragoman.message import (
 )
 from dragoman.request import ServerTool, ToolSpec
 from dragoman.wires.anthropic.content import OutgoingBlocks, dump_blocks, dump_content, load_content
-from dragoman.wires.anthropic.quirks import OWN, Quirks
+from dragoman.wires.anthropic.quirks import NAME, OWN, Quirks
 from dragoman.wires.anthropic.tools import CALLS, dump_tools
 
 __all__ = [
@@ -198,7 +198,7 @@ def prepare_conversation(
     """Returns a conversation made ready for its dump. `tools`: the request's, whose names are made
     fit with those of the calls; `model`: its model, else the target's. Without a target, an id or
     name that breaks the rules but was recorded so stays as it is."""
-    messages, part_indexes = strip_all_marks(messages)
+    messages, part_indexes = strip_all_marks(messages, NAME)
     quirks = quirks or Quirks()
     # Names of the provider's own tools are fixed: no rule applies to them.
     named = [*tools, *(call for call in _list_calls(messages) if call.run_by != "provider")]

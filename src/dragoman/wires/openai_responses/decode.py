@@ -16,7 +16,7 @@ from dragoman.codec.emitter import OpenPart
 from dragoman.codec.json_values import if_text, need_object, read_extra_fields
 from dragoman.codec.response_decoder import MessageDecoder
 from dragoman.errors import DecodeError
-from dragoman.event import Custom, OpenText
+from dragoman.event import PARTIAL_IMAGE, Custom, OpenText
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason, Origin
 from dragoman.wires.openai_responses.decode_parts import OpenItems
@@ -25,11 +25,8 @@ from dragoman.wires.openai_responses.linking import content_digest
 from dragoman.wires.openai_responses.quirks import OWN
 from dragoman.wires.openai_responses.usage import load_echo, load_envelope, load_finish, load_usage
 
-__all__ = ["PARTIAL_IMAGE", "Decoder", "decoder", "load_response"]
+__all__ = ["Decoder", "decoder", "load_response"]
 
-PARTIAL_IMAGE = "image_generation.partial_image"
-"""Name of the event for an image that is not finished yet. Its value holds the fields of the API's
-own event."""
 _BEGINNINGS = ("response.created", "response.queued", "response.in_progress")
 _ENDS = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 

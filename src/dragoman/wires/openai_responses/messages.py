@@ -44,7 +44,7 @@ from dragoman.wires.openai_responses.items import (
     dump_items,
     load_item,
 )
-from dragoman.wires.openai_responses.quirks import OWN, Quirks
+from dragoman.wires.openai_responses.quirks import NAME, OWN, Quirks
 from dragoman.wires.openai_responses.tools import CALL_ITEMS, FUNCTION, choose_item_type
 from dragoman.wires.openai_responses.tools_results import RESULT_ITEMS, load_result
 
@@ -201,7 +201,7 @@ def prepare_conversation(
 ) -> OutgoingItems:
     """Returns a conversation that is ready to be written. `tools`: the request's. `holds`: True if
     the provider was to store its answers."""
-    messages, places = strip_all_marks(messages)
+    messages, places = strip_all_marks(messages, NAME)
     quirks = quirks or Quirks()
     calls: list[ToolCallPart] = []
     if ToolCallPart in collect_part_types(messages):
