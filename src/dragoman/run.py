@@ -143,7 +143,7 @@ class Run(Generic[T]):
         events = self._end_events(FinishReason.cancelled)
         if self._conversation is not None:
             with anyio.CancelScope(shield=True):
-                await self._conversation.keep(self._transcript.messages)
+                await self._conversation.keep(self._transcript.messages, is_over=True)
         if self._work.has_begun:
             return [*events, RunFinished(self.id, "cancelled", self._transcript.usage)]
         return []
@@ -168,6 +168,8 @@ class Run(Generic[T]):
         self._state.stored = context.stored
         if share_state:
             self._state.shared = context.state
+            if self._conversation is not None:
+                self._conversation.share(None)
         if context.run is not None and context.run.hooks:
             self._watch(tuple(dict.fromkeys((*context.run.hooks, *self._hooks))))
 
@@ -290,8 +292,10 @@ class Run(Generic[T]):
     ) -> StreamingIterationResult:
         """Stores the messages of a step, and returns the step. If they cannot be stored, the run
         fails, and the step says so."""
+        last = step.events[-1] if step.events else None
+        is_over = isinstance(last, RunFinished | RunError)
         try:
-            await conversation.keep(self._transcript.messages)
+            await conversation.keep(self._transcript.messages, is_over=is_over)
         except Exception as error:  # noqa: BLE001 - whatever a store raises
             self._conversation = None
             await self._steps.aclose()
@@ -302,7 +306,6 @@ class Run(Generic[T]):
                 event for event in step.events if not isinstance(event, RunFinished | RunError)
             ]
             return msgspec.structs.replace(step, events=[*before, *failed.events])
-        last = step.events[-1] if step.events else None
         if isinstance(last, RunFinished) and last.outcome == "success":
             conversation.end()
         return step

@@ -135,6 +135,8 @@ def build_run(
         claim=run_options.get("claim"),
     )
     state.asked = new
+    if conversation is not None:
+        conversation.share(state.shared)
     if output is not None:
         state.output_options = output.options
     start = _Start(agent, run_options, state, conversation)
@@ -218,7 +220,10 @@ class _Start:
     async def begin(self) -> tuple[Message, ...]:
         """Returns the run's own messages once the thread is read and the tools of sets are listed;
         raises as `begin_now`."""
-        return self._begin(await self._history(), self._state.tool_map) or ()
+        history = await self._history()
+        if self._conversation is not None and self._conversation.restore_state():
+            self._state.name_state()
+        return self._begin(history, self._state.tool_map) or ()
 
     async def messages(self) -> Sequence[Message]:
         """Returns the conversation that the run begins with, as far as it is known before the tools
@@ -420,7 +425,7 @@ def _check_tool_choice(agent: RunDefaults, run_options: RunOptions) -> None:
 def _collect_tools(agent: RunDefaults, run_options: RunOptions) -> tuple[Tool | Toolset, ...]:
     """Returns the tools of a run: the agent's, its own, and the one of a working memory."""
     tools = (*agent.tools, *make_tools(run_options.get("tools", ())))
-    if agent.memory is None:
+    if agent.memory is None or agent.memory.working_memory is None:
         return tools
     ids = run_options.get("resource_id"), run_options.get("thread_id")
     return (*tools, *agent.memory.working_tools(*ids))

@@ -21,12 +21,14 @@ from dragoman.memory.memory import Memory
 from dragoman.memory.store import MessageQuery, Quote
 from dragoman.memory.thread import StoredMessage, Thread
 from dragoman.memory.thread_rules import check_owner
+from dragoman.memory.thread_state import ThreadState
 from dragoman.memory.titles import AskModel
 from dragoman.memory.window import ThreadReading, count_tokens
 from dragoman.message import Message, Role
 
 if TYPE_CHECKING:
     from dragoman.history.list import MessageList
+    from dragoman.tools import SharedState
 
 __all__ = ["ConversationRecorder", "open_conversation", "new_messages", "load_thread"]
 
@@ -120,8 +122,23 @@ class ConversationRecorder:
         self._begun: list[Message] | Exception | None = None
         self.ask: AskModel | None = None
         """Asks the model that makes titles."""
+        self._state: ThreadState | None = None
+        self._has_thread = False
         self._is_titled = False
         self._title: asyncio.Task[None] | None = None
+
+    def share(self, shared: SharedState | None) -> None:
+        """Names the state that is kept with the thread; `None`: it is another run's."""
+        if shared is None or self._memory is None or not self._memory.keeps_state:
+            self._state = None
+            return
+        store = self._memory.store
+        self._state = ThreadState(store, self._thread_id, self._resource_id, shared)
+
+    def restore_state(self) -> bool:
+        """Gives the run the state of the thread. Returns False if it has none, or the run was given
+        one."""
+        return self._state is not None and self._state.restore()
 
     @property
     def reads(self) -> bool:
@@ -163,26 +180,51 @@ class ConversationRecorder:
                 self._memory, reading, self._resource_id, new, goes_on=goes_on
             )
             known_messages = await self._load_known(self._memory, thread, history_messages, stored)
+            self._has_thread = True
+            if self._state is not None:
+                await self._state.load()
         early = new_messages(history_messages, known_messages)
         client_ids = {message.id for message in (*early, *new)}
         self.loaded = tuple([message for message in stored if message.id not in client_ids])
         talk = [message for message in early if message.role is not Role.SYSTEM]
         index = _find_prompt(talk, new)
         if index is not None:
-            earlier = [*self.loaded, *talk[:index]]
-            memos = await self._make_memos(self._memory, thread, earlier, [*talk[index:], *new])
-            talk[index:index] = memos
-            if thread is not None and memos and self._memory.window.tokens is not None:
-                # The budget comes last: what memos take, the window loses.
-                stored = await _load_newest(
-                    self._memory, reading, self._resource_id, [*memos, *new], goes_on=False
-                )
-                self.loaded = tuple([message for message in stored if message.id not in client_ids])
+            await self._add_memos(self._memory, reading, talk, index, new)
         self._early = [self._memory.stamp(message) for message in talk]
         if self._messages is not None:
             self._messages.add(list(self.loaded), "memory", ordered=True)
         system = [message for message in early if message.role is Role.SYSTEM]
         return [*system, *self.loaded, *self._early]
+
+    async def _add_memos(
+        self,
+        memory: Memory,
+        reading: ThreadReading,
+        talk: list[Message],
+        index: int,
+        new: Sequence[Message],
+    ) -> None:
+        """Adds the memos for a prompt to the messages before it. What they take of the budget of
+        tokens the window loses: `loaded` changes.
+
+        Args:
+            memory: the memory.
+            reading: the thread.
+            talk: what the history has beyond the thread.
+            index: where in it the memos go.
+            new: the first messages of the run.
+        """
+        loaded = self.loaded or ()
+        memos = await self._make_memos(
+            memory, reading.thread, [*loaded, *talk[:index]], [*talk[index:], *new]
+        )
+        talk[index:index] = memos
+        if loaded and memos and memory.window.tokens is not None:
+            newest = await _load_newest(
+                memory, reading, self._resource_id, [*memos, *new], goes_on=False
+            )
+            ids = {message.id for message in newest}
+            self.loaded = tuple([message for message in loaded if message.id in ids])
 
     async def _make_memos(
         self,
@@ -244,16 +286,22 @@ class ConversationRecorder:
             )
         return [*stored, *[message.message for message in older]]
 
-    async def keep(self, messages: Sequence[Message]) -> None:
-        """Stores those of the run's messages that are not stored yet. They are durable when it
-        returns.
+    async def keep(self, messages: Sequence[Message], *, is_over: bool = False) -> None:
+        """Stores those of the run's messages that are not stored yet, and the state if it changed.
+        They are durable when it returns. `is_over`: the run has ended.
 
         Raises:
             HistoryError: one cannot be stored.
             StoreError: the store failed.
         """
-        if len(messages) == self._count and not self._early:
+        if len(messages) > self._count or self._early:
+            await self._keep_messages(messages)
+        elif not is_over:
             return
+        if self._state is not None and self._memory is not None and self._has_thread:
+            await self._memory.keep_state(self._state)
+
+    async def _keep_messages(self, messages: Sequence[Message]) -> None:
         new = [message for message in messages[self._count :] if message.role is not Role.SYSTEM]
         if self._memory is not None and not self._memory.read_only:
             unsaved = [*self._early, *[await self._extract(message) for message in new]]
@@ -261,6 +309,7 @@ class ConversationRecorder:
                 await self._memory.save(
                     unsaved, self._thread_id, resource_id=self._resource_id, quotes=self._quotes
                 )
+                self._has_thread = True
         self._early, self._quotes = [], ()
         if self._messages is not None:
             for message in new:
@@ -282,7 +331,7 @@ class ConversationRecorder:
     async def _extract(self, message: Message) -> Message:
         """Merges the working memory that an answer holds, and returns the message as it is
         stored."""
-        if self._memory is None or message.role is not Role.MODEL:
+        if self._memory is None or self._memory.working_memory is None:
             return message
         return await self._memory.extract_working(
             message, resource_id=self._resource_id, thread_id=self._thread_id

@@ -37,6 +37,7 @@ from dragoman.memory.store import (
 )
 from dragoman.memory.stored_working import StoredWorking
 from dragoman.memory.thread import Page, StoredMessage, Thread
+from dragoman.memory.thread_state import ThreadState
 from dragoman.memory.titles import AskModel, Titles, TitleTasks, make_title
 from dragoman.memory.vectors import VectorStore
 from dragoman.memory.window import Loaded, ThreadReading, load_newest
@@ -75,6 +76,7 @@ class Memory(StoredWorking):
         recall: Recall | None = None,
         working: WorkingMemory | None = None,
         titles: bool | Titles = False,
+        state: bool = True,
         read_only: bool = False,
         id_factory: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
@@ -91,6 +93,7 @@ class Memory(StoredWorking):
             recall: how earlier messages are found by their meaning, and shown to the model; `None`: they are not.
             working: what agents keep of a user or a thread, and change; `None`: nothing.
             titles: True, or how, to have a model make titles of threads without one.
+            state: True to keep the state of a run with its thread, so that the next run begins with it.
             read_only: True to write nothing.
             id_factory: makes ids of threads and messages.
             clock: returns the time, in UTC.
@@ -112,6 +115,9 @@ class Memory(StoredWorking):
         self._recaller = None if recall is None else self._make_recaller(recall)
         expect("working", working, WorkingMemory, type(None))
         self.working_memory = working
+        expect("state", state, bool)
+        self.keeps_state = state
+        """True if the state of a run is kept with its thread."""
         expect("titles", titles, bool, Titles)
         self.titles = Titles() if titles is True else titles or None
         """How titles are made; `None`: they are not."""
@@ -419,6 +425,15 @@ class Memory(StoredWorking):
             await self._write_change(thread.id, ThreadChange(trimmed=loaded.trimmed))
             reading.trim(loaded.trimmed)
         return loaded
+
+    async def keep_state(self, state: ThreadState) -> None:
+        """Writes the state of a run if it changed.
+
+        Raises:
+            StoreError: it cannot be written.
+        """
+        if not self.read_only:
+            await state.keep(self._clock())
 
     def begin_title(self, thread_id: str, ask: AskModel) -> asyncio.Task[None] | None:
         """Begins to make a title for a thread that has none, in a task. Returns the task, or None

@@ -45,9 +45,11 @@ def pack(message: Message) -> Packed:
     digest = sha256(body)
     for data in attachments:
         digest.update(digest_data(data))
-    # What a memory wrote is not to be found again: it would be recalled, and quote itself.
-    visible = [piece for _, shown in select_visible([message]) for piece in shown.content]
-    texts = [piece.text for piece in visible if isinstance(piece, TextPart)]
+    # Only what has metadata can have a text that people do not see. What a memory wrote must not be
+    # found again: it would be recalled, and quote itself.
+    visible = select_visible([message]) if message.metadata else [(0, message)]
+    pieces = [piece for _, public in visible for piece in public.content]
+    texts = [piece.text for piece in pieces if isinstance(piece, TextPart)]
     # Postgres refuses the character U+0000 in a text.
     searchable = "\n".join(texts)[:_SEARCHABLE].replace("\x00", " ")
     row = {

@@ -15,7 +15,7 @@ from dragoman.memory.store import Slot
 from dragoman.memory.thread_rules import check_owner
 from dragoman.memory.threads import StoredThreads
 from dragoman.memory.working import Working, WorkingMemory
-from dragoman.message import Message
+from dragoman.message import Message, Role
 from dragoman.tools import Tool, ToolContext
 
 __all__ = ["StoredWorking"]
@@ -124,7 +124,9 @@ class StoredWorking(StoredThreads):
         """Merges the working memory that an answer holds. Returns the message, whose metadata then
         names the version. What cannot be merged is left out with a warning."""
         settings = self.working_memory
-        if settings is None or not settings.extract or not self.has_working(resource_id, thread_id):
+        if settings is None or not settings.extract or message.role is not Role.MODEL:
+            return message
+        if not self.has_working(resource_id, thread_id):
             return message
         text = find_working_memory(message.text)
         if text is None:

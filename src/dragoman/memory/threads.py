@@ -28,6 +28,7 @@ from dragoman.memory.store import (
     Batch,
     Make,
     MessageQuery,
+    Slot,
     Store,
     ThreadChange,
     ThreadQuery,
@@ -153,8 +154,8 @@ class StoredThreads:
         until: datetime | None = None,
         ids: Iterable[str] | None = None,
     ) -> Thread:
-        """Copies the visible messages of a thread under new ids and returns the new thread. Content
-        is shared, not duplicated. The copy's `metadata["clone"]` names its source.
+        """Copies the visible messages of a thread under new ids, with its working memory and the
+        state of its runs, and returns the new thread. Content is shared, not duplicated. The copy's `metadata["clone"]` names its source.
 
         Args:
             thread_id: the thread to copy.
@@ -190,7 +191,13 @@ class StoredThreads:
         clone_id = self._new_id() if new_id is None else check_id("new_id", new_id)
         copies = clone_messages(messages, self._new_id)
         batch = Batch(thread_id=clone_id, messages=copies, at=time, make="new", change=change)
-        return await self.store.save(batch)
+        clone = await self.store.save(batch)
+        for name in ("working", "state"):
+            text = (await self.store.read_slot(Slot(name=name, thread_id=thread_id))).text
+            if text:
+                slot = Slot(name=name, thread_id=clone_id)
+                await self.store.write_slot(slot, text, None, time)
+        return clone
 
     # branches
 

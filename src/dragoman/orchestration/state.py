@@ -16,6 +16,8 @@ from datetime import datetime
 from operator import is_
 from typing import Any, cast
 
+import msgspec
+
 from dragoman.codec.turns import holds_only_answers, next_turn_id
 from dragoman.errors import DragomanError
 from dragoman.event import CALLS_BEGUN, Custom, Event, PartStarted
@@ -275,6 +277,12 @@ class StreamingState:
         self.turn = next_turn_id(self._history)
         self.losses |= dict.fromkeys(losses)
         return opening
+
+    def name_state(self) -> None:
+        """Names the present shared state in requests: a remote agent is told it."""
+        if self.request.run is not None:
+            run = msgspec.structs.replace(self.request.run, state=self.shared.value)
+            self.request = self.request.replace(run=run)
 
     @property
     def conversation_history(self) -> tuple[Message, ...]:

@@ -32,6 +32,8 @@ class SharedState:
         else:
             self._outbox = outbox
         self._lock = Lock()
+        self.changes = 0
+        """How often it changed."""
 
     @property
     def value(self) -> Any:
@@ -67,6 +69,7 @@ class SharedState:
                     f"the shared state cannot be patched by {changes!r:.300}: {error}"
                 ) from error
             self._state = changed
+            self.changes += 1
             return self._outbox.emit(
                 StateSnapshot(self.value) if is_new else StateDelta(tuple(changes))
             )
@@ -80,6 +83,7 @@ class SharedState:
         state = _own(to_json_value(value))
         with self._lock:
             self._state = state
+            self.changes += 1
             return self._outbox.emit(StateSnapshot(self.value))
 
     def follow(self, event: StateSnapshot | StateDelta) -> None:
@@ -90,6 +94,7 @@ class SharedState:
             ProviderError: the state would be larger than a state may be.
         """
         with self._lock:
+            self.changes += 1
             try:
                 if isinstance(event, StateSnapshot):
                     self._state = PatchedValue(copy_value(event.state))
