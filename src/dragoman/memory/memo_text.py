@@ -31,7 +31,7 @@ _UNSAFE = re.compile("[<\x7f-\x9f\u2028\u2029]")
 """Characters that JSON leaves as they are, and that end an element or a line."""
 
 
-class _Line(msgspec.Struct):
+class _Line(msgspec.Struct, frozen=True):
     """What is read of a line."""
 
     text: str = ""
