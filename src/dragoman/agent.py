@@ -193,8 +193,7 @@ class Agent(Generic[Deps]):
 
     @property
     def embeds_by_purpose(self) -> bool:
-        """True if its embeddings model has another vector for a text to search with than for one
-        to be found."""
+        """True if a text to search with gets another vector than a text to be found."""
         return self._models.embeddings().embeds_by_purpose
 
     @property

@@ -56,6 +56,7 @@ async def _index(url: str | None, model: str | None, limit: int | None) -> int:
     count = 0
     try:
         async with agent, open_memory(url, embedder=agent) as memory:
+            # In steps, so that progress is seen, and kept where a later step fails.
             while limit is None or count < limit:
                 step = _STEP if limit is None else min(_STEP, limit - count)
                 embedded = await memory.index(step)

@@ -69,6 +69,7 @@ async def embed_bodies(
         DragomanError: the model cannot be asked, or refuses everything.
     """
     pieces = [split_text(body.text)[:_MOST_PIECES] for body in bodies]
+    # All pieces in one request: a model takes many texts nearly as fast as one.
     embedding = _Embedding(embedder)
     vectors = await embedding.embed([piece for several in pieces for piece in several])
     if embedding.error is not None and not (is_proved or embedding.has_worked):
@@ -106,6 +107,7 @@ class _Embedding:
         self, pieces: Sequence[str], error: InvalidRequestError
     ) -> list[list[Vector]]:
         """Embeds the halves of several pieces, or of a single one, that were refused together."""
+        # Halving finds the one that is refused in few requests, also among many.
         middle = len(pieces) // 2
         if middle:
             return [*await self.embed(pieces[:middle]), *await self.embed(pieces[middle:])]

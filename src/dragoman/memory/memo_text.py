@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from dragoman.codec.json_values import if_list
 from dragoman.codec.memos import RECALLED
 from dragoman.json_bytes import Json
 from dragoman.message import Message, Role
@@ -67,6 +68,7 @@ def dump_line(described: Json) -> str:
 
 def make_memo(lines: Sequence[str], ids: Sequence[str]) -> Message:
     """Returns the memo of these lines. `ids`: of the messages that they quote."""
+    # The metadata are the only sign of a memo; its text is the model's alone.
     memo = Message.user(_HEAD + "\n".join(lines) + _TAIL)
     return memo.replace(metadata={RECALLED: [*ids]})
 
@@ -85,11 +87,14 @@ def read_texts(memo: Message) -> list[str]:
 def remove_lines(memo: Message, numbers: Container[int]) -> Message | None:
     """Returns a memo without some of its lines; None if nothing is left of it."""
     lines = _split_lines(memo)
-    ids = memo.metadata.get(RECALLED)
-    kept = [number for number in range(len(lines)) if number not in numbers]
-    if not kept or not isinstance(ids, list) or len(ids) != len(lines):
+    ids = if_list(memo.metadata.get(RECALLED))
+    remaining = [number for number in range(len(lines)) if number not in numbers]
+    # Of a memo that was written otherwise nobody knows what a line quotes: it goes as a whole.
+    if not remaining or len(ids) != len(lines):
         return None
-    changed = make_memo([lines[number] for number in kept], [ids[number] for number in kept])
+    changed = make_memo(
+        [lines[number] for number in remaining], [ids[number] for number in remaining]
+    )
     return memo.replace(content=changed.content, metadata={**memo.metadata, **changed.metadata})
 
 

@@ -274,13 +274,13 @@ class Memory(StoredWorking):
         recaller = self._find_recaller()
         if thread_id is not None:
             await self._load_owned(thread_id, resource_id)
-        found = await recaller.find(
+        hits = await recaller.find(
             text,
             resource_id=check_optional_id("resource_id", resource_id),
             thread_id=thread_id,
             limit=limit,
         )
-        return [Hit(stored.message, stored.thread_id, score) for stored, score, _ in found]
+        return [Hit(stored.message, stored.thread_id, score) for stored, score, _ in hits]
 
     async def index(self, limit: int | None = None) -> int:
         """Embeds texts that have no vector yet, newest first, and returns how many. Recall does so
@@ -304,10 +304,13 @@ class Memory(StoredWorking):
         messages that contain all words."""
 
         async def find(text: str, context: ToolContext[Any]) -> list[StoredMessage]:
-            scope = {"resource_id": context.resource_id, "thread_id": context.thread_id}
-            if self._recaller is None:
-                return [*(await self.search(text, per_page=_SEARCHED, **scope)).items]
-            return await self._recaller.search(text, **scope)
+            owner, thread_id = context.resource_id, context.thread_id
+            if self._recaller is not None:
+                return await self._recaller.search(text, resource_id=owner, thread_id=thread_id)
+            page = await self.search(
+                text, thread_id=thread_id, resource_id=owner, per_page=_SEARCHED
+            )
+            return [*page.items]
 
         return make_search_tool(find)
 

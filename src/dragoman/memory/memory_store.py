@@ -274,6 +274,7 @@ class MemoryStore:
     def _forget_quotes(self, digests: set[bytes]) -> None:
         """Removes from memos the lines that quote these bodies, unless the memo's owner has
         another message with the body."""
+        # Few bodies are memos, so that all threads are searched only if one is concerned.
         quoting = {
             memo for memo, lines in self._quotes.items() if not digests.isdisjoint(lines.values())
         }

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from dragoman.memory.sign_codes import compare, find_bodies, make_sign_code, pack_vector
 from dragoman.memory.store import MessageQuery
 from dragoman.memory.vectors import (
-    BodyKey,
     Embedded,
     Unembedded,
     VectorMatch,
@@ -82,6 +81,7 @@ class MemoryVectors:
     async def query(self, query: VectorQuery) -> list[VectorMatch]:
         """As `VectorStore.query`."""
         vector = pack_vector(query.vector)
+        # Held for the whole search, so that no message is deleted meanwhile.
         with self._lock:
             if vector is None or self._model != (query.model, len(vector)):
                 return []
@@ -124,7 +124,7 @@ def _pack_all(several: Iterable[Sequence[float]]) -> Iterator[_Coded]:
 
 
 def _find_matches(
-    query: VectorQuery, messages: Sequence[SharedBody], scores: Mapping[BodyKey, float]
+    query: VectorQuery, messages: Sequence[SharedBody], scores: Mapping[bytes, float]
 ) -> Iterator[VectorMatch]:
     """Yields the messages of the best contents, as many contents as the query wants."""
     best = sorted(scores, key=lambda key: -scores[key])

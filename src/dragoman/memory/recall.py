@@ -87,18 +87,17 @@ class Recall(msgspec.Struct, frozen=True):
     """False to quote nothing before prompts: for `similar` and `search_tool` alone."""
 
     def __post_init__(self) -> None:
+        # Checked here and not by the first run, which would go on without what it was to recall.
         _check_embedder(self.embedder)
-        for name, least in (("top", 1), ("around", 0), ("tokens", 1)):
-            value = getattr(self, name)
-            if type(value) is not int or value < least:
-                raise SettingsError(f"{name} must be an integer of {least} or more, not {value!r}")
+        _check_counts(top=(self.top, 1), around=(self.around, 0), tokens=(self.tokens, 1))
         if not _is_number(self.threshold) or not -1 <= self.threshold <= 1:
             raise SettingsError(f"threshold must be from -1 to 1, not {self.threshold!r}")
         if not _is_number(self.timeout) or self.timeout <= 0:
             raise SettingsError(f"timeout must be seconds above 0, not {self.timeout!r}")
         if self.scope not in ("thread", "resource"):
             raise SettingsError(f'scope must be "thread" or "resource", not {self.scope!r}')
-        if self.vectors is not None and not isinstance(self.vectors, VectorStore):
+        vectors: object = self.vectors
+        if vectors is not None and not isinstance(vectors, VectorStore):
             raise SettingsError("vectors must be a VectorStore, with all its methods")
 
     @property
@@ -119,6 +118,13 @@ def _check_embedder(embedder: Any) -> None:
         raise SettingsError(
             f'{embedder.model} makes no embeddings: give recall another agent, such as Agent("local")'
         )
+
+
+def _check_counts(**counts: tuple[int, int]) -> None:
+    """Raises `SettingsError` if a number is less than its least."""
+    for name, (value, least) in counts.items():
+        if type(value) is not int or value < least:
+            raise SettingsError(f"{name} must be an integer of {least} or more, not {value!r}")
 
 
 def _is_number(value: object) -> bool:

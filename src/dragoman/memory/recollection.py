@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import anyio
 
+from dragoman.codec.json_values import if_list
 from dragoman.codec.memos import RECALLED, is_memo
 from dragoman.logs import logger
 from dragoman.memory.indexing import BATCH, embed_bodies, group_bodies, split_text
@@ -141,13 +142,13 @@ class Recaller:
     ) -> list[StoredMessage]:
         """Returns the messages that a model searches for, within the scope of recall."""
         in_thread = self._recall.scope == "thread" or resource_id is None
-        found = await self.find(
+        hits = await self.find(
             text,
             resource_id=resource_id,
             thread_id=thread_id if in_thread else None,
             limit=self._recall.top,
         )
-        return [stored for stored, _, _ in found]
+        return [stored for stored, _, _ in hits]
 
     async def make_memo(
         self,
@@ -172,16 +173,17 @@ class Recaller:
         if not text or (in_thread and is_new):
             return None
         try:
+            # A cancellation from outside passes through; only the time limit's own ends here.
             with anyio.move_on_after(self._recall.timeout) as scope:
                 seen = _list_seen(earlier)
-                found = await self.find(
+                hits = await self.find(
                     text,
                     resource_id=resource_id,
                     thread_id=thread_id if in_thread else None,
                     limit=self._recall.top,
                     exclude=seen,
                 )
-                candidates = [*found, *await self._load_around(found)]
+                candidates = [*hits, *await self._load_around(hits)]
                 texts = _list_texts(earlier) | {text}
                 return self._write_memo(candidates, seen, texts, thread_id)
             if scope.cancelled_caught:
@@ -210,10 +212,11 @@ class Recaller:
         else:
             # One request for both, since the model knows no difference.
             first = groups.pop(0) if groups else []
-            asked, *embedded = await embed_bodies(recall.embedder, [question, *first])
-            vectors = asked.vectors
+            embedded_question, *embedded = await embed_bodies(recall.embedder, [question, *first])
+            vectors = embedded_question.vectors
             await self._vectors.upsert(model, embedded)
         # What is embedded is stored group by group, so that a slow model gets on with each turn.
+        # Half of the time is left for the search.
         with anyio.move_on_after(recall.timeout / 2):
             for group in groups:
                 await self._embed_group(group, is_proved=True)
@@ -241,24 +244,26 @@ class Recaller:
                 ids=tuple(scores),
                 damaged=True,
             )
+            # A match is a candidate only: what is not readable here is left out.
             for stored in await self._store.messages(shown_query):
                 name = stored.message.id or ""
                 readable[thread.id, name] = Found(stored, scores[name], thread.branch)
-        found: dict[str, Found] = {}
+        # A clone has the same text under another id: the first one stands for all.
+        hits: dict[str, Found] = {}
         for match in matches:
             candidate = readable.get((match.thread_id, match.message_id))
             if candidate is not None and candidate.stored.problem is None:
-                found.setdefault(candidate.stored.message.text.strip(), candidate)
-        return [*found.values()][:limit]
+                hits.setdefault(candidate.stored.message.text.strip(), candidate)
+        return [*hits.values()][:limit]
 
-    async def _load_around(self, found: Sequence[Found]) -> list[Found]:
+    async def _load_around(self, hits: Sequence[Found]) -> list[Found]:
         """Returns the neighbours of messages."""
         around = self._recall.around
         neighbours: list[Found] = []
-        for stored, score, branch in found if around else ():
+        for stored, score, branch in hits if around else ():
             query = MessageQuery(thread_id=stored.thread_id, branch=branch)
-            asked = Neighbours(stored.message.id or "", around, around)
-            messages = await load_neighbours(self._store, query, asked)
+            wanted = Neighbours(stored.message.id or "", around, around)
+            messages = await load_neighbours(self._store, query, wanted)
             neighbours += [Found(message, score, branch) for message in messages]
         return neighbours
 
@@ -279,32 +284,36 @@ class Recaller:
             text = stored.message.text.strip()
             if text in texts or stored.message.id in seen or not _is_quotable(stored.message):
                 continue
+            # Counted as a line of another thread, which is the longer one.
             cost = count_tokens(Message.user(dump_line(describe_message(stored.message, 1))))
             if tokens + cost <= self._recall.tokens:
                 tokens += cost
                 texts.add(text)
                 chosen.append(stored)
-        if not chosen:
-            return None
-        chosen.sort(key=_sort_key)
-        others = dict.fromkeys(stored.thread_id for stored in chosen)
-        others.pop(thread_id, None)
-        numbers = {thread_id: 0, **{name: number for number, name in enumerate(others, 1)}}
-        lines = [
-            dump_line(describe_message(stored.message, numbers[stored.thread_id]))
-            for stored in chosen
-        ]
-        memo = make_memo(lines, [stored.message.id or "" for stored in chosen])
-        return Recollection(memo, tuple(chosen))
+        return _join_lines(chosen, thread_id) if chosen else None
+
+
+def _join_lines(chosen: list[StoredMessage], thread_id: str) -> Recollection:
+    """Returns the memo that quotes these messages, in the order of their times. Other threads are
+    numbered in it, since their ids are nothing for a model."""
+    # Never by score: it differs with each prompt, and the text must not.
+    chosen.sort(key=_sort_key)
+    other_threads = dict.fromkeys(stored.thread_id for stored in chosen)
+    other_threads.pop(thread_id, None)
+    numbers = {thread_id: 0, **{name: number for number, name in enumerate(other_threads, 1)}}
+    lines = [
+        dump_line(describe_message(stored.message, numbers[stored.thread_id])) for stored in chosen
+    ]
+    memo = make_memo(lines, [stored.message.id or "" for stored in chosen])
+    return Recollection(memo, tuple(chosen))
 
 
 def _list_seen(messages: Sequence[Message]) -> set[str]:
     """Returns the ids of messages, and of those that memos among them quote."""
     seen = {message.id for message in messages if message.id is not None}
     for message in messages:
-        quoted = message.metadata.get(RECALLED)
-        if isinstance(quoted, list):
-            seen.update(name for name in quoted if isinstance(name, str))
+        quoted = if_list(message.metadata.get(RECALLED))
+        seen.update(name for name in quoted if isinstance(name, str))
     return seen
 
 

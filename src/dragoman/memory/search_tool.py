@@ -22,13 +22,14 @@ def make_search_tool(find: FindMessages) -> Tool:
     """Returns a tool that searches messages of the conversation, or of its owner."""
 
     async def search_memory(query: str, context: ToolContext[Any]) -> list[Json]:
+        # What the model reads anyway tells it nothing.
         seen = {message.id for message in context.messages}
-        found = [
+        matches = [
             stored
             for stored in await find(query, context)
             if stored.message.id not in seen and stored.message.text
         ]
-        return [_describe(stored, context.thread_id) for stored in found]
+        return [_describe(stored, context.thread_id) for stored in matches]
 
     return Tool(
         "search_memory",

@@ -59,6 +59,7 @@ def forget_quotes(connection: Connection, body_ids: Sequence[int]) -> list[int]:
     message may use any more."""
     lines: defaultdict[_Place, set[int]] = defaultdict(set)
     rows = connection.execute(_SELECT_QUOTES, {"body_ids": body_ids}).all()
+    # Equal texts share a body, so another message may still say what the line quotes.
     for row in rows:
         values = {"body_id": row.body_id, "thread_id": row.thread_id, "owner": row.resource_id}
         if connection.execute(_SELECT_OTHER, values).first() is None:
@@ -68,21 +69,22 @@ def forget_quotes(connection: Connection, body_ids: Sequence[int]) -> list[int]:
 
 def _rewrite_memos(connection: Connection, lines: dict[_Place, set[int]]) -> list[int]:
     """Rewrites memos without these lines; one that has no other goes."""
-    for place, numbers in lines.items():
+    for memo_row, numbers in lines.items():
         is_memo = (
-            messages.c.thread_id == place.thread_id,
-            messages.c.position == place.position,
+            messages.c.thread_id == memo_row.thread_id,
+            messages.c.position == memo_row.position,
         )
         body = connection.execute(
-            select(bodies.c.body).where(bodies.c.body_id == place.memo_id)
+            select(bodies.c.body).where(bodies.c.body_id == memo_row.memo_id)
         ).scalar_one()
+        # Read and written here, in the transaction that deletes what was quoted.
         memo = remove_lines(Message.from_json(body), numbers)
         if memo is None:
             connection.execute(delete(messages).where(*is_memo))
             continue
-        changed = _write_memo(connection, memo, place.memo_id, numbers)
+        changed = _write_memo(connection, memo, memo_row.memo_id, numbers)
         connection.execute(update(messages).where(*is_memo).values(body_id=changed))
-    return [place.memo_id for place in lines]
+    return [memo_row.memo_id for memo_row in lines]
 
 
 def _write_memo(connection: Connection, memo: Message, former_id: int, removed: set[int]) -> int:
@@ -97,7 +99,7 @@ def _write_memo(connection: Connection, memo: Message, former_id: int, removed: 
     former = connection.execute(
         select(quotes.c.line, quotes.c.body_id).where(quotes.c.memo_id == former_id)
     )
-    kept = [
+    remaining = [
         {
             "memo_id": memo_id,
             "line": line - sum(number < line for number in removed),
@@ -106,8 +108,8 @@ def _write_memo(connection: Connection, memo: Message, former_id: int, removed: 
         for line, body_id in former
         if line not in removed
     ]
-    if kept:
-        connection.execute(_insert_quotes(connection), kept)
+    if remaining:
+        connection.execute(_insert_quotes(connection), remaining)
     return memo_id
 
 

@@ -12,11 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     Connection,
-    Row,
     Select,
     bindparam,
     delete,
@@ -34,8 +33,18 @@ from dragoman.sql.engine import DIALECTS
 
 __all__ = ["SqlVectors"]
 
+_Selection = Select[Any, Any]
+"""A statement that reads two columns."""
 _MOST_COPIES = 8
 """Messages of one content that a search returns."""
+
+
+class _Model(NamedTuple):
+    """What the stored vectors were made with."""
+
+    model: str
+    dimensions: int
+    """0 until the first vector is stored."""
 
 
 class SqlVectors:
@@ -90,6 +99,7 @@ class SqlVectors:
             if (value := getattr(query, name)) is not None
         }
         codes = _fetch(connection, _code_selection(frozenset(scope)), scope)
+        # Sorted, so that rows are read in the order in which they are stored.
         ids = sorted(find_bodies(make_sign_code(vector), codes))
         scores: dict[int, float] = {}
         rows = _fetch(connection, _SELECT_VECTORS, {"ids": ids}) if ids else ()
@@ -105,7 +115,7 @@ def _pack_all(several: Iterable[Sequence[float]]) -> list[bytes]:
     return [packed for vector in several if (packed := pack_vector(vector)) is not None]
 
 
-def _fetch(connection: Connection, statement: Select[Any], values: Any) -> Sequence[Any]:
+def _fetch(connection: Connection, statement: _Selection, values: Any) -> Sequence[Any]:
     """Returns the rows of a statement as the driver's own tuples, which cost a third of
     SQLAlchemy's rows."""
     with connection.execute(statement, values) as result:
@@ -113,9 +123,10 @@ def _fetch(connection: Connection, statement: Select[Any], values: Any) -> Seque
         return result.cursor.fetchall()
 
 
-def _select_embedding(connection: Connection) -> Row[tuple[str, int]] | None:
+def _select_embedding(connection: Connection) -> _Model | None:
     """Returns the model and the dimensions of the stored vectors."""
-    return connection.execute(select(embedding.c.model, embedding.c.dimensions)).first()
+    row = connection.execute(select(embedding.c.model, embedding.c.dimensions)).first()
+    return None if row is None else _Model(*row)
 
 
 def _select_missing(connection: Connection, limit: int) -> list[Unembedded]:
@@ -137,7 +148,10 @@ def _write_vectors(
     stored = _select_embedding(connection)
     if stored is None or stored.model != model:
         return
-    if lengths and stored.dimensions != lengths[0] // 4:
+    if not lengths:
+        lengths = [4 * stored.dimensions]
+    if stored.dimensions != lengths[0] // 4:
+        # The provider gives vectors of another length under the same name.
         if stored.dimensions:
             _delete_vectors(connection)
         connection.execute(update(embedding).values(dimensions=lengths[0] // 4))
@@ -186,7 +200,7 @@ _SELECT_VECTORS = select(vectors.c.body_id, vectors.c.vector).where(
 
 
 @cache
-def _code_selection(names: frozenset[str]) -> Select[Any]:
+def _code_selection(names: frozenset[str]) -> _Selection:
     """Returns the statement that finds the sign codes of a scope, each with its body's id.
     `names`: of the parameters."""
     statement = select(vectors.c.body_id, vectors.c.sign)
@@ -198,7 +212,7 @@ def _code_selection(names: frozenset[str]) -> Select[Any]:
 
 
 @cache
-def _message_selection(names: frozenset[str]) -> Select[Any]:
+def _message_selection(names: frozenset[str]) -> _Selection:
     """Returns the statement that finds the messages of a body in a scope, newest first."""
     statement = select(messages.c.thread_id, messages.c.message_id)
     return (
@@ -209,7 +223,7 @@ def _message_selection(names: frozenset[str]) -> Select[Any]:
     )
 
 
-def _in_scope(statement: Select[Any], names: frozenset[str]) -> Select[Any]:
+def _in_scope(statement: _Selection, names: frozenset[str]) -> _Selection:
     """Returns the statement, for messages of one owner or thread alone."""
     if "thread_id" in names:
         statement = statement.where(messages.c.thread_id == bindparam("thread_id"))
