@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Never, Self, Unpack, ov
 from typing_extensions import TypeForm, TypeVar
 
 from dragoman.arguments import unknown_arguments_error
+from dragoman.audio_calls import AudioCalls
 from dragoman.capability import Capability
 from dragoman.errors import AuthenticationError
 from dragoman.event import Event
@@ -60,7 +61,7 @@ Deps = TypeVar("Deps", default=None)
 T = TypeVar("T")
 
 
-class Agent(Generic[Deps]):
+class Agent(AudioCalls, Generic[Deps]):
     """A model with its tools and settings. Making one opens nothing and reads no key.
 
     It may be shared by tasks, threads and event loops. `close` (or `async with`) gives connections
@@ -219,7 +220,9 @@ class Agent(Generic[Deps]):
     @property
     def all_tools(self) -> tuple[Tool[Deps] | Toolset, ...]:
         """Its tools, and those that its memory gives to runs."""
-        return self.tools if self.memory is None else (*self.tools, *self.memory.tools)
+        if self.memory is None or self.memory.working_memory is None:
+            return self.tools
+        return (*self.tools, *self.memory.tools)
 
     # what it does
 

@@ -18,7 +18,10 @@ NAMES = st.text(st.characters(codec="utf-8", exclude_characters="[]\0%"), min_si
 PLAIN_NAMES = st.text("abcé 1;", min_size=1, max_size=9).filter(str.strip)
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=50)
 FILES = st.builds(
-    DataPart, st.binary(max_size=200), st.sampled_from(["image/png", "audio/mpeg"]), NAMES
+    DataPart,
+    st.binary(max_size=200),
+    st.sampled_from(["image/png", "audio/mpeg"]),
+    NAMES.map("{}.x".format),
 )
 VALUES = TEXTS | FILES | st.lists(TEXTS | FILES, min_size=1, max_size=3)
 FORMS = st.dictionaries(NAMES, VALUES | st.dictionaries(NAMES, TEXTS, min_size=1), min_size=1)
@@ -98,6 +101,16 @@ def test_what_is_no_form_is_an_error_of_the_request(content_type: str, data: byt
     with pytest.raises(InvalidRequestError) as caught:
         load_form(data, content_type)
     assert not isinstance(caught.value, RequestTooLargeError)
+
+
+def test_a_file_gets_a_name_that_tells_its_type() -> None:
+    for part, name in (
+        (DataPart(b"1", "audio/mpeg"), "file.mpeg"),
+        (DataPart(b"1", "audio/x-wav; rate=8", "talk"), "talk.wav"),
+        (DataPart(b"1", "audio/x-wav", "talk.WAV"), "talk.WAV"),
+    ):
+        content_type, data = dump_form({"file": part})
+        assert load_form(data, content_type)["file"].name == name
 
 
 def test_each_piece_is_bounded_and_named() -> None:

@@ -192,4 +192,4 @@ async def test_models_of_an_agent_share_its_access() -> None:
     result = await models.media_endpoint("images").send(ImageRequest("", "a cat"))
     assert result.id == "one" and result.messages[1].parts == (PNG,)
     assert [request.model for request in scripted.media_requests] == ["scripted-images-1"]
-    assert models.media_endpoint("images", "other").name == "other"
+    assert models.media_endpoint("images", "scripted:other").name == "other"

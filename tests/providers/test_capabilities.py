@@ -63,11 +63,18 @@ NOT_DECLARED = {
 streamed."""
 NOT_RECORDED = {
     "anthropic": {"media"},  # code that ran and wrote no file
-    "openai": {"images"},
-    "google": {"media", "images"},  # an image model that was asked for text
+    "openai": {"images", "speech", "transcription"},
+    "google": {
+        "media",
+        "images",
+        "speech",
+        "transcription",
+    },  # an image model that was asked for text
     "vertex": {"embeddings", "forced_tools", "thinking", "media", "server_tools", "models"},
     "azure": {
         "images",
+        "speech",
+        "transcription",
         "typed_output_with_tools",
         "forced_tools",
         "vision",
@@ -76,6 +83,8 @@ NOT_RECORDED = {
     "azure-responses": {
         "embeddings",
         "images",
+        "speech",
+        "transcription",
         "parallel_tools",
         "typed_output",
         "typed_output_with_tools",
@@ -84,10 +93,17 @@ NOT_RECORDED = {
         "files",
         "models",
     },  # the same; it is OpenAI's own API
-    "openai-responses": {"embeddings", "images", "models"},  # the endpoint of openai
+    "openai-responses": {
+        "embeddings",
+        "images",
+        "speech",
+        "transcription",
+        "models",
+    },  # the endpoint of openai
     "openrouter": {"models"},
     "together": {"embeddings", "images", "models"},
-    "groq": {"models"},
+    "groq": {"transcription", "models"},
+    "mistral": {"transcription"},
     "deepseek": {"models"},
     "ollama": {"models"},
     "xai": {

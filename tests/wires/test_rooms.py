@@ -40,10 +40,10 @@ messages are those of a format."""
 FURTHER: dict[str, set[str]] = {
     "openai_responses": {"approvals", "files", "items", "linking"},
     "anthropic": {"files"},
-    "google": {"embeddings", "images", "keys", "schema"},
+    "google": {"embeddings", "images", "keys", "schema", "speech", "transcription"},
     "ollama": {"embeddings", "generate"},
     "cohere": {"embeddings"},
-    FAMILY: {"embeddings", "images", "dialect", "record"},
+    FAMILY: {"embeddings", "images", "dialect", "record", "speech", "transcription"},
     "ag_ui": AGENT_ROOMS | {"events"},
     "a2a": AGENT_ROOMS | {"old", "tasks"},
     "ai_sdk": set(),

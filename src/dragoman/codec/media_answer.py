@@ -143,12 +143,15 @@ def load_media_usage(value: Any) -> tuple[Usage | None, Json]:
     return (Usage(**counts) if counts else None), beside
 
 
-def dump_media_usage(usage: Usage | None, beside: Any) -> JsonMap | None:
-    """Returns the tokens as an answer tells them; reverses `load_media_usage`."""
+def dump_media_usage(
+    usage: Usage | None, beside: Any, names: Sequence[str] = tuple(_COUNTS)
+) -> JsonMap | None:
+    """Returns the tokens as an answer tells them; reverses `load_media_usage`. `names`: the fields
+    for those of the request, of the answer, and of both."""
     if usage is None:
         return if_object(beside) or None
-    counts = {name: getattr(usage, name) or 0 for name in _COUNTS}
-    return {**counts, **if_object(beside)}
+    counts = (usage.input_tokens or 0, usage.output_tokens or 0, usage.total_tokens or 0)
+    return {**dict(zip(names, counts, strict=True)), **if_object(beside)}
 
 
 # a stream

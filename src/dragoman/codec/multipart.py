@@ -93,6 +93,7 @@ def _split_parts(data: bytes, boundary: bytes) -> Iterator[tuple[bytes, bytes]]:
     line = b"--" + boundary
     if not data.startswith(line):
         raise _fault("it does not begin with its boundary")
+    # A part's end is the beginning of the next line, so the data is searched once.
     position = len(line)
     while data[position : position + 2] == b"\r\n":
         head_end = data.find(b"\r\n\r\n", position, position + _LONGEST_HEAD)
@@ -187,6 +188,7 @@ def _put(fields: Json, keys: list[str], value: str | DataPart) -> None:
     Raises:
         InvalidRequestError: what is there is no object.
     """
+    # `image[]` is a list even if it stands once.
     is_list = len(keys) > 1 and not keys[-1]
     *above, last = keys[:-1] if is_list else keys
     target = fields
@@ -224,7 +226,11 @@ def _flatten(fields: JsonMap, above: str = "") -> Iterator[tuple[str, Any]]:
 def _dump_part(name: str, value: Any) -> bytes:
     head = f'Content-Disposition: form-data; name="{_escape(name)}"'
     if isinstance(value, DataPart):
-        file_name = value.name or f"file.{value.mime_type.partition('/')[2].partition(';')[0]}"
+        file_name = value.name or "file"
+        if "." not in file_name:
+            # APIs tell the type of a recording by its name alone.
+            subtype = value.mime_type.partition("/")[2].partition(";")[0]
+            file_name += "." + subtype.removeprefix("x-")
         head += f'; filename="{_escape(file_name)}"\r\nContent-Type: {_escape(value.mime_type)}'
         body = value.data
     elif isinstance(value, bool):

@@ -447,6 +447,7 @@ class Memory(StoredWorking):
 
     async def _make_title(self, titles: Titles, thread_id: str, ask: AskModel) -> None:
         thread = await self.thread(thread_id)
+        # Another run, or a person, may have given it one since this run read the thread.
         if thread is None or thread.title:
             return
         query = MessageQuery(thread_id=thread_id, branch=thread.branch, limit=_FIRST_EXCHANGE)

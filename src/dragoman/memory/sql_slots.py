@@ -44,6 +44,7 @@ def write_slot(
         "version": stored + 1,
         "updated_at": dump_date(time),
     }
+    # In Postgres another process may have written since: then no row is changed.
     if stored:
         statement = update(table).where(is_slot, table.c.version == stored).values(values)
     else:

@@ -100,6 +100,7 @@ class StoredWorking(StoredThreads):
             try:
                 written = await self.store.write_slot(slot, merged, stored.version, self._clock())
             except ConflictError:
+                # The change is merged into what the other writer left.
                 continue
             return Working(*written)
         raise ConflictError("others write the working memory all the time: try again later")
@@ -183,6 +184,7 @@ class StoredWorking(StoredThreads):
         resource's."""
         settings = self._get_working_memory()
         slot = settings.locate(check_optional_id("resource_id", resource_id), thread_id)
+        # Also where it is kept per resource: a call in another's thread is an error.
         thread = None if thread_id is None else await self.thread(thread_id)
         if thread is not None:
             check_owner(thread, resource_id)

@@ -273,6 +273,7 @@ def _make_partial_schema(schema: object) -> tuple[Json, Json]:
         for name in ("$defs", "definitions")
         if isinstance(fields.get(name), Mapping)
     }
+    # pydantic describes a recursive model by a reference to its definition.
     reference = str(fields.get("$ref", "")).rpartition("/")[2]
     target = next(
         (group[reference] for group in definitions.values() if reference in group), fields

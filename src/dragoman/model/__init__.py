@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dragoman.model.embeddings_model import EmbeddingsModel
     from dragoman.model.fallbacks import fallback
     from dragoman.model.file_fetching import fetch_files
+    from dragoman.model.media_endpoint import MediaEndpoint
     from dragoman.model.middleware import Middleware
     from dragoman.model.resolve_model import parse_model_string
     from dragoman.model.response_cache import cache
@@ -23,6 +24,7 @@ __all__ = [
     "CacheStore",
     "ChatModel",
     "EmbeddingsModel",
+    "MediaEndpoint",
     "Middleware",
     "Throttle",
     "cache",
@@ -36,6 +38,7 @@ _MODULES = {
     "CacheStore": "cache_store",
     "ChatModel": "chat_model",
     "EmbeddingsModel": "embeddings_model",
+    "MediaEndpoint": "media_endpoint",
     "Middleware": "middleware",
     "Throttle": "throttle",
     "cache": "response_cache",

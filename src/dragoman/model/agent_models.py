@@ -179,21 +179,28 @@ class Models:
             self.provider, self.string.embeddings, transport=self._transport, access=self._access
         )
 
-    def media_endpoint(self, media_kind: MediaKind, name: str | None = None) -> MediaEndpoint:
-        """Returns the model of the agent's provider for one kind of media. `name`: its name; `None`:
-        the provider's default, or for images what the model string says.
+    def media_endpoint(
+        self, media_kind: MediaKind, model: str | Provider | None = None
+    ) -> MediaEndpoint:
+        """Returns what makes one kind of media. `model`: a model string, or a provider's record;
+        `None`: the default model of the agent's provider, or for images what its model string says.
 
         Raises:
-            SettingsError: the provider has no such endpoint, or no default model.
+            SettingsError: there is no such provider, or it has no such endpoint, or no default model.
         """
         from dragoman.model.media_endpoint import MediaEndpoint
 
+        string, provider = self._resolve(model)
+        # A model that is named for one request is meant for it.
+        name = string.chat if model is not None else None
+        if model is not None or media_kind == "images":
+            name = string.media or name
         return MediaEndpoint(
-            self.provider,
+            provider,
             media_kind,
-            name or (self.string.media if media_kind == "images" else None),
+            name,
             transport=self._transport,
-            access=self._access,
+            access=self._access_to(provider),
             new_id=self._new_id,
             clock=self._clock,
         )

@@ -20,9 +20,10 @@ from dragoman.errors import (
 )
 from dragoman.event import Event, MessageFinished, MessageStarted, RunError
 from dragoman.fold import MessageBuilder
-from dragoman.media_request import ImageRequest, MediaKind, MediaRequest
+from dragoman.media_request import ImageRequest, MediaKind, MediaRequest, SpeechRequest
 from dragoman.message import DataPart, FinishReason, LinkPart, Message, Origin
 from dragoman.model.access import Access, Key, encoding_error
+from dragoman.model.resolve_model import default_transport
 from dragoman.providers.address import join_url
 from dragoman.providers.provider import Provider
 from dragoman.request import HttpRequest
@@ -45,7 +46,7 @@ class MediaEndpoint:
         media_kind: MediaKind,
         name: str | None = None,
         *,
-        transport: Transport,
+        transport: Transport | None = None,
         access: Access | None = None,
         api_key: Key | None = None,
         base_url: str | None = None,
@@ -54,7 +55,7 @@ class MediaEndpoint:
         new_id: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
     ) -> None:
-        """`access`: existing access to the provider; without it, one is made from the arguments
+        """`transport`: how requests go; left out, by HTTP with retries. `access`: existing access to the provider; without it, one is made from the arguments
         that follow.
 
         Raises:
@@ -75,7 +76,7 @@ class MediaEndpoint:
         self._new_id, self._clock = new_id, clock
         self._access = access or Access(
             provider,
-            transport,
+            transport or default_transport(),
             api_key=api_key,
             base_url=base_url,
             headers=headers,
@@ -129,6 +130,7 @@ class MediaEndpoint:
                         builder.add(event)
                         if isinstance(event, MessageFinished):
                             _check_message(builder.message(), self.media_kind)
+                    # What came before a failure stands.
                     if isinstance(failure := events[-1], RunError):
                         if len(events) > 1:
                             yield events[:-1]
@@ -141,10 +143,12 @@ class MediaEndpoint:
 
     def _complete(self, request: MediaRequest) -> MediaRequest:
         """Returns the request with the model's name and the provider's usual options."""
-        options = request.options
+        request = request.replace(model=self.name)
         if isinstance(request, ImageRequest):
-            options = {**self.provider.image_options, **options}
-        return request.replace(model=self.name, options=options)
+            return request.replace(options={**self.provider.image_options, **request.options})
+        if isinstance(request, SpeechRequest) and "voice" not in request.options:
+            return request.replace(voice=request.voice or self.provider.voice)
+        return request
 
     async def _read(self, request: MediaRequest) -> AsyncGenerator[list[Event], None]:
         """Sends a request once and yields its events."""
@@ -160,6 +164,7 @@ class MediaEndpoint:
                 origin=Origin(self.provider.name, public_url(route.base_url), self.name),
                 new_id=self._new_id,
             )
+            # Only the stream exists: a whole answer passes through the same decoder.
             is_over = False
             while not is_over:
                 data = await response.read()
@@ -190,7 +195,8 @@ def _check_message(message: Message, media_kind: MediaKind) -> None:
     """
     if media_kind == "transcription" and message.finish_reason not in _REFUSED:
         return
-    if any(isinstance(part, DataPart | LinkPart) for part in message.parts):
+    wanted = DataPart if media_kind == "speech" else DataPart | LinkPart
+    if any(isinstance(part, wanted) for part in message.parts):
         return
     told = f': "{message.text:.200}"' if message.text else ""
     if message.finish_reason in _REFUSED:
@@ -203,7 +209,11 @@ def _check_message(message: Message, media_kind: MediaKind) -> None:
 
 
 def _default_model(provider: Provider, media_kind: MediaKind) -> str | None:
-    names = {"images": provider.image_model}
+    names: Mapping[MediaKind, str | None] = {
+        "images": provider.image_model or provider.media_model,
+        "speech": provider.speech_model,
+        "transcription": provider.transcription_model,
+    }
     return names[media_kind]
 
 

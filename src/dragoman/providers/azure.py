@@ -24,6 +24,7 @@ PROVIDER = Provider(
     key_kinds=MappingProxyType({"eyJ": ("authorization", "Bearer ")}),
     auth=entra_auth,
     auth_names=NAMES,
+    voice="alloy",
     capabilities=frozenset(
         {
             Capability.chat,
@@ -35,6 +36,8 @@ PROVIDER = Provider(
             Capability.forced_tools,
             Capability.vision,
             Capability.images,
+            Capability.speech,
+            Capability.transcription,
             Capability.models,
         }
     ),

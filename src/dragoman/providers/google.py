@@ -42,7 +42,9 @@ PROVIDER = Provider(
     embeddings_batch=100,
     media_model="gemini-3.1-flash-image",
     media_ways=MEDIA,
-    image_model="gemini-3.1-flash-image",
+    speech_model="gemini-3.8-flash-tts",
+    voice="Kore",
+    transcription_model="gemini-3.5-flash",
     models_path="/models?pageSize=1000",
     capabilities=frozenset(
         {
@@ -58,6 +60,8 @@ PROVIDER = Provider(
             Capability.thinking,
             Capability.media,
             Capability.images,
+            Capability.speech,
+            Capability.transcription,
             Capability.server_tools,
             Capability.models,
         }

@@ -13,6 +13,7 @@ PROVIDER = Provider(
     base_url="https://api.groq.com/openai/v1",
     key_names=("GROQ_API_KEY",),
     chat_model="openai/gpt-oss-120b",
+    transcription_model="whisper-large-v3-turbo",
     capabilities=frozenset(
         {
             Capability.chat,
@@ -21,6 +22,7 @@ PROVIDER = Provider(
             Capability.forced_tools,
             Capability.vision,
             Capability.thinking,
+            Capability.transcription,
             Capability.models,
         }
     ),

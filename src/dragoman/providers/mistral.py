@@ -19,6 +19,7 @@ PROVIDER = Provider(
     embeddings_model="mistral-embed",
     embeddings_batch=100,
     embeddings_characters=32_000,
+    transcription_model="voxtral-mini-latest",
     capabilities=frozenset(
         {
             Capability.chat,
@@ -31,6 +32,7 @@ PROVIDER = Provider(
             Capability.audio,
             Capability.files,
             Capability.thinking,
+            Capability.transcription,
             Capability.models,
         }
     ),

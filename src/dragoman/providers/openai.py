@@ -21,6 +21,9 @@ PROVIDER = Provider(
     embeddings_characters=300_000,
     embeddings_options=MappingProxyType({"encoding_format": "base64"}),
     image_model="gpt-image-2.5-flare",
+    speech_model="gpt-4o-mini-tts",
+    voice="alloy",
+    transcription_model="gpt-transcribe",
     capabilities=frozenset(
         {
             Capability.chat,
@@ -34,6 +37,8 @@ PROVIDER = Provider(
             Capability.audio,
             Capability.files,
             Capability.images,
+            Capability.speech,
+            Capability.transcription,
             Capability.models,
         }
     ),

@@ -27,6 +27,8 @@ PROVIDER = Provider(
             Capability.vision,
             Capability.thinking,
             Capability.images,
+            Capability.speech,
+            Capability.transcription,
             Capability.models,
         }
     ),

@@ -145,9 +145,15 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     media_ways: tuple[MediaWay, ...] = ()
     """The ways in which it makes media, the best one first; none: it makes none."""
     image_model: str | None = None
-    """Default model for images."""
+    """Default model for requests that ask for images alone; `None`: `media_model`."""
     image_options: JsonMap = {}
     """Body fields of every request for images, where the caller's options do not say otherwise."""
+    speech_model: str | None = None
+    """Default model for speech."""
+    voice: str | None = None
+    """Default voice for speech. `None`: the provider chooses one."""
+    transcription_model: str | None = None
+    """Default model for transcripts."""
     models_path: str | None = "/models"
     """Where it lists its models, appended to the base URL (`/../` goes up); `None`: it does not."""
     models: Callable[[], Sequence[str]] | None = None

@@ -233,6 +233,10 @@ class ScriptedRecord(Provider, frozen=True, kw_only=True, eq=False):
     or an error. `None`: there are none."""
     image_model: str | None = "scripted-images-1"
     """See `Provider.image_model`."""
+    speech_model: str | None = "scripted-speech-1"
+    """See `Provider.speech_model`."""
+    transcription_model: str | None = "scripted-transcripts-1"
+    """See `Provider.transcription_model`."""
     script: Script | None = None
     """Finds the answers. The model makes it."""
     server: ScriptedServer | None = None

@@ -24,7 +24,12 @@ MediaAnswer: TypeAlias = Message | DataPart | LinkPart | str | DragomanError
 MediaFunction: TypeAlias = Callable[[MediaRequest], MediaAnswer]
 """Returns the answer to a request for media."""
 
-_PATHS: Mapping[str, MediaKind] = {"generations": "images", "edits": "images"}
+_PATHS: Mapping[str, MediaKind] = {
+    "generations": "images",
+    "edits": "images",
+    "speech": "speech",
+    "transcriptions": "transcription",
+}
 """Last word of a path → what is made there."""
 
 

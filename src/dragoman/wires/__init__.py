@@ -62,8 +62,11 @@ _EMBEDDINGS = {name: name for name in ("openai_chat", "google", "mistral", "olla
 }
 """Name of a wire → the wire whose embeddings it uses. OpenAI has one embeddings endpoint for both
 of its APIs."""
+_OPENAI = {"openai_chat": "openai_chat", "openai_responses": "openai_chat"}
 _MEDIA: Mapping[MediaKind, Mapping[str, str]] = {
-    "images": {"openai_chat": "openai_chat", "openai_responses": "openai_chat"},
+    "images": _OPENAI,
+    "speech": _OPENAI,
+    "transcription": {**_OPENAI, "mistral": "mistral"},
 }
 """Kind of media → the name of a wire → the wire whose endpoint it uses."""
 _MEDIA_BY_CHAT = ("google",)

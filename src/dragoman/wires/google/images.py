@@ -70,6 +70,7 @@ def _dump_size(size: str | None) -> Json:
         ).at(field="size")
     width, height = int(match[1]), int(match[2])
     distances = {ratio: abs(log(width / height) - log(_divide(ratio))) for ratio in _RATIOS}
+    # Below that the model's usual resolution is the nearest one.
     longest = max(width, height)
     resolution = "2K" if 1600 < longest <= 2560 else "4K" if longest > 2560 else None
     return drop_none(

@@ -1,0 +1,12 @@
+"""OpenAI's endpoint for transcripts. Groq and many servers speak it."""
+
+from __future__ import annotations
+
+from dragoman.wires.chat.transcription import Transcription
+from dragoman.wires.openai_chat.dialect import WIRE
+
+__all__ = ["decoder", "dump_http", "dump_response", "encoder", "load_request"]
+
+_WIRE = Transcription(WIRE)
+load_request, dump_http, decoder = _WIRE.load_request, _WIRE.dump_http, _WIRE.decoder
+dump_response, encoder = _WIRE.dump_response, _WIRE.encoder
