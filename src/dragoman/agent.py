@@ -175,8 +175,6 @@ class Agent(AudioCalls, Generic[Deps]):
         self.portal = Portal()
         """Where the synchronous calls run."""
 
-    # who it is
-
     @property
     def provider_name(self) -> str:
         """The provider's name or alias as given, in lower case."""
@@ -446,8 +444,6 @@ class Agent(AudioCalls, Generic[Deps]):
     embed_documents_sync = synchronous(embed_documents)
     list_models_sync = synchronous(list_models)
     download_sync = synchronous(download)
-
-    # its end
 
     async def close(self) -> None:
         """Gives back connections, and the thread of the synchronous calls, once the titles that

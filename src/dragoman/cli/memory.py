@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from typing import Annotated
 
@@ -11,7 +10,6 @@ import typer
 from dragoman.cli.embed import ModelOption, make_embedder
 from dragoman.cli.terminal import echo
 from dragoman.cli.threads import open_memory
-from dragoman.errors import DragomanError
 
 __all__ = ["index"]
 
@@ -48,10 +46,14 @@ def index(
     The model is -m, else that of DRAGOMAN_MODEL's provider, else local: the embedded model, which
     needs no key. Give the one that the memory's Recall(…) has.
     """
+    import asyncio
+
     return asyncio.run(_index(url, model, limit))
 
 
 async def _index(url: str | None, model: str | None, limit: int | None) -> int:
+    from dragoman.errors import DragomanError
+
     agent, name = make_embedder(model, None)
     count = 0
     try:

@@ -3,7 +3,6 @@ them."""
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -315,6 +314,7 @@ def _find_by_meaning(
     store: str | None, model: str | None, find: Callable[[Memory], Awaitable[list[Hit]]]
 ) -> list[StoredMessage | Hit]:
     """Returns what `find` finds with an embeddings model."""
+    import asyncio
 
     async def find_with(agent: Agent[None]) -> list[StoredMessage | Hit]:
         async with agent, open_memory(store, embedder=agent) as memory:
@@ -346,6 +346,7 @@ def describe_last_message(messages: Sequence[Message]) -> str:
 
 def _run_with_memory(store: str | None, work: Callable[[Memory], Awaitable[T]]) -> T:
     """Runs work with the conversations, and closes them."""
+    import asyncio
 
     async def done() -> T:
         async with open_memory(store) as memory:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable, Iterable
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 import msgspec
 
@@ -96,8 +96,7 @@ class Recall(msgspec.Struct, frozen=True):
             raise SettingsError(f"timeout must be seconds above 0, not {self.timeout!r}")
         if self.scope not in ("thread", "resource"):
             raise SettingsError(f'scope must be "thread" or "resource", not {self.scope!r}')
-        vectors: object = self.vectors
-        if vectors is not None and not isinstance(vectors, VectorStore):
+        if not isinstance(cast(object, self.vectors), VectorStore | None):
             raise SettingsError("vectors must be a VectorStore, with all its methods")
 
     @property
