@@ -99,9 +99,9 @@ class Agent(AudioCalls, Generic[Deps]):
         clock: Callable[[], datetime] = now,
         **unknown: Never,
     ) -> None:
-        """`model`: a model string or a provider's record; left out, the environment's
-        DRAGOMAN_MODEL, else `local`. Several of them, as a list or a `fallback`: where one fails,
-        the next is asked. Key, base URL and headers are for the first one's provider.
+        """Creates an agent. `model`: a model string or a provider's record; left out, the
+        environment's DRAGOMAN_MODEL, else `local`. Several of them, as a list or a `fallback`: if
+        one fails, the next is asked. Key, base URL and headers are for the first one's provider.
 
         `api_key` may be a function that gives the key, or a promise of it, whenever a request is
         made: for keys that change. `environment` holds variables that go before those of the
@@ -177,17 +177,17 @@ class Agent(AudioCalls, Generic[Deps]):
 
     @property
     def provider_name(self) -> str:
-        """The provider's name or alias as given, in lower case."""
+        """Returns the provider's name or alias as given, in lower case."""
         return self._models.string.provider
 
     @property
     def chat_model_name(self) -> str | None:
-        """The chat model as given; `None`: the provider's default."""
+        """Returns the chat model as given, or None for the provider's default."""
         return self._models.string.chat
 
     @property
     def embeddings_model_name(self) -> str | None:
-        """The embeddings model as given; `None`: the provider's default."""
+        """Returns the embeddings model as given, or None for the provider's default."""
         return self._models.string.embeddings
 
     @property
@@ -202,17 +202,18 @@ class Agent(AudioCalls, Generic[Deps]):
 
     @property
     def model(self) -> str:
-        """The fully qualified model string: given names, else the provider's defaults."""
+        """Returns the full model string, with the provider's defaults for names that were not
+        given."""
         return self._models.name
 
     @property
     def display_name(self) -> str:
-        """The name for people: given, else the provider's."""
+        """Returns the name for people: the given one, else the provider's."""
         return self._defaults.display_name
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What the usual models of its provider can do."""
+        """Returns what the usual models of the agent's provider can do."""
         return self._models.provider.capabilities
 
     @property
@@ -277,7 +278,7 @@ class Agent(AudioCalls, Generic[Deps]):
     async def send(
         self, prompt: Prompt, **run_options: Unpack[RunOptions[Deps]]
     ) -> ChatResult[str]:
-        """Sends a prompt → the whole answer. `run_options`: see `RunOptions`."""
+        """Sends a prompt and returns the whole answer. `run_options`: see `RunOptions`."""
         refuse_output_type(run_options)
         async with self.run(prompt, **run_options) as run:
             return await run.result()
@@ -293,8 +294,8 @@ class Agent(AudioCalls, Generic[Deps]):
     async def send_for(
         self, prompt: Prompt, output_type: Any, **run_options: Unpack[RunOptions[Deps]]
     ) -> ChatResult[Any]:
-        """Sends a prompt → a value of that type: anything that pydantic can adapt, also `int |
-        str`.
+        """Sends a prompt and returns a value of a type: anything that pydantic can adapt, also `int
+        | str`.
 
         Raises:
             TypedOutputError: the model's answer is not of the type, also after it was told so once.
@@ -305,7 +306,8 @@ class Agent(AudioCalls, Generic[Deps]):
     async def send_stream(
         self, prompt: Prompt, **run_options: Unpack[RunOptions[Deps]]
     ) -> AsyncGenerator[ChatResult[str], None]:
-        """Sends a prompt → the answer in chunks, the first of which holds the prompt's message.
+        """Sends a prompt and yields the answer in chunks, the first of which holds the prompt's
+        message.
 
         Their outputs joined are the output of `send`, where no chunk takes something back: after a
         chunk with `retracted` what it holds is void. `ChatResult.joined` does both. Close the
@@ -326,7 +328,8 @@ class Agent(AudioCalls, Generic[Deps]):
     async def send_events(
         self, prompt: Prompt, **run_options: Unpack[RunOptions[Deps]]
     ) -> AsyncGenerator[Event, None]:
-        """Sends a prompt → the run's events. A failure is told as `RunError` and then raised."""
+        """Sends a prompt and yields the run's events. A failure is told as `RunError` and then
+        raised."""
         refuse_output_type(run_options)
         async with self.run(prompt, **run_options) as run:
             async for event in run:
@@ -385,7 +388,7 @@ class Agent(AudioCalls, Generic[Deps]):
     async def embed_query(
         self, text: str, **options: Unpack[EmbeddingsOptions]
     ) -> EmbeddingsResult:
-        """A text to search with → its vector. See `EmbeddingsModel.embed_query`.
+        """Returns the vector of a text to search with. See `EmbeddingsModel.embed_query`.
 
         Raises:
             SettingsError: the provider makes no embeddings.
@@ -395,7 +398,7 @@ class Agent(AudioCalls, Generic[Deps]):
     async def embed_documents(
         self, texts: Iterable[str], **options: Unpack[EmbeddingsOptions]
     ) -> BatchEmbeddingsResult:
-        """Texts to be found → their vectors, in the same order. See
+        """Returns the vectors of texts to be found, in the same order. See
         `EmbeddingsModel.embed_documents`.
 
         Raises:
@@ -422,8 +425,8 @@ class Agent(AudioCalls, Generic[Deps]):
         return list_files(messages.messages if isinstance(messages, ChatResult) else messages)
 
     async def download(self, part: FilePart, *, model: str | Provider | None = None) -> DataPart:
-        """A file that the provider holds → its bytes. `model`: whose provider holds it, where that
-        is not the agent's.
+        """Downloads the bytes of a file that the provider holds. `model`: whose provider holds it,
+        if that is not the agent's.
 
         Raises:
             SettingsError: that provider holds no such files.
@@ -464,10 +467,7 @@ class Agent(AudioCalls, Generic[Deps]):
             self.portal.close()
 
     def __repr__(self) -> str:
-        if self.tools:
-            tools = f", {len(self.tools)} tools"
-        else:
-            tools = ""
+        tools = f", {len(self.tools)} tools" if self.tools else ""
         return f"<Agent {self.provider_name}:{self.chat_model_name}{tools}>"
 
     async def __aenter__(self) -> Self:

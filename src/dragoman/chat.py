@@ -49,10 +49,10 @@ class Chat(Generic[Deps]):
         thread_id: str | None = None,
         resource_id: str | None = None,
     ) -> None:
-        """`history` is copied. `thread_id`: id of the conversation, that of every run; left out,
-        one is made. Only one that is given is part of signatures and fits `claim=`, since no other
-        process knows the other; with it, an agent that has a `memory` goes on with that thread.
-        `resource_id`: whose it is.
+        """Creates a chat. `history` is copied. `thread_id`: id of the conversation, that of every
+        run; left out, one is made. Only a given one is part of signatures and fits `claim=`, since
+        no other process knows the other; with it, an agent that has a `memory` goes on with that
+        thread. `resource_id`: the owner of the conversation.
 
         Raises:
             TypeError: `agent` is no `Agent`, an id is no string, or `history` holds something else than messages.
@@ -79,24 +79,27 @@ class Chat(Generic[Deps]):
 
     @history.setter
     def history(self, messages: Iterable[Message]) -> None:
+        """Returns what was said, oldest first, and of an answer that still streams what has come so
+        far."""
         self._history = expect_each("history", messages, Message)
 
     @property
     def pending(self) -> tuple[Interrupt, ...]:
-        """What the history waits for, without a request. Tools of the client that were given to one
-        send alone are among it, too."""
+        """Returns what the history waits for, without a request. Client tools that were given to
+        one send alone are included. Tools of the client that were given to one send alone are among
+        it, too."""
         return self.agent.pending(
             self.history, thread_id=self._given_thread, resource_id=self.resource_id
         )
 
     @property
     def display_name(self) -> str:
-        """The agent's."""
+        """Returns the agent's name for people."""
         return self.agent.display_name
 
     @property
     def portal(self) -> Portal:
-        """The agent's, where the synchronous calls run."""
+        """Returns the agent's portal, in which the synchronous calls run."""
         return self.agent.portal
 
     async def load(self) -> list[Message]:
@@ -116,8 +119,9 @@ class Chat(Generic[Deps]):
     async def send(
         self, prompt: Prompt, **run_options: Unpack[RunOptions[Deps]]
     ) -> ChatResult[str]:
-        """`Agent.send` with this history; `model=` goes on with another model. `None` as the prompt
-        goes on with answers (`resume=`), or where the history ends in a prompt."""
+        """Sends a prompt as `Agent.send` with this history; `model=` goes on with another model.
+        `None` as the prompt goes on with answers (`resume=`), or where the history ends in a
+        prompt."""
         async with self._keep_messages(self._run(prompt, run_options)) as run:
             return await run.result()
 
@@ -132,14 +136,15 @@ class Chat(Generic[Deps]):
     async def send_for(
         self, prompt: Prompt, output_type: object, **run_options: Unpack[RunOptions[Deps]]
     ) -> ChatResult[Any]:
-        """`Agent.send_for` with this history."""
+        """Sends a prompt as `Agent.send_for` with this history."""
         async with self._keep_messages(self._run(prompt, run_options, output_type)) as run:
             return await run.result()
 
     async def send_stream(
         self, prompt: Prompt, **run_options: Unpack[RunOptions[Deps]]
     ) -> AsyncGenerator[ChatResult[str], None]:
-        """`Agent.send_stream` with this history. Close it (`aclosing`) where you leave it early."""
+        """Sends a prompt as `Agent.send_stream` with this history. Close it (`aclosing`) where you
+        leave it early."""
         async with self._keep_messages(self._run(prompt, run_options)) as run:
             async with aclosing(run.steps()) as steps:
                 async for step in steps:
@@ -184,6 +189,7 @@ class Chat(Generic[Deps]):
             self._open.remove(entry)
 
     def _update(self, entry: _Kept) -> None:
+        """Updates the history with the messages of a run so far."""
         if not entry.at and not entry.has_loaded and entry.run.loaded is not None:
             # The thread has the memos: each run reads them there.
             loaded = hide_memos(entry.run.loaded)

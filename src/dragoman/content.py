@@ -284,6 +284,7 @@ def upgrade_stored(stored: object) -> Any:
 
 
 def _hold_unknown(piece: object) -> Any:
+    """Returns an unknown piece of a stored message as a provider's part, so that it is not lost."""
     fields = _fields(piece) or {}
     kind = fields.get("type")
     if not isinstance(kind, str) or kind in KINDS:
@@ -305,6 +306,7 @@ def _separate_notes(value: object) -> Any:
 
 
 def _split_native(native: Mapping[str, Any]) -> dict[str, Any]:
+    """Splits the native fields of an older stored message into fields and notes."""
     split: dict[str, Any] = {}
     for wire, value in native.items():
         fields = _fields(value) or {}

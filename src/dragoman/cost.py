@@ -141,7 +141,7 @@ def _price_of(
     created_at: datetime | None,
     context: Mapping[str, str],
 ) -> Decimal | None:
-    """Returns the price of units."""
+    """Returns the price of units of one kind, such as input tokens, in US dollars."""
     try:
         from genai_prices import Usage as Units
         from genai_prices import calc_price

@@ -99,6 +99,7 @@ def _dump_result(result: ChatResult[Any]) -> Json:
 
 
 def _load_result(stored: Json) -> ChatResult[Any]:
+    """Returns the result that a stored error holds."""
     messages = tuple(map(_message, stored.get("messages", ())))
     return msgspec.structs.replace(
         msgspec.convert({**stored, "messages": ()}, ChatResult[Any]), messages=messages

@@ -112,10 +112,7 @@ class DragomanError(Exception):
         self.result = result
 
     def __str__(self) -> str:
-        if self.status:
-            status = f"HTTP {self.status}"
-        else:
-            status = None
+        status = f"HTTP {self.status}" if self.status else None
         if self.request_id:
             request = f"request {self.request_id}"
         else:

@@ -315,8 +315,8 @@ Event = (
 
 
 def event_to_json(event: Event) -> bytes:
-    """Any event as JSON, one object with a `type`; an error as `error_json` writes it.
-    `event_from_json` gives it back as it was.
+    """Encodes any event as JSON, one object with a `type`. `event_from_json` gives it back as it
+    was.
 
     Raises:
         HistoryError: it holds what JSON cannot, such as half a character of a text that was cut in UTF-16.
@@ -330,7 +330,7 @@ def event_to_json(event: Event) -> bytes:
 
 
 def event_from_json(data: bytes | str) -> Event:
-    """Reads what `event_to_json` wrote.
+    """Decodes an event from the JSON that `event_to_json` wrote.
 
     Raises:
         HistoryError: it is no stored event.
@@ -347,6 +347,7 @@ def event_from_json(data: bytes | str) -> Event:
 
 
 def _encode_error(value: object) -> Any:
+    """Encodes an error within an event, as a hook of msgspec."""
     if isinstance(value, DragomanError):
         return msgspec.Raw(error_json.to_json(value))
     # As msgspec asks of its hooks.
@@ -354,6 +355,7 @@ def _encode_error(value: object) -> Any:
 
 
 def _decode_error(wanted_type: type, value: object) -> Any:
+    """Decodes an error within an event, as a hook of msgspec."""
     if wanted_type is DragomanError:
         return error_json.from_json(msgspec.json.encode(value))
     # As msgspec asks of its hooks.
@@ -394,6 +396,7 @@ class InnerRuns:
         return self._is_inner(getattr(event, "run_id", None))
 
     def _begins(self, event: RunStarted) -> bool:
+        """Takes the start of a run. Returns True if it is a run within the outer run."""
         parent = event.parent_run_id
         if (
             self._run_id is not None

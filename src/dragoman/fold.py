@@ -61,6 +61,7 @@ class MessageBuilder:
         self._begin(start)
 
     def _begin(self, start: MessageStarted | None) -> None:
+        """Resets the builder for the next message."""
         self.start = start
         self._id = None if start is None else start.message_id
         self._finish: MessageFinished | None = None
@@ -112,6 +113,7 @@ class MessageBuilder:
             self._unread.append(events)
 
     def _read(self) -> None:
+        """Adds the deltas that were kept unread to the open parts."""
         unread, self._unread = self._unread, None
         for events in unread or ():
             for event in events:
@@ -347,6 +349,7 @@ def _open_part(part: Content) -> tuple[Content, str | bytes]:
 
 
 def _text(deltas: Sequence[str | bytes]) -> str:
+    """Joins deltas to a text; bytes among them are decoded."""
     try:
         return "".join(cast("Sequence[str]", deltas))
     except TypeError:

@@ -118,8 +118,8 @@ class ModelEnd(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def message(self) -> Message | None:
-        """The model's message, without a piece that was cut; built anew on each access. `None` if
-        nothing came."""
+        """Returns the model's message without a piece that was cut, built anew on each access, or
+        None if nothing came. `None` if nothing came."""
         events = [
             event
             for read in self.reads
@@ -130,8 +130,8 @@ class ModelEnd(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def cost(self) -> Decimal | None:
-        """US dollars, as `ModelCall.cost`; looked up each time that it is asked for. `None`:
-        unknown.
+        """Returns the cost in US dollars, as `ModelCall.cost`, or None if unknown. It is looked up
+        on each access. `None`: unknown.
 
         Raises:
             SettingsError: the extra `cost` is not installed.
@@ -260,6 +260,7 @@ def add_global_hooks(*hooks: Hooks) -> ExitStack:
 
 
 def _take_back(hooks: Sequence[Hooks]) -> None:
+    """Removes global hooks that were added."""
     global _everywhere
     remaining = [*_everywhere]
     for hook_set in hooks:
@@ -276,8 +277,8 @@ def find_active_hooks(run_hooks: tuple[Hooks, ...] = ()) -> tuple[Hooks, ...]:
 
 
 async def call_hooks(hooks: Sequence[Hooks], name: HookName, value: object) -> None:
-    """Calls the functions of that name. Exceptions are logged; a cancellation is raised once all
-    functions were called."""
+    """Calls the hook functions with a name. Exceptions are logged; a cancellation is raised once
+    all functions were called."""
     stopped: BaseException | None = None
     is_end = name in _ENDS
     # Ends in reverse, so that hooks nest as blocks do.

@@ -85,7 +85,8 @@ class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
         return self._resume({"approved": True, **edited})
 
     def deny(self, reason: str | None = None) -> Resume:
-        """Has the call not run. The model is told so, and the reason."""
+        """Denies the call: it is not run, and the model is told so with the reason. The model is
+        told so, and the reason."""
         return self._resume({"approved": False, **({} if reason is None else {"reason": reason})})
 
     def answer(self, value: object) -> Resume:

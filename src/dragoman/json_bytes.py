@@ -63,8 +63,8 @@ def replace_halves(value: T, where: str) -> T:
 
 
 def replace_escaped_halves(data: bytes) -> bytes:
-    """JSON with U+FFFD in place of each half of a character that it escapes; the same object where
-    it holds none."""
+    """Returns JSON with U+FFFD in place of each escaped half of a character; the same object if it
+    holds none."""
     has_halves = False
 
     def replace(match: re.Match[bytes]) -> bytes:
@@ -82,6 +82,7 @@ def replace_escaped_halves(data: bytes) -> bytes:
 
 
 def _warn(where: str) -> None:
+    """Logs that half a character was replaced."""
     _LOG.warning(
         "a text in %s holds half a character (an emoji that was cut): it is replaced by U+FFFD",
         where,
@@ -100,6 +101,7 @@ def _is_json(value: object) -> bool:
 
 
 def _mend(value: object) -> Any:
+    """Returns a value with U+FFFD in place of unpaired surrogates in all of its texts."""
     if isinstance(value, str):
         return _mend_text(value)
     if isinstance(value, dict):
@@ -139,6 +141,7 @@ def _is_same_pair(new: tuple[Any, Any], old: tuple[Any, Any]) -> bool:
 
 
 def _mend_text(text: str) -> str:
+    """Returns a text with U+FFFD in place of unpaired surrogates."""
     if text.isascii():
         return text
     try:
@@ -159,8 +162,8 @@ _ALIKE = bytes.maketrans(b"{}", b"[]")
 
 
 def decode(data: bytes | str) -> Any:
-    """JSON → its value. Halves of characters, which JSON can escape and no text can hold, are
-    replaced (`replace_escaped_halves`).
+    """Decodes JSON. Halves of characters, which JSON can escape and no text can hold, are replaced
+    (`replace_escaped_halves`).
 
     Raises:
         ValueError: it is no JSON (`msgspec.DecodeError`, `UnicodeDecodeError`), or nests too deep.
@@ -179,7 +182,7 @@ def decode(data: bytes | str) -> Any:
 
 
 def encode(value: Any) -> bytes:
-    """A value of JSON → JSON. Half a pair of surrogates, which UTF-8 cannot hold, is escaped."""
+    """Encodes a value as JSON. Half a pair of surrogates, which UTF-8 cannot hold, is escaped."""
     try:
         return _encode(value)
     except UnicodeEncodeError:
@@ -262,6 +265,7 @@ class JsonEnd:
         return self.reached
 
     def _feed(self, piece: str) -> None:
+        """Takes the next characters, and notes if the JSON value ends in them."""
         # The piece before may have ended in a backslash: then the first character is escaped.
         start, self._escaped = int(self._escaped and piece != ""), self._escaped and piece == ""
         for match in _MARKS.finditer(piece, start):

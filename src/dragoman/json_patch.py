@@ -55,7 +55,7 @@ class PatchedValue:
         _check_weight(self._estimate)
 
     def patch(self, operations: Iterable[JsonMap]) -> None:
-        """Applies all operations, or none.
+        """Applies all operations of a JSON patch, or none.
 
         Raises:
             PatchError: one does not fit; its place in the patch is named.
@@ -79,6 +79,7 @@ class PatchedValue:
             raise
 
     def _apply(self, operation: JsonMap, undos: list[_Undo]) -> None:
+        """Applies one patch operation, and adds what undoes it to `undos`."""
         if not isinstance(cast("object", operation), Mapping):
             raise PatchError("is not an object")
         op = operation.get("op")
@@ -117,6 +118,7 @@ class PatchedValue:
         self._add(path, value, undos)
 
     def _add(self, path: list[str], value: object, undos: list[_Undo]) -> None:
+        """Adds a value at a path, into a list or an object."""
         if not path:
             self._set_root(value, undos)
             return
@@ -133,6 +135,7 @@ class PatchedValue:
             self._set_member(_need_object(parent, path), key, value, undos)
 
     def _replace(self, path: list[str], value: object, undos: list[_Undo]) -> None:
+        """Replaces the value at a path of the patched value."""
         self._find(path)
         if not path:
             self._set_root(value, undos)
@@ -148,6 +151,7 @@ class PatchedValue:
             self._set_member(_need_object(parent, path), key, value, undos)
 
     def _remove(self, path: list[str], undos: list[_Undo]) -> None:
+        """Removes the value at a path of the patched value."""
         if not path:
             self._set_root(None, undos)
             return
@@ -179,6 +183,7 @@ class PatchedValue:
         undos.append(lambda: setattr(self, "value", old))
 
     def _find(self, path: list[str]) -> Any:
+        """Returns the value at a path. Raises `PatchError` if there is none."""
         value = self.value
         for step in path:
             if isinstance(value, list):
@@ -249,6 +254,7 @@ def _weigh_moved(value: object, path: list[str]) -> int:
 
 
 def _check_depth(value: object, path: list[str]) -> None:
+    """Raises `PatchTooLargeError` if a value at a path would nest too deep."""
     try:
         check_value_depth(value, MOST_DEPTH - len(path))
     except ValueError as error:
@@ -264,6 +270,7 @@ def _read_pointer(operation: JsonMap, field: str) -> list[str]:
 
 
 def _read_index(step: str, length: int, path: list[str]) -> int:
+    """Returns a path's step as an index of a list. Raises `PatchError` if there is no such item."""
     is_number = (
         step.isascii() and step.isdigit() and len(step) < 10 and (step == "0" or step[0] != "0")
     )
@@ -285,7 +292,7 @@ def _restore_member(members: Json, key: str, value: object, order: list[str] | N
 
 
 def _is_equal(value: object, other: object) -> bool:
-    """Equality of JSON: 1 is 1.0, but true is not 1."""
+    """Returns whether two JSON values are equal: 1 equals 1.0, but true does not equal 1."""
     if isinstance(value, bool) or isinstance(other, bool):
         return value is other
     if isinstance(value, dict) and isinstance(other, dict):

@@ -78,10 +78,7 @@ def find_reached_limit(
             continue
         if name == "cost" and used is None:
             return f"what a model call cost is unknown, so that the limit of {bound} US dollars cannot be held; lift it with None"
-        if name == "cost":
-            limit = _dollars(bound)
-        else:
-            limit = bound
+        limit = _dollars(bound) if name == "cost" else bound
         if name in more:
             is_reached = used + more[name] > limit
         else:

@@ -91,9 +91,9 @@ class Loss(msgspec.Struct, frozen=True):
 
     @property
     def is_minor(self) -> bool:
-        """Whether no model would miss it: the name of a picture, the order of pieces, texts that
-        are joined, what one format alone knows of a piece that is sent. It is recorded, but neither
-        refused nor warned of."""
+        """Returns whether no model would miss the lost thing: the name of a picture, the order of
+        pieces, texts that are joined, what one format alone knows of a piece that is sent. A minor
+        loss is recorded, but neither refused nor warned of."""
         return self.what in _MINOR
 
     def __str__(self) -> str:

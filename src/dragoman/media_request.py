@@ -54,11 +54,11 @@ class ImageRequest(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def message(self) -> Message:
-        """The user's message that says the same."""
+        """Returns the user's message that says the same as the request."""
         return Message.user(self.prompt, *self.images, *filter(None, [self.mask]))
 
     def replace(self, **changes: Any) -> ImageRequest:
-        """A copy with some fields changed."""
+        """Returns a copy with some fields changed."""
         return msgspec.structs.replace(self, **changes)
 
 
@@ -84,11 +84,11 @@ class SpeechRequest(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def message(self) -> Message:
-        """The user's message that says the same."""
+        """Returns the user's message that says the same as the request."""
         return Message.user(self.text)
 
     def replace(self, **changes: Any) -> SpeechRequest:
-        """A copy with some fields changed."""
+        """Returns a copy with some fields changed."""
         return msgspec.structs.replace(self, **changes)
 
 
@@ -114,11 +114,11 @@ class TranscriptionRequest(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def message(self) -> Message:
-        """The user's message that says the same."""
+        """Returns the user's message that says the same as the request."""
         return Message.user(self.audio)
 
     def replace(self, **changes: Any) -> TranscriptionRequest:
-        """A copy with some fields changed."""
+        """Returns a copy with some fields changed."""
         return msgspec.structs.replace(self, **changes)
 
 

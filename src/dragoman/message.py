@@ -223,8 +223,8 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """What was said: the content without thinking, `ProviderPart`s, marks and what the provider
-        ran itself."""
+        """Returns what was said: the content without thinking, `ProviderPart`s, marks and what the
+        provider ran itself."""
         return tuple(
             piece
             for piece in self.content
@@ -234,12 +234,12 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
 
     @property
     def text(self) -> str:
-        """All text, joined without a separator."""
+        """Returns all text, joined without a separator."""
         return "".join([piece.text for piece in self.content if isinstance(piece, TextPart)])
 
     @property
     def thinking(self) -> str | None:
-        """All thinking, joined; `None` when there is none to read."""
+        """Returns all thinking, joined, or None if there is none to read."""
         return (
             "".join([piece.text for piece in self.content if isinstance(piece, ThinkingPart)])
             or None
@@ -247,21 +247,21 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
 
     @property
     def tool_calls(self) -> tuple[ToolCallPart, ...]:
-        """The calls that somebody must answer, cut and invalid ones included."""
+        """Returns the calls that need an answer, cut and invalid ones included."""
         return tuple(
             [p for p in self.content if isinstance(p, ToolCallPart) and p.run_by != "provider"]
         )
 
     @property
     def tool_results(self) -> tuple[ToolResultPart, ...]:
-        """The results of calls that the agent or its client ran."""
+        """Returns the results of calls that the agent or its client ran."""
         return tuple(
             [p for p in self.content if isinstance(p, ToolResultPart) and p.run_by != "provider"]
         )
 
     @property
     def own_metadata(self) -> dict[str, Any]:
-        """The metadata without what is derived from the content."""
+        """Returns the metadata without what is derived from the content."""
         return {key: value for key, value in self.metadata.items() if key != "thinking"}
 
     def replace(self, **changes: Any) -> Self:
@@ -285,7 +285,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
 
     @classmethod
     def from_json(cls, data: bytes | str) -> Self:
-        """Reads what `to_json` wrote.
+        """Reads a message from the JSON that `to_json` wrote.
 
         Raises:
             HistoryError: not a message, or of a version that this release does not read.
@@ -328,6 +328,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
 
 
 def _content(content: Sequence[Content | str] | str) -> tuple[Content, ...]:
+    """Returns content with its strings as text parts."""
     if isinstance(content, str):
         pieces = (content,)
     else:

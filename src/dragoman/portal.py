@@ -76,7 +76,7 @@ class Portal:
 
     @property
     def started(self) -> bool:
-        """Whether there is a thread."""
+        """Returns whether the portal's thread was started."""
         return self._loop is not None
 
     def close(self) -> None:
@@ -87,6 +87,7 @@ class Portal:
             self._loop = self._finalizer = None
 
     def _running(self) -> asyncio.AbstractEventLoop:
+        """Returns the portal's running event loop, and starts its thread if needed."""
         with self._lock:
             if self._loop is None:
                 loop = asyncio.new_event_loop()
@@ -111,7 +112,7 @@ class _HasPortal(Protocol):
 
     @property
     def portal(self) -> Portal:
-        """Where they run."""
+        """Returns the portal in which synchronous calls run."""
         ...
 
 
@@ -121,8 +122,8 @@ S = TypeVar("S", bound=_HasPortal)
 def synchronous(
     method: Callable[Concatenate[S, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[S, P], T]:
-    """A coroutine method → its synchronous twin. A subclass that overrides the method changes
-    both."""
+    """Returns the synchronous twin of a coroutine method. A subclass that overrides the method
+    changes both."""
 
     def twin(self: S, *args: P.args, **kwargs: P.kwargs) -> T:
         return self.portal.call(getattr(self, method.__name__)(*args, **kwargs))
@@ -133,7 +134,7 @@ def synchronous(
 def synchronous_stream(
     method: Callable[Concatenate[S, P], AsyncGenerator[T, None]],
 ) -> Callable[Concatenate[S, P], Iterator[T]]:
-    """An async generator method → its synchronous twin, as `synchronous` makes one."""
+    """Returns the synchronous twin of an async generator method, as `synchronous` does."""
 
     def twin(self: S, *args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
         return self.portal.iterate(getattr(self, method.__name__)(*args, **kwargs))
@@ -142,6 +143,7 @@ def synchronous_stream(
 
 
 def _name_twin(method: Callable[..., Any], twin: F) -> F:
+    """Names a synchronous twin after its method and describes it."""
     update_wrapper(twin, method)
     twin.__name__, twin.__qualname__ = f"{method.__name__}_sync", f"{method.__qualname__}_sync"
     twin.__doc__ = (
@@ -189,6 +191,7 @@ async def _close_items(items: AsyncGenerator[Any, None]) -> None:
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
+    """Runs the portal's event loop until it is stopped, then ends its tasks."""
     asyncio.set_event_loop(loop)
     try:
         loop.run_forever()
@@ -211,6 +214,7 @@ async def _finish_tasks(loop: asyncio.AbstractEventLoop) -> None:
 
 
 def _end(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+    """Stops the portal's event loop and waits for its thread."""
     if loop.is_running():
         loop.call_soon_threadsafe(loop.stop)
     if thread is not threading.current_thread():

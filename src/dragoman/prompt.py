@@ -147,7 +147,7 @@ def make_tools(
 
 
 def check_options(run_options: JsonMap) -> None:
-    """Checks the options of a send.
+    """Checks the names and types of the options of a send.
 
     Raises:
         TypeError: an option is unknown, or of a wrong type. Ignoring an unknown address or key
@@ -207,8 +207,8 @@ def read_sequences(
     tuple[ServerTool, ...],
     tuple[Hooks, ...],
 ]:
-    """Those arguments of the constructor of an agent, read once. Raises `TypeError` where one is no
-    sequence."""
+    """Returns the constructor's arguments that are sequences, each read once. Raises `TypeError`
+    where one is no sequence."""
     return (
         expect_sequence("tools", tools, "functions, Tools and Toolsets"),
         expect_sequence("middleware", middleware, "middlewares"),

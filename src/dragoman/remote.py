@@ -66,6 +66,7 @@ def remote_agent(
 
 
 def _host(url: str) -> str | None:
+    """Returns the host of a URL over HTTP, or None."""
     try:
         parts = urlsplit(url)
     except ValueError:

@@ -74,7 +74,8 @@ def repair(messages: Iterable[Message]) -> list[Message]:
 
 
 def repair_with_losses(messages: Iterable[Message]) -> tuple[list[Message], list[Loss]]:
-    """`repair`, and what it made up or dropped; positions are those in `messages`."""
+    """Repairs messages as `repair` does. Returns also what it made up or dropped; positions are
+    those in `messages`."""
     mended, losses, _ = trace_repair(messages)
     return mended, losses
 
@@ -82,8 +83,8 @@ def repair_with_losses(messages: Iterable[Message]) -> tuple[list[Message], list
 def trace_repair(
     messages: Iterable[Message],
 ) -> tuple[list[Message], list[Loss], list[Source] | None]:
-    """`repair_with_losses`, and for each message where it stood; `None`: all stand where they
-    stood."""
+    """Repairs messages as `repair_with_losses` does. Returns also where each message stood, or None
+    if all stand where they stood."""
     messages = list(messages)
     if _is_paired(messages):
         return messages, [], None
@@ -137,8 +138,8 @@ def make_interrupted_result(call: ToolCallPart) -> ToolResultPart:
 
 
 def _last_round(messages: Sequence[Message]) -> tuple[int, int] | None:
-    """Where the model began to speak when it called something last, and where it did; `None`: it
-    never did. Sees at once of a long conversation that there is no call in it."""
+    """Returns where the model's last turn with a call begins and where its last call stands, or
+    None if there is none. Sees at once of a long conversation that there is no call in it."""
     contents = map(_CONTENT, reversed(messages))
     if ToolCallPart not in map(type, chain.from_iterable(contents)):
         return None
@@ -261,6 +262,7 @@ class _MendedMessage(NamedTuple):
     """The new content, each piece with the place where it stood."""
 
     def build(self) -> tuple[Message, Source]:
+        """Returns the mended message and where its pieces stood."""
         message, content = self.message, tuple([piece for piece, _ in self.pieces])
         if content != message.content:
             message = message.replace(content=content)
@@ -335,6 +337,7 @@ class _Mending:
         self._ends.append(len(self._mended))
 
     def _drop(self, position: int, place: int, result: ToolResultPart) -> None:
+        """Drops a tool result, as a loss."""
         if result.id in self._open:
             why = "its call is already answered"
         else:

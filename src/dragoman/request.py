@@ -154,7 +154,7 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
             )
 
     def over(self, other: Settings | None) -> Settings:
-        """These settings, and `other`'s where these say nothing."""
+        """Returns these settings, with those of `other` for what is not set here."""
         if other is None or other == _NOTHING:
             return self
         own_values = {
@@ -231,7 +231,7 @@ class ModelRequest(msgspec.Struct, frozen=True, omit_defaults=True):
             msgspec.structs.force_setattr(self, "tools", tuple(self.tools))
 
     def replace(self, **changes: Any) -> ModelRequest:
-        """A copy with some fields changed."""
+        """Returns a copy with some fields changed."""
         if (
             self.verbatim is not None
             and "verbatim" not in changes
@@ -270,7 +270,7 @@ class EmbeddingsRequest(msgspec.Struct, frozen=True, omit_defaults=True):
             msgspec.structs.force_setattr(self, "texts", tuple(self.texts))
 
     def replace(self, **changes: Any) -> EmbeddingsRequest:
-        """A copy with some fields changed."""
+        """Returns a copy with some fields changed."""
         return msgspec.structs.replace(self, **changes)
 
 
@@ -348,5 +348,5 @@ class RunRequest(msgspec.Struct, frozen=True, omit_defaults=True):
                 msgspec.structs.force_setattr(self, name, tuple(value))
 
     def replace(self, **changes: Any) -> RunRequest:
-        """A copy with some fields changed."""
+        """Returns a copy with some fields changed."""
         return msgspec.structs.replace(self, **changes)

@@ -65,8 +65,8 @@ class ModelCall(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def cost(self) -> Decimal | None:
-        """US dollars: the provider's own figure where it told one, else by the prices of that time;
-        of a cached answer 0. `None`: what it took, or the price of that, is unknown.
+        """Returns the cost in US dollars: the provider's own figure if it reported one, else by the
+        prices of that time; 0 for a cached answer. None if the usage or the price is unknown.
 
         Raises:
             SettingsError: the extra `cost` is not installed.
@@ -163,8 +163,8 @@ class ChatResult(msgspec.Struct, Generic[T], frozen=True, omit_defaults=True):
 
     @property
     def cost(self) -> Decimal | None:
-        """US dollars of all `calls`, of agents within tools too. `None`: what one of them cost is
-        unknown.
+        """Returns the cost in US dollars of all `calls`, also of agents within tools, or None if
+        the cost of one of them is unknown. `None`: what one of them cost is unknown.
 
         Raises:
             SettingsError: the extra `cost` is not installed.
@@ -210,7 +210,7 @@ class BatchEmbeddingsResult(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def count(self) -> int:
-        """How many vectors."""
+        """Returns the number of vectors."""
         return len(self.embeddings)
 
     @property
@@ -241,5 +241,5 @@ class ModelInfo(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def model(self) -> str:
-        """The model string: `provider:name`."""
+        """Returns the model string: `provider:name`."""
         return f"{self.provider}:{self.name}"

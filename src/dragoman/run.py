@@ -150,8 +150,8 @@ class Run(Generic[T]):
 
     @property
     def loaded(self) -> tuple[Message, ...] | None:
-        """The messages of the thread that it goes on with, once they are read; `None`: it reads
-        none."""
+        """Returns the messages of the thread that the run continues, once they are read, or None if
+        it reads none."""
         if self._conversation is None:
             return None
         return self._conversation.loaded
@@ -180,6 +180,7 @@ class Run(Generic[T]):
         self._state.stored = stored
 
     def _watch(self, hooks: tuple[Hooks, ...]) -> None:
+        """Prepares the run's steps, with hooks around them."""
         self._hooks, self._steps = hooks, self._work.steps(self._identify)
         if hooks:
             target = Origin(self._model.provider.name, None, self._model.name)
@@ -203,7 +204,7 @@ class Run(Generic[T]):
                     yield event
 
     async def result(self) -> ChatResult[T]:
-        """Waits for the end of the run → what it gave.
+        """Waits for the end of the run and returns its result.
 
         Raises:
             DragomanError: the run failed; `result` of the error is what there was until then.
@@ -376,6 +377,7 @@ class Run(Generic[T]):
         )
 
     def _interrupt(self) -> None:
+        """Interrupts the run: cancels its tools and the step that it waits for."""
         if self._state.tool_round is not None:
             self._state.tool_round.cancel()
         if self._waiting is not None and not self._interrupted and not self._transcript.is_complete:
@@ -383,6 +385,7 @@ class Run(Generic[T]):
             self._waiting.cancel()
 
     def _expire(self) -> None:
+        """Interrupts the run because its time limit is reached."""
         self._stop = self._stop or find_reached_limit(
             Limits(seconds=self._limits.seconds), Spent(seconds=math.inf)
         )
@@ -402,6 +405,7 @@ class Run(Generic[T]):
     def _fail_step(
         self, error: DragomanError, raised: Exception, reason: FinishReason = FinishReason.error
     ) -> StreamingIterationResult:
+        """Returns the step that reports the run's failure."""
         self._end()
         events = self._end_events(reason)
         error.result = self.so_far()

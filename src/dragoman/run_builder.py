@@ -231,6 +231,8 @@ class _Start:
         return self._with_system([*await self._history(), *self._state.asked])
 
     async def _history(self) -> Iterable[Message]:
+        """Returns the history that the run starts with, from the options or from its stored
+        conversation."""
         history = self._options.get("history", ())
         if self._conversation is None:
             return history

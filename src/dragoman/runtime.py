@@ -32,8 +32,8 @@ LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
 def lazy(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package. `modules`: public name → the module that has it, below the
-    package."""
+    """Returns the `__getattr__` of a package that loads names late. `modules`: public name to the
+    module that has it, below the package."""
 
     def load(name: str) -> Any:
         if name not in modules:
@@ -80,7 +80,8 @@ def extra_hint(extra: str) -> str:
 
 @cache
 def _direct_url() -> str | None:
-    """Where dragoman was installed from (PEP 610); `None`: from an index, or nobody knows."""
+    """Returns the URL from which dragoman was installed (PEP 610), or None if from an index or
+    unknown."""
     import json
     from importlib.metadata import PackageNotFoundError, distribution
 

@@ -45,7 +45,7 @@ FURTHER: dict[str, set[str]] = {
     "cohere": {"embeddings"},
     FAMILY: {"embeddings", "images", "dialect", "record", "speech", "transcription"},
     "ag_ui": AGENT_ROOMS | {"events"},
-    "a2a": AGENT_ROOMS | {"old", "tasks"},
+    "a2a": AGENT_ROOMS | {"version03", "tasks"},
     "ai_sdk": set(),
 }
 """What one has beside them: embeddings and files where its provider has those, and what no other

@@ -116,7 +116,7 @@ async def _read_until_valid(
 
 
 def _choose_valid(meant: Sequence[Resume], terminal: Terminal) -> Resume:
-    """Returns the first valid answer.
+    """Asks on the terminal until an answer is one of the choices.
 
     Raises:
         ResumeError: none is valid; the error is that of the first.

@@ -150,7 +150,7 @@ def _echo_profile(model: str, *, why: bool, indent: int) -> None:
 
 
 def _format_value(value: object) -> str:
-    """A field of a profile as people read it."""
+    """Formats a field of a profile for people."""
     if value is True or value is False:
         return "yes" if value else "no"
     if isinstance(value, int):

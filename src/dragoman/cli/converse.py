@@ -153,7 +153,7 @@ def _keep_chat_model(model: str) -> str:
 
 
 def _run_command(talk: _Conversation, name: str, argument: str) -> None:
-    """Runs a command.
+    """Runs a slash command of the terminal conversation, such as `/model`.
 
     Raises:
         BadParameter: there is no such command.
@@ -167,7 +167,7 @@ def _run_command(talk: _Conversation, name: str, argument: str) -> None:
 
 
 def _print_help(_talk: _Conversation, _: str) -> None:
-    """Prints the commands and keys."""
+    """Prints the commands and keys of the terminal conversation."""
     for name, (what, _run) in COMMANDS.items():
         echo(f"{name:<8} {what}")
     echo(

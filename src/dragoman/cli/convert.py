@@ -279,7 +279,8 @@ def _check_options(
 
 
 def _check_format(name: str, option: str) -> str:
-    """Returns the name of a format.
+    """Returns the format name that an option of `dragoman convert` gives. Raises for an unknown
+    one.
 
     Raises:
         BadParameter: there is no such format.

@@ -199,7 +199,7 @@ def _losses_to_json(conversion: Converted, job: Job) -> list[Json]:
 
 
 def _summarize(conversion: Converted | None, lost: list[str], problems: Iterable[Any]) -> Summary:
-    """Returns the numbers of one conversation."""
+    """Returns the numbers of one converted conversation for the summary."""
     return Summary(
         1,
         int(conversion is None),
@@ -212,7 +212,7 @@ def _summarize(conversion: Converted | None, lost: list[str], problems: Iterable
 def _format_report(
     name: str, number: int, conversion: Converted | None, losses: list[Any], problems: list[Problem]
 ) -> bytes:
-    """Returns a line of the report."""
+    """Returns the line of the JSONL report about one converted conversation."""
     entry = {
         "file": name,
         "conversation": number,

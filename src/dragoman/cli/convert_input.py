@@ -195,6 +195,7 @@ def _is_document(name: str) -> bool:
 
 
 def _is_json(line: bytes) -> bool:
+    """Returns whether a line of the input of `dragoman convert` is JSON."""
     try:
         json_bytes.decode(line)
     except ValueError:

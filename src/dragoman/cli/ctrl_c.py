@@ -39,8 +39,8 @@ class Interrupts:
 
     @contextmanager
     def to(self, *actions: Callable[[], object]) -> Generator[None]:
-        """Within the block Ctrl-C calls the first action, each further Ctrl-C the next one, and
-        then the last one again."""
+        """Makes Ctrl-C call the first action within the block, each further Ctrl-C the next one,
+        and then the last one again."""
         remaining = list(actions)
 
         def act() -> None:

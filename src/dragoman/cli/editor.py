@@ -37,7 +37,8 @@ class Editor:
     """
 
     def __init__(self, interrupts: Interrupts, *, keeps: bool = True, suffix: str = ".md") -> None:
-        """`keeps`: save prompts for later conversations. `suffix`: of the file for EDITOR."""
+        """Creates the editor. `keeps`: save prompts for later conversations. `suffix`: of the file
+        for EDITOR."""
         self._interrupts = interrupts
         self._session = PromptSession[str](
             "> ",
@@ -86,6 +87,7 @@ class _History(FileHistory):
             file.touch(mode=0o600)
 
     def load_history_strings(self) -> Iterator[str]:
+        """Yields the stored prompts, or none if the file cannot be read."""
         try:
             yield from super().load_history_strings()
         except OSError:
@@ -118,7 +120,7 @@ def _make_key_bindings() -> KeyBindings:
 
 
 def _give_up() -> None:
-    """Ends the input with `LineGivenUp`."""
+    """Ends the input line of the editor with `LineGivenUp`."""
     app = get_app_or_none()
     if app is not None and app.is_running and not app.is_done:
         app.exit(exception=LineGivenUp)

@@ -283,7 +283,7 @@ def _run_with_agent(agent: Agent[None], work: Callable[[], Awaitable[T]]) -> T:
 
 
 def _read_text(file: str) -> str:
-    """Returns the text of a file.
+    """Returns the text of a file to embed.
 
     Raises:
         BadParameter: it cannot be read, or is not UTF-8.

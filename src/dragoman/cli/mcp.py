@@ -128,7 +128,7 @@ def mcp(
 
 
 def _load_target(target: str) -> Any:
-    """Returns what to serve.
+    """Returns the agent, toolset or tools that `dragoman mcp` is to serve.
 
     Raises:
         BadParameter: it does not exist.

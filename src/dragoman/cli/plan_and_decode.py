@@ -100,7 +100,7 @@ def _split_conversations(data: bytes) -> list[bytes]:
 
 
 def _plan_to_json(result: Plan) -> Json:
-    """Returns a plan as JSON."""
+    """Returns a plan as JSON for `dragoman plan --json`."""
     return {
         "target": result.target,
         "ok": result.ok,

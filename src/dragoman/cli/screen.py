@@ -44,7 +44,8 @@ class Screen:
         out: TextIO | None = None,
         err: TextIO | None = None,
     ) -> None:
-        """`thinking`: whether to show it; by default if standard output is a terminal."""
+        """Creates the screen. `thinking`: whether to show it; by default if standard output is a
+        terminal."""
         self._out = out or sys.stdout
         self._err = err or sys.stderr
         self._is_terminal = self._out.isatty()
@@ -80,7 +81,7 @@ class Screen:
             self.show_waiting(f"loading {model} …")
 
     def show(self, chunk: ChatResult[str]) -> None:
-        """Shows a chunk."""
+        """Shows one chunk of an answer on the terminal."""
         if chunk.thinking and self._shows_thinking:
             self._switch_mode(thinking=True)
             self._write(chunk.thinking, self._thinks_on)
@@ -141,12 +142,14 @@ class Screen:
             self._write_raw(self._marks[0 if thinking else 1], self._thinks_on)
 
     def _write(self, text: str, to: TextIO) -> None:
+        """Writes text, without control characters on a terminal."""
         if to.isatty():
             text = text.translate(_CONTROL)
         if text:
             self._write_raw(text, to)
 
     def _write_raw(self, text: str, to: TextIO) -> None:
+        """Writes text as it is, and notes its last character."""
         to.write(text)
         to.flush()
         if to is self._out:

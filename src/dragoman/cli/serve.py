@@ -208,7 +208,7 @@ def _has_agents(service: Service) -> bool:
 
 
 def _make_policy(on_disconnect: str) -> AgentPolicy:
-    """Returns the policy for agents' runs.
+    """Returns the policy for agents' runs from the options of `dragoman serve`.
 
     Raises:
         BadParameter: `--on-disconnect` has another value.
@@ -256,7 +256,7 @@ def _show_logs(*, calls: bool) -> Generator[None]:
 
 
 def _load_targets(targets: list[str], model: str | None) -> list[tuple[str, Any]]:
-    """Returns what to serve, with names.
+    """Returns the agents that `dragoman serve` is to serve, by name.
 
     Raises:
         BadParameter: something does not exist, or two things have the same name.
@@ -312,7 +312,7 @@ def _is_instance(value: Any, cls: type) -> bool:
 
 
 def _make_app(served: list[tuple[str, Any]], file: Path | None, options: Json) -> Starlette:
-    """Returns the application.
+    """Returns the ASGI application for the options of `dragoman serve`.
 
     Raises:
         BadParameter: a target cannot be served.

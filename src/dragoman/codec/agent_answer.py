@@ -94,8 +94,7 @@ class AgentAnswer:
 
     @property
     def run_id(self) -> str | None:
-        """The agent's id of the run (of the task, where it has tasks); `None`: it has not begun, or
-        is over."""
+        """Returns the agent's id of the run or task, or None if it has not begun or is over."""
         if self.is_over or self._run_id is None:
             return None
         return self._task() or self._run_id
@@ -111,6 +110,7 @@ class AgentAnswer:
         return self._out.take()
 
     def _take(self, event: Event) -> None:
+        """Takes one event of the agent's run, by its type."""
         if isinstance(event, MessageStarted):
             self._note_author(event)
         elif isinstance(event, PartStarted):
@@ -166,6 +166,7 @@ class AgentAnswer:
         return msgspec.structs.replace(part, run_by="provider")
 
     def _end(self, event: PartFinished) -> None:
+        """Ends a part of the agent's message, or adds the result of a call."""
         key, part = (event.message_id, event.index), event.part
         if isinstance(part, ToolResultPart):
             if event.message_id in self._models or event.message_id in self._users:
@@ -219,6 +220,7 @@ class AgentAnswer:
     # the end
 
     def _finish(self, event: RunFinished) -> None:
+        """Ends the answer, with calls for what the agent's run waits for."""
         self.is_over = True
         self._out.start()
         # First what belongs to a call that was told, so that the call ends with its interrupt.
@@ -284,6 +286,7 @@ class AgentAnswer:
         self._out.end(opened, message_part)
 
     def _fail(self, error: DragomanError) -> None:
+        """Ends the answer with the error of the agent's run."""
         self.is_over = True
         for index in list(self._calls.values()):
             self._settle(index)

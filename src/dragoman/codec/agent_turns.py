@@ -112,10 +112,7 @@ def _by_turns(message: Message, turns: list[Any]) -> Iterator[Message]:
     """Yields a message as those that the agent told."""
     for id_, pieces in _groups(message.content, turns):
         is_result = all(isinstance(piece, ToolResultPart) for piece in pieces)
-        if is_result:
-            role = Role.USER
-        else:
-            role = Role.MODEL
+        role = Role.USER if is_result else Role.MODEL
         yield Message(
             role,
             tuple(map(_agents, pieces)),
@@ -162,6 +159,7 @@ def _split_by_results(
 
 
 def _is_size(value: Any) -> bool:
+    """Returns whether a value is a pair of a message id and a count of 1 or more."""
     listed = if_list(value)
     return (
         len(listed) == 2 and isinstance(listed[0], str) and type(listed[1]) is int and listed[1] > 0

@@ -147,6 +147,7 @@ class AllowList:
         return self._spell(key)
 
     def _value(self, kinds: tuple[str, ...], value: Any, path: str, left_out: list[str]) -> Any:
+        """Returns what the allow list lets through of a value: a list, an object or a scalar."""
         if isinstance(value, list):
             return self._elements(kinds, cast("list[Any]", value), path, left_out)
         if isinstance(value, dict):
@@ -156,6 +157,8 @@ class AllowList:
     def _elements(
         self, kinds: tuple[str, ...], values: list[Any], path: str, left_out: list[str]
     ) -> list[Any]:
+        """Returns the elements of a list that the allow list lets through; refused ones are left
+        out."""
         out: list[Any] = []
         is_whole = True
         for value in values:
@@ -170,6 +173,8 @@ class AllowList:
         return values if is_whole else out
 
     def _object(self, kinds: tuple[str, ...], value: Json, path: str, left_out: list[str]) -> Json:
+        """Returns the fields of an object that the allow list lets through. Raises `_Refused` if it
+        refuses the object."""
         fields = self._fields(kinds, value)
         if fields is None:
             raise _Refused(self._path_of_kind(kinds, value, path))
@@ -230,6 +235,7 @@ class AllowList:
 
     @lru_cache(8192)  # noqa: B019 the same; clients choose the values
     def _choose_kinds(self, kinds: tuple[str, ...], value: str | None) -> tuple[str, ...]:
+        """Returns the kinds of object in the allow list that a tag field's value selects."""
         kind_table = self._kinds
         if value is None:
             return tuple(
@@ -238,6 +244,7 @@ class AllowList:
         return tuple([kind_name for kind_name in kinds if value in kind_table[kind_name].values])
 
     def _merge(self, kinds: tuple[str, ...]) -> Mapping[str, tuple[str, tuple[str, ...]]] | None:
+        """Returns the fields of several kinds of object in the allow list, merged."""
         if not kinds:
             return None
         fields: dict[str, tuple[str, tuple[str, ...]]] = {}
@@ -265,6 +272,7 @@ def _is_refused(mark: str, value: Any) -> bool:
 
 
 def _is_public(value: Any) -> bool:
+    """Returns whether a URL is a data URL or a web address outside of the provider's account."""
     if not isinstance(value, str):
         return not value
     if value[:5].lower() == "data:":

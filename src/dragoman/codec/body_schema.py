@@ -46,6 +46,7 @@ def any_of(*schemas: JsonSchema) -> JsonSchema:
 
 
 def _message_of(*roles: str) -> JsonSchema:
+    """Returns the JSON schema of a message with one of these roles."""
     content = any_of(
         TEXT, list_schema(object_schema({"type": {"const": "text"}, "text": TEXT}), least=1)
     )
@@ -118,6 +119,7 @@ def find_type_fault(value: Any, types: Iterable[JsonType]) -> str:
 
 
 def _has_type(value: Any, json_type: JsonType) -> bool:
+    """Returns whether a value has a type of the body schema."""
     if json_type in ("a number", "a whole number"):
         is_number = isinstance(value, _NUMBERS) and not isinstance(value, bool)
         return is_number and (json_type == "a number" or value % 1 == 0)

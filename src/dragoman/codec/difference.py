@@ -76,6 +76,7 @@ def restore_fields(
 
 
 def _encode_value(value: Any) -> bytes:
+    """Encodes a value as JSON for comparison, also one with unpaired surrogates."""
     try:
         return _encode(value)
     except (ValueError, TypeError):

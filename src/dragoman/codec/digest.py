@@ -138,6 +138,8 @@ def _next(parent: bytes, message_digest: bytes) -> bytes:
 
 
 def _select_signed(message: Message, wire: str) -> Any:
+    """Returns what the signature digest counts of a message: role, content and one wire's native
+    fields."""
     content = strip_marks(message, wire).content
     if any(piece.native or isinstance(piece, ToolCallPart | ToolResultPart) for piece in content):
         content = tuple([_of_wire(piece, wire) for piece in content])
@@ -178,6 +180,8 @@ def _neutral(message: Message) -> Any:
 
 
 def _plain(piece: Content) -> Any:
+    """Returns what the neutral digest counts of a piece: what was said, without native fields and
+    ids."""
     if isinstance(piece, ToolCallPart):
         unread = piece.raw if piece.state != "complete" else None
         return "tool_call", piece.name, piece.arguments, unread, piece.state, _run_by(piece)
@@ -216,6 +220,7 @@ def extend_digest(parent: str, message: Message) -> str:
 
 
 def _select_counted(message: Message) -> Any:
+    """Returns what the prefix digest counts of a message, without marks."""
     content = strip_marks(message).content
     if any(piece.native or isinstance(piece, ToolResultPart) for piece in content):
         content = tuple([_one_room(piece) for piece in content])
@@ -223,6 +228,7 @@ def _select_counted(message: Message) -> Any:
 
 
 def _one_room(piece: Content) -> Content:
+    """Returns a piece of content with its native notes merged for the digest."""
     if isinstance(piece, ToolResultPart) and piece.is_content:
         inner: tuple[Content, ...] = piece.result
         if any(part.native for part in inner):
@@ -326,6 +332,7 @@ def _remember_digest(
 
 
 def _bytes(value: Any) -> bytes:
+    """Encodes a value for a digest, also one with unpaired surrogates."""
     try:
         return _encode(value)
     except UnicodeEncodeError:

@@ -74,7 +74,8 @@ class History:
 
     @property
     def size(self) -> int:
-        """Bytes held of conversations, about: all but the messages themselves."""
+        """Returns about how many bytes the cache holds of conversations, without the messages
+        themselves."""
         return sum([line.size for line in self._lines.copy().values()])
 
     def turn(
@@ -143,6 +144,7 @@ class History:
     def _lines_of(
         self, messages: Sequence[Message], key: Hashable
     ) -> Iterator[tuple[int, SentHistory]]:
+        """Yields the sent conversations that may begin like these messages, the last used first."""
         first_index = count_system_messages(messages)
         # A copy, since lines may go at any time; the one that was used last comes first.
         for number, line in reversed(self._lines.copy().items()):
@@ -161,6 +163,8 @@ class History:
             return line
 
     def _add(self, line: SentHistory, first: Message) -> None:
+        """Adds a sent conversation, which is dropped when its first message is garbage
+        collected."""
         number, lines = next(self._numbers), self._lines
         # The callback holds the table, not `self`, and pops without the lock: the collector may
         # call it at any time, also in a thread that has the lock.

@@ -159,6 +159,8 @@ def _dump_remembered(
     losses: list[Loss],
     tools: Sequence[ToolSpec],
 ) -> Dumped[O]:
+    """Dumps a conversation: what was sent before is taken from the history, the rest is dumped and
+    kept."""
     known_history = history.find(turn.messages, key)
     if way.link is not None and any(
         map(way.link.may, reversed(turn.messages[known_history.given :]))
@@ -305,6 +307,7 @@ def _finish(
     notes: Sequence[str],
     link: str | None,
 ) -> Dumped[O]:
+    """Returns the finished dump, and notes the digest of the conversation's prefix."""
     turn.prefix = digest.format_prefix(turn.wire, pieces.pieces[-1].digests[-1])
     out = replace(pieces.outs[-1], losses=losses)
     if way.field:
@@ -313,6 +316,7 @@ def _finish(
 
 
 def _elements(way: DumpRules[Any], payload: Any) -> list[Any]:
+    """Returns the list in a dumped payload. Raises `CannotCutError` if there is none."""
     elements = way.elements(payload)
     if type(elements) is not list:
         raise CannotCutError

@@ -239,7 +239,7 @@ def load_data_vectors(
 
 
 def dump_vector_entries(vectors: Iterable[Vector], *, packed: bool = False) -> list[Json]:
-    """Reverses `load_vector_entries`."""
+    """Returns vectors as entries of a response. The inverse of `load_vector_entries`."""
     return [
         {"object": "embedding", "index": index, "embedding": dump_vector(vector, packed=packed)}
         for index, vector in enumerate(vectors)
@@ -265,6 +265,7 @@ def count_input_tokens(usage: Usage | None) -> Usage | None:
 
 
 def _unpack(value: str) -> Vector:
+    """Returns the numbers of a vector packed as base64, 4 bytes or signed bytes each."""
     try:
         data = b64decode(value, validate=True)
     except ValueError as error:

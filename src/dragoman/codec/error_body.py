@@ -55,10 +55,7 @@ def parse_body(body: bytes) -> Any:
         return None
     title = _TITLE.search(text[:_HEAD])
     # The title of a proxy's page tells the fault ("502 Bad Gateway"); the rest is mostly layout.
-    if title:
-        seen = title[1]
-    else:
-        seen = _UNSEEN.sub(" ", text[:_READ])
+    seen = title[1] if title else _UNSEEN.sub(" ", text[:_READ])
     seen = " ".join(seen.split())
     # Imported here, since it loads a table of 2,000 names that most processes never need.
     from html import unescape

@@ -224,6 +224,8 @@ class _Fresh:
         return next(candidate for candidate in candidates if candidate not in self.taken)
 
     def _candidate(self, name: str, tries: int) -> str:
+        """Returns one stand-in for a name that the rule refuses: what is readable of it, with a
+        digest."""
         rule, filler = self._rule, self._filler
         # What is left of the name comes first, for people who read requests; the digest tells
         # names apart that look alike by then.

@@ -29,7 +29,8 @@ class Framing(Protocol):
 
     @property
     def body(self) -> bytes | None:
-        """What came in place of a stream; `None`: this is one, or too little has come to tell."""
+        """Returns the whole body if the bytes are no stream, or None if they are one or too few to
+        tell."""
         ...
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -56,7 +57,7 @@ class EventStream:
 
     @property
     def body(self) -> bytes | None:
-        """What came instead, where the bytes are no event stream, without white space and byte
+        """Returns the whole body if the bytes are no event stream, without white space and byte
         order mark before it."""
         return None if self._body is None else bytes(self._body)
 
@@ -81,6 +82,7 @@ class EventStream:
         return self._read([self._lines.close(), b""])
 
     def _read(self, lines: list[bytes]) -> list[bytes]:
+        """Returns the data of the server-sent events that these lines complete."""
         out: list[bytes] = []
         last = self._last
         for line in lines:
@@ -122,7 +124,7 @@ class LineStream:
 
     @property
     def body(self) -> bytes | None:
-        """What came instead, where the first line is no JSON: one value over several lines, or
+        """Returns the whole body if the first line is no JSON: one value over several lines, or
         something else."""
         return None if self._body is None else b"\n".join(self._body)
 
@@ -135,6 +137,7 @@ class LineStream:
         return self._read([self._lines.close()])
 
     def _read(self, lines: list[bytes]) -> list[bytes]:
+        """Returns the JSON lines among these, or collects them as a body."""
         lines = [stripped for line in lines if (stripped := line.strip())]
         if lines and not self._begun:
             self._begun = True
@@ -183,6 +186,7 @@ class _Lines:
         self._rest: list[bytes] = []
 
     def feed(self, data: bytes) -> list[bytes]:
+        """Returns the lines that more bytes complete."""
         unfinished = self._rest
         if unfinished:
             unfinished.append(data)

@@ -300,6 +300,7 @@ def map_losses_to_input(losses: Iterable[Loss], positions: Sequence[int]) -> lis
 
 
 def _place_before_repair(loss: Loss, sources: Sequence[Source]) -> Loss | None:
+    """Returns a loss with its position before repair, or None if repair added what it names."""
     if loss.message is None:
         return loss
     source = sources[loss.message]

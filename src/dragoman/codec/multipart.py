@@ -80,6 +80,7 @@ def _fault(problem: str) -> InvalidRequestError:
 
 
 def _read_boundary(content_type: str) -> bytes:
+    """Returns the boundary in the content type of a multipart form."""
     headers = Headers()
     headers["content-type"] = content_type
     boundary = headers.get_param("boundary")
@@ -109,7 +110,7 @@ def _split_parts(data: bytes, boundary: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _read_head(head: bytes) -> Headers:
-    """Reads the headers of a part.
+    """Reads the headers of one part of a multipart form.
 
     Raises:
         InvalidRequestError: they are none, or say that the part is encoded.
@@ -143,6 +144,7 @@ def _read_parameter(headers: Headers, name: str) -> str | None:
 
 
 def _add_part(fields: Json, head: bytes, body: bytes, bounds: FormBounds) -> None:
+    """Adds one part of a multipart form to the fields."""
     headers = _read_head(head)
     name = _read_parameter(headers, "name")
     if headers.get_content_disposition() != "form-data" or not name:
@@ -173,6 +175,7 @@ def _find_type(headers: Headers, file_name: str, body: bytes) -> str:
 
 
 def _decode_text(body: bytes, name: str) -> str:
+    """Decodes a text field of a multipart form. Raises `InvalidRequestError` if it is no UTF-8."""
     try:
         return body.decode()
     except UnicodeDecodeError as error:
@@ -224,6 +227,7 @@ def _flatten(fields: JsonMap, above: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _dump_part(name: str, value: Any) -> bytes:
+    """Returns one field as a part of a multipart form."""
     head = f'Content-Disposition: form-data; name="{_escape(name)}"'
     if isinstance(value, DataPart):
         file_name = value.name or "file"

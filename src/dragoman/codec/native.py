@@ -29,7 +29,7 @@ class WireNative:
     """Reads and makes the `native` of one wire."""
 
     def __init__(self, name: str) -> None:
-        """`name`: the wire's name."""
+        """Creates access to one wire's native fields. `name`: the wire's name."""
         self._fields = name
         self._notes = name + NOTES
 

@@ -180,7 +180,7 @@ def digest_tools(tools: Tools) -> str:
 
 
 def _plain_tool(tool: ToolSpec | ServerTool) -> ToolSpec | ServerTool:
-    """The tool without its cache mark, which a request may move."""
+    """Returns a tool without its cache mark, which a request may move."""
     if not tool.native:
         return tool
     native = {
@@ -193,7 +193,8 @@ def _plain_tool(tool: ToolSpec | ServerTool) -> ToolSpec | ServerTool:
 
 
 def _read_note(message: Message) -> Note | None:
-    """The note of an answer; `None`: it has none, or one that somebody else wrote."""
+    """Returns the note of the conversation's opening in an answer, or None if it has none that
+    dragoman wrote."""
     note: Json = if_object(if_object((message.native or {}).get(OURS)).get(_KEY))
     if not note:
         return None

@@ -159,12 +159,14 @@ class ResponseEncoder(ABC):
         return (self.EMPTY or self._state.started) and not self._over
 
     def _end(self) -> Objects:
+        """Returns the objects that end the response, once."""
         if not self._ends():
             return NO_OBJECTS
         self._over = True
         return self.end()
 
     def _frame_all(self, objects: Objects) -> bytes:
+        """Frames objects as bytes, without those that are to be skipped."""
         if self.skip:
             remaining = objects[self.skip :]
             self.skip -= len(objects) - len(remaining)

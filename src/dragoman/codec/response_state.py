@@ -79,7 +79,7 @@ class ResponseState:
 
     @property
     def usage(self) -> Usage | None:
-        """Of all messages that stand."""
+        """Returns the usage of all messages that were not withdrawn, summed."""
         if self._usages:
             return sum(self._usages.values(), Usage())
         return None
@@ -100,6 +100,7 @@ class ResponseState:
         return isinstance(event, (RunError, RunFinished))
 
     def _start(self, event: MessageStarted) -> bool:
+        """Takes the start of a message. Returns True if the response includes the message."""
         if event.role is not Role.MODEL or event.candidate != 0:
             return False
         if not self.started:
@@ -114,6 +115,8 @@ class ResponseState:
         return True
 
     def _end(self, event: MessageFinished | MessageDropped) -> bool:
+        """Takes the end of a message, or that it was withdrawn. Returns True if the response
+        includes it."""
         if event.message_id not in self._ids:
             return False
         if isinstance(event, MessageDropped):

@@ -45,7 +45,7 @@ class DecodedPart:
     __slots__ = ("begun", "deltas", "index", "message_id")
 
     def __init__(self, message_id: str, index: int, begun: Content | OpenText) -> None:
-        """`begun`: the part as `PartStarted` has it."""
+        """Creates the part. `begun`: the part as `PartStarted` has it."""
         self.message_id = message_id
         self.index = index
         self.begun = begun
@@ -112,7 +112,7 @@ class RunDecoder(ResponseDecoder, Generic[P]):
         self.read_object(object_type, fields)
 
     def read_object(self, object_type: str, fields: Fields) -> None:
-        """Reads one object of a type.
+        """Reads one object of the protocol's stream, by its type.
 
         Raises:
             DragomanError: it cannot be read.

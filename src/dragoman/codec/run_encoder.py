@@ -53,7 +53,7 @@ class EncodedPart:
     __slots__ = ("begun", "deltas", "frame")
 
     def __init__(self, begun: Content | OpenText) -> None:
-        """`begun`: the part as `PartStarted` has it."""
+        """Creates the part. `begun`: the part as `PartStarted` has it."""
         self.begun = begun
         self.deltas: list[str | bytes] = []
         self.frame: tuple[bytes, bytes] | None = None
@@ -163,6 +163,7 @@ class RunEncoder(ABC, Generic[P]):
         return [(key, self.open.pop(key)) for key in keys]
 
     def _take_objects(self) -> Objects:
+        """Returns the objects written so far, and empties the list."""
         if not self._written:
             return NO_OBJECTS
         objects, self._written = self._written, []

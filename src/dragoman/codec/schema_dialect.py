@@ -175,6 +175,8 @@ class _Fitting:
         return reference
 
     def _object(self, schema: Schema, within: str) -> Json:
+        """Returns the schema of an object as the dialect takes it: properties, required keys,
+        closed or open."""
         properties = if_object(schema.get("properties"))
         free, dialect = schema.get("additionalProperties", not properties), self._dialect
         if dialect.closed and not _can_close(free, properties):

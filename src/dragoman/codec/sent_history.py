@@ -56,6 +56,7 @@ def can_cut_between(before: Message, after: Message) -> bool:
 
 
 def _says(message: Message, part_type: type[ToolCallPart | ToolResultPart]) -> bool:
+    """Returns whether a message has text, or a call or result of this type that no provider ran."""
     for piece in message.content:
         if isinstance(piece, TextPart) and piece.text.strip():
             return True
@@ -209,7 +210,7 @@ class SentHistory:
             self.names.setdefault(name, (number, names.get(name, name)))
 
     def measure(self) -> None:
-        """Finds its size."""
+        """Measures the bytes that the sent conversation holds in memory."""
         columns = (
             self.ends,
             self.counts,
@@ -236,21 +237,21 @@ class KnownHistory(NamedTuple):
 
     @property
     def given(self) -> int:
-        """How many messages of the conversation these are."""
+        """Returns how many messages of the conversation are known."""
         if self.line is None:
             return 0
         return self.line.ends[self.segments - 1]
 
     @property
     def mended(self) -> int:
-        """How many they are after repair."""
+        """Returns how many messages the known ones are after repair."""
         if self.line is None:
             return 0
         return self.line.counts[self.segments - 1]
 
     @property
     def digest(self) -> bytes | None:
-        """That of all of them."""
+        """Returns the digest of the known messages, or None."""
         end = DIGEST_SIZE * self.segments
         if self.line is None:
             return None
@@ -258,32 +259,32 @@ class KnownHistory(NamedTuple):
 
     @property
     def data(self) -> bytes:
-        """Their JSON."""
+        """Returns the JSON of the known messages."""
         if self.line is None:
             return b""
         return bytes(self.line.data[: self.line.offsets[self.segments - 1]])
 
     @property
     def head(self) -> JsonMap:
-        """What the payload holds beside the list."""
+        """Returns what the payload holds beside the list of messages."""
         return {} if self.line is None else self.line.head
 
     @property
     def losses(self) -> Sequence[Loss]:
-        """What of them was left out."""
+        """Returns the losses of the known messages."""
         if self.line is None:
             return ()
         return self.line.losses[: self.line.lost[self.segments - 1]]
 
     @property
     def notes(self) -> Sequence[str]:
-        """What the rest of a request must know of them."""
+        """Returns the notes about the known messages that the rest of a request needs."""
         notes = {} if self.line is None else self.line.notes.copy()
         return [note for note, number in notes.items() if number < self.segments]
 
     @property
     def names(self) -> Mapping[str, str]:
-        """Of tools → as what they were sent."""
+        """Maps tool names to those under which they were sent."""
         names = {} if self.line is None else self.line.names.copy()
         return {
             name: sent_name for name, (number, sent_name) in names.items() if number < self.segments

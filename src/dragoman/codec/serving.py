@@ -202,7 +202,7 @@ class RequestFields(msgspec.Struct, frozen=True):
 
     @property
     def known_fields(self) -> frozenset[str]:
-        """The fields of the body of which anything is known but that they name objects of an
+        """Returns the body fields that are known at all, except those that only name objects of an
         account."""
         paths = (
             *self.idle,

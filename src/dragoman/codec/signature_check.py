@@ -61,7 +61,8 @@ def _find_foreign_origin(origin: Origin, target: Origin, reads: Collection[str])
 
 
 def _find_break(origin: Origin, target: Origin, position: int, digest_at: DigestAt) -> str | None:
-    """Why what a message's signed content is bound to does not hold any more; `None`: it holds."""
+    """Returns why a message's signature no longer matches what it was bound to, or None if it
+    does."""
     # An earlier release noted no rule: that of the model that reads it is the next best guess.
     binds = origin.binds or target.binds
     if binds == "block":

@@ -89,6 +89,7 @@ def strict_schema(schema: JsonMap) -> Json | None:
 
 
 def _strict(schema: Any, definitions: JsonMap) -> Json:
+    """Returns a schema as OpenAI's strict mode takes it. Raises `_NotStrictError` if it cannot."""
     if not isinstance(schema, Mapping) or not schema.keys().isdisjoint(_CHANGING):
         raise _NotStrictError
     schema = _flat(cast("JsonMap", schema))

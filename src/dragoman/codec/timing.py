@@ -31,7 +31,7 @@ class Durations(msgspec.Struct, frozen=True):
 
     @property
     def total(self) -> int:
-        """All of it."""
+        """Returns the total time of the answer in nanoseconds."""
         return self.preparation + self.first_part + self.generation
 
 
@@ -39,7 +39,7 @@ class AnswerTimer:
     """Measures one answer, from the moment in which it is made."""
 
     def __init__(self, clock: Callable[[], int] = perf_counter_ns) -> None:
-        """`clock`: returns nanoseconds that never decrease."""
+        """Creates the timer. `clock` returns nanoseconds that never decrease."""
         self._clock = clock
         self._began = clock()
         self._asked: int | None = None

@@ -223,6 +223,8 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
         losses: list[Loss] | None,
         turn: DumpedRequest | None,
     ) -> HttpRequest:
+        """Dumps a model request to HTTP: drops foreign options, fits tools, then calls the wire's
+        own dump."""
         losses = [] if losses is None else losses
         quirks = self.quirks() if quirks is None else quirks
         request = drop_foreign_options(request, self.name, losses)

@@ -60,7 +60,7 @@ def _find_paragraphs(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _cut_paragraph(paragraph: str, start: int, size: int, overlap: int) -> Iterator[Chunk]:
-    """Yields the chunks of a paragraph."""
+    """Yields the chunks for embedding of one paragraph."""
     if len(paragraph) <= size:
         yield Chunk(paragraph, start)
     else:

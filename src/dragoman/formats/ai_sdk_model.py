@@ -27,8 +27,8 @@ versions = ("v4", "v5", "v6", "v7")
 def load_messages(
     payload: object, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
-    """A list of model messages → messages. `origin` is given to the model's where they do not say
-    whose they are. With `problems`, a message that cannot be read is left out and noted there.
+    """Reads a list of model messages. `origin` is given to the model's where they do not say whose
+    they are. With `problems`, a message that cannot be read is left out and noted there.
 
     Raises:
         HistoryError: it is no list, or a message cannot be read and no problems are noted.
@@ -43,6 +43,7 @@ def dump_messages(
     losses: list[Loss] | None = None,
     version: Literal["v4", "v5", "v6", "v7"] | None = None,
 ) -> list[Json]:
-    """Messages → a list of model messages. `version`: those of that release of the library; `None`:
-    as each was read, else as the newest has them. What they cannot hold is added to `losses`."""
+    """Writes messages as a list of model messages. `version`: those of that release of the library;
+    `None`: as each was read, else as the newest has them. What they cannot hold is added to
+    `losses`."""
     return dump_model(messages, losses, version)

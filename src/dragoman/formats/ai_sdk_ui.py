@@ -47,8 +47,8 @@ _STEP = "step-start"
 def load_messages(
     payload: object, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
-    """A list of UI messages → messages. `origin` is given to the model's where they do not say
-    whose they are. With `problems`, a message that cannot be read is left out and noted there.
+    """Reads a list of UI messages. `origin` is given to the model's where they do not say whose
+    they are. With `problems`, a message that cannot be read is left out and noted there.
 
     Raises:
         HistoryError: it is no list, or a message cannot be read and no problems are noted.
@@ -63,8 +63,9 @@ def dump_messages(
     losses: list[Loss] | None = None,
     version: Literal["v4", "v5", "v6", "v7"] | None = None,
 ) -> list[Json]:
-    """Messages → a list of UI messages. `version`: those of that release of the library; `None`: as
-    each was read, else as the newest has them. What they cannot hold is added to `losses`."""
+    """Writes messages as a list of UI messages. `version`: those of that release of the library;
+    `None`: as each was read, else as the newest has them. What they cannot hold is added to
+    `losses`."""
     return dump_ui(messages, losses, version)
 
 
@@ -74,8 +75,8 @@ def dump_shown(
     version: Literal["v4", "v5", "v6", "v7"] | None = None,
     metadata: bool = False,
 ) -> list[Json]:
-    """Messages → a list of UI messages as a browser shows them: the answers of one turn are one
-    message. `metadata`: they keep what the format has no room for, under a key of dragoman's
+    """Writes messages as a list of UI messages as a browser shows them: the answers of one turn are
+    one message. `metadata`: they keep what the format has no room for, under a key of dragoman's
     own."""
     written = dump_ui(_by_turn(messages), None, version)
     if metadata:
@@ -88,10 +89,7 @@ def _by_turn(messages: Iterable[Message]) -> list[Message]:
     are one. Between a call and a text a step begins."""
     shown_messages: list[Message] = []
     for message in messages:
-        if shown_messages:
-            last = shown_messages[-1]
-        else:
-            last = None
+        last = shown_messages[-1] if shown_messages else None
         if last is None or not _is_one_turn(last, message):
             shown_messages.append(message)
             continue

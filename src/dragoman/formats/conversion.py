@@ -62,9 +62,9 @@ def read(
     problems: list[Problem] | None,
     origin: Origin | None = None,
 ) -> LoadedConversation:
-    """A conversation as JSON has it → its messages. `format_name`: its format, which otherwise is
-    told by its structure. `origin` is given to the model's messages where they do not say whose
-    they are. With `problems`, what cannot be read is left out and noted there.
+    """Reads a conversation in JSON as messages. `format_name`: its format, which otherwise is told
+    by its structure. `origin` is given to the model's messages where they do not say whose they
+    are. With `problems`, what cannot be read is left out and noted there.
 
     Raises:
         HistoryError: it is no conversation, or something in it cannot be read and no problems are noted.
@@ -175,7 +175,7 @@ def read_jsonl(
 
 
 def decode_line(text: bytes | str) -> Any:
-    """A line → its value.
+    """Decodes one line of a JSONL file.
 
     Raises:
         HistoryError: it is no JSON.
@@ -218,8 +218,8 @@ def convert(
     errors: Literal["raise", "collect"] = "raise",
     whole: bool = False,
 ) -> Converted:
-    """A conversation as JSON has it (a list of messages, one message, the body of a request, a
-    text) → the same in the format named `to`.
+    """Converts a conversation in JSON (a list of messages, one message, the body of a request, a
+    text) to the format named `to`.
 
     `format`: that it has; otherwise it is told by its structure. `version`: of the format `to`,
     where it has several. `origin`: who wrote it, where its format does not say. `target`: who will
@@ -246,10 +246,7 @@ def convert(
         return Converted(
             _body(request, name, to, target, losses), name, losses, field, problems or []
         )
-    if version is None:
-        options = {}
-    else:
-        options = {"version": version}
+    options = {} if version is None else {"version": version}
     converted = get(to).dump_messages(messages, target=target, losses=losses, **options)
     return Converted(
         converted, name, [*losses, *_beside(payload, field, name)], field, problems or []
@@ -319,7 +316,7 @@ def read_request(
 def _body(
     request: ModelRequest, name: str, to: str, target: Origin | None, losses: list[Loss]
 ) -> Json:
-    """A request that the wire `name` had → the body of the wire `to`, without a model where none is
+    """Converts a request of the wire `name` to a body of the wire `to`, without a model if none is
     known there."""
     model = (target and target.model) or (request.model if name == to else "")
     if request.model and not model:

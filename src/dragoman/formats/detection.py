@@ -63,6 +63,8 @@ _last: list[_Facts] = []
 
 
 def _load_facts() -> _Facts:
+    """Returns the layouts and sample votes of all formats, cached while the formats stay the
+    same."""
     formats = registry.detectable()
     if not _last or _last[0].formats != formats:
         layouts = {name: registry.layout(name) for name in formats}
@@ -122,9 +124,9 @@ class Detected(NamedTuple):
 
 
 def detect(value: object) -> str:
-    """A conversation as JSON has it (a list of messages, one message, or the whole body of a
-    request) → the name of its format. Where several formats have it and all read it alike, the most
-    usual of them.
+    """Returns the name of the format of a conversation in JSON (a list of messages, one message, or
+    the whole body of a request). If several formats read it alike, the most usual of them. Where
+    several formats have it and all read it alike, the most usual of them.
 
     Raises:
         HistoryError: no format has it, several have it and read it differently, or it is of several.
@@ -139,9 +141,9 @@ def detect(value: object) -> str:
 
 
 def detect_list(value: object, *, near: str | None = None) -> list[Detected]:
-    """As `detect`, of a list whose messages may be of several formats: those that stand beside each
-    other, in order. Where some of them are ambiguous, they have the format of the nearest that are
-    not, if they may have it. `near`: the format of what stands before the list.
+    """Detects the formats in a list whose messages may be of several: the runs of one format, in
+    order. Ambiguous messages get the format of the nearest that are not, if they may have it.
+    `near`: the format of what stands before the list.
 
     Raises:
         HistoryError: a message is of no format, or it is ambiguous of which.
@@ -152,7 +154,7 @@ def detect_list(value: object, *, near: str | None = None) -> list[Detected]:
 def detect_conversation(
     conversation: OpenedConversation, *, near: str | None = None
 ) -> list[Detected]:
-    """As `detect_list`, of a conversation that is already opened.
+    """Detects the formats in a conversation that is already opened, as `detect_list` does.
 
     Raises:
         HistoryError: as for `detect_list`.
@@ -191,8 +193,7 @@ def _find_holders(field: str, facts: _Facts) -> list[str]:
 
 
 def payload_of(value: object, name: str) -> Any:
-    """A conversation as JSON has it, as for `detect` → what `load_messages` of the format of that
-    name takes.
+    """Returns the part of a conversation in JSON that `load_messages` of the named format takes.
 
     Raises:
         HistoryError: there is no conversation in it.
@@ -391,8 +392,8 @@ def _find_sample(messages: Sequence[Any]) -> Sequence[Any]:
 
 
 def _choose_format(best: Sequence[list[str]], index: int, near: str | None) -> str | None:
-    """Of the likely formats of each piece of a list, that of the piece at `index`; `None`: it is
-    ambiguous, and so are all beside it."""
+    """Chooses the format of the list's element at `index` among its likely ones, or None if it and
+    all beside it are ambiguous."""
     if len(best[index]) == 1:
         return best[index][0]
     sure = [names[0] if len(names) == 1 else None for names in best]

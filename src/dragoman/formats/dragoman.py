@@ -36,8 +36,8 @@ def load_messages(
     origin: Origin | None = None,  # noqa: ARG001 each message has its own
     problems: list[Problem] | None = None,
 ) -> list[Message]:
-    """A list of stored messages → messages. With `problems`, one that cannot be read is left out
-    and noted there.
+    """Reads a list of stored messages. With `problems`, one that cannot be read is left out and
+    noted there.
 
     Raises:
         HistoryError: it is no list, or a message cannot be read and no problems are noted.
@@ -59,5 +59,5 @@ def dump_messages(
     target: Origin | None = None,  # noqa: ARG001 it is written for every reader alike
     losses: list[Loss] | None = None,  # noqa: ARG001 nothing is lost
 ) -> list[Json]:
-    """Messages → a list of their stored forms."""
+    """Writes messages in their stored form."""
     return [msgspec.json.decode(message.to_json()) for message in messages]

@@ -24,9 +24,9 @@ fields = ROW_FIELDS
 def load_messages(
     payload: object, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
-    """A list of rows → messages; a date may be a text or a `datetime`. `origin` is given to the
-    model's messages where they do not say whose they are. With `problems`, a row that cannot be
-    read is left out and noted there.
+    """Reads a list of rows; a date may be a text or a `datetime`. `origin` is given to the model's
+    messages where they do not say whose they are. With `problems`, a row that cannot be read is
+    left out and noted there.
 
     Raises:
         HistoryError: it is no list, or a row cannot be read and no problems are noted.
@@ -40,7 +40,7 @@ def dump_messages(
     target: Origin | None = None,  # noqa: ARG001 it is written for every reader alike
     losses: list[Loss] | None = None,
 ) -> list[Json]:
-    """Messages → a list of rows: one for texts, one for calls, one for results. Dates are texts, as
-    JSON has them, where they were not read as a `datetime`. What rows cannot hold is added to
-    `losses`."""
+    """Writes messages as a list of rows: one for texts, one for calls, one for results. Dates are
+    texts, as JSON has them, where they were not read as a `datetime`. What rows cannot hold is
+    added to `losses`."""
     return dump_split_rows(tuple(messages), [] if losses is None else losses)

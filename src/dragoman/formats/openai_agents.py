@@ -52,8 +52,8 @@ _PREFIXES = {"gemini": "google", "vertex_ai": "google"}
 
 
 def lift(message: Message) -> Message:
-    """A model's message as the Responses wire reads it → with the origin that its items name, and
-    signatures where their provider's wire has them."""
+    """Returns a model message that the Responses wire has read, with the origin that its items
+    name, and with signatures moved to their provider's wire."""
     message = message.replace(content=_with_items(message.content, {}))
     items = [_item(piece) for piece in message.content]
     if any(item.get("id") == FAKE_ID for item in items):
@@ -78,8 +78,8 @@ def _lift_piece(piece: Content) -> Sequence[Content]:
 
 
 def lower(message: Message, position: int, losses: list[Loss]) -> tuple[Message, tuple[int, ...]]:
-    """The inverse: a message → one that the Responses wire writes as the SDK has it, and for each
-    of its pieces the place that it had. Signatures that have no place are added to `losses`."""
+    """Returns a message as the Responses wire writes it for the SDK, and the former place of each
+    piece. The inverse of `lift`. Signatures that have no place are added to `losses`."""
     if message.role is not Role.MODEL:
         return message, tuple(range(len(message.content)))
     content: list[Content] = []
@@ -138,7 +138,7 @@ def _with_items(content: Sequence[Content], item: Json) -> tuple[Content, ...]:
 
 
 def _item(piece: Content) -> Json:
-    """Fields of the item that a piece is, or begins."""
+    """Returns the fields of the item that a piece is, or begins."""
     return {
         **RESPONSES.fields(piece.native),
         **if_object(RESPONSES.notes(piece.native).get("item")),
@@ -146,7 +146,7 @@ def _item(piece: Content) -> Json:
 
 
 def _origin(data: Sequence[JsonMap]) -> Origin | None:
-    """Whose answer it is, where the items say so."""
+    """Returns the origin that the items of a message name, or None."""
     model = _find_text(data, "model")
     provider = _name_provider(model)
     if not provider and any(_BLOCKS in fields for fields in data):
@@ -190,6 +190,8 @@ def _data(prefix: str, origin: Origin | None) -> Json:
 
 
 def _lift_thinking(part: ThinkingPart) -> list[ThinkingPart]:
+    """Splits a reasoning item into the thinking blocks that Anthropic signed in its
+    `provider_data`."""
     item = dump_reasoning(part)
     data = if_object(item.get(_DATA))
     blocks = if_objects(data.get(_BLOCKS))
@@ -274,6 +276,7 @@ def _is_block(block: JsonMap) -> bool:
 
 
 def _load_block(block: JsonMap) -> ThinkingPart:
+    """Returns an Anthropic thinking block of `provider_data` as thinking."""
     if block["type"] == "redacted_thinking":
         return ThinkingPart(native={"anthropic": dict(block)})
     block_fields = read_extra_fields(block, "type", "thinking")
@@ -281,6 +284,7 @@ def _load_block(block: JsonMap) -> ThinkingPart:
 
 
 def _dump_block(part: ThinkingPart) -> Json:
+    """Returns thinking as an Anthropic block for `provider_data`."""
     block_fields = if_object((part.native or {}).get("anthropic"))
     if "type" in block_fields:
         return dict(block_fields)
@@ -292,6 +296,7 @@ def _is_anthropics(part: ThinkingPart) -> bool:
 
 
 def _is_signed_elsewhere(part: ThinkingPart) -> bool:
+    """Returns whether another provider than OpenAI signed the thinking."""
     native = part.native or {}
     return any(
         value
@@ -304,6 +309,8 @@ def _is_signed_elsewhere(part: ThinkingPart) -> bool:
 
 
 def _lift_call(call: ToolCallPart) -> ToolCallPart:
+    """Returns a call with Gemini's signature moved from `provider_data` to Google's native
+    fields."""
     fields = RESPONSES.fields(call.native)
     data = if_object(fields.get(_DATA))
     signature = if_text(data.get("thought_signature"))
@@ -321,6 +328,8 @@ def _lift_call(call: ToolCallPart) -> ToolCallPart:
 
 
 def _lower_call(call: ToolCallPart, origin: Origin | None) -> ToolCallPart:
+    """Returns a call with Gemini's signature moved from Google's native fields to
+    `provider_data`."""
     signature = if_text(if_object((call.native or {}).get("google")).get("thoughtSignature"))
     if not signature:
         return call
@@ -351,8 +360,8 @@ def votes(message: object) -> int:
 def load_messages(
     payload: object, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
-    """A list of items → messages. `origin` is given to the model's messages where the items do not
-    name a model. With `problems`, an item that cannot be read is left out and noted there.
+    """Reads a list of items. `origin` is given to the model's messages where the items do not name
+    a model. With `problems`, an item that cannot be read is left out and noted there.
 
     Raises:
         HistoryError: it is no list, or an item cannot be read and no problems are noted.
@@ -370,8 +379,8 @@ def load_messages(
 def dump_messages(
     messages: Iterable[Message], *, target: Origin | None = None, losses: list[Loss] | None = None
 ) -> list[Json]:
-    """Messages → a list of items, for `Runner.run(agent, items)` or `session.add_items(items)`.
-    What they cannot hold is added to `losses`."""
+    """Writes messages as a list of items, for `Runner.run(agent, items)` or
+    `session.add_items(items)`. What they cannot hold is added to `losses`."""
     lowered_messages: list[Message] = []
     part_indexes: list[tuple[int, ...]] = []
     signed: list[Loss] = []

@@ -50,7 +50,7 @@ class Format(Protocol):
 
     @property
     def name(self) -> str:
-        """By which it is known; an attribute."""
+        """Returns the name of the format. An attribute."""
         ...
 
     def votes(self, message: object) -> int:
@@ -65,9 +65,9 @@ class Format(Protocol):
         origin: Origin | None = None,
         problems: list[Problem] | None = None,
     ) -> list[Message]:
-        """A conversation of the format → messages. `origin` is given to the model's messages where
-        the format does not say whose they are. With `problems`, an element that cannot be read is
-        left out and noted there.
+        """Reads a conversation of the format as messages. `origin` is given to the model's messages
+        where the format does not say whose they are. With `problems`, an element that cannot be
+        read is left out and noted there.
 
         Raises:
             HistoryError: the payload is not of this format.
@@ -81,7 +81,8 @@ class Format(Protocol):
         target: Origin | None = None,
         losses: list[Loss] | None = None,
     ) -> Any:
-        """Messages → a conversation of the format. What it cannot hold is added to `losses`."""
+        """Writes messages as a conversation of the format. What it cannot hold is added to
+        `losses`."""
         ...
 
 
@@ -116,7 +117,7 @@ def names() -> list[str]:
 
 
 def get(name: str) -> Format:
-    """Returns the format of that name.
+    """Returns the registered format with a name.
 
     Raises:
         SettingsError: there is none, or its plug-in is broken.
@@ -172,7 +173,7 @@ def detectable() -> dict[str, Format]:
 
 
 def layouts() -> dict[str, Layout]:
-    """Of all formats that can be detected: name → where the messages stand."""
+    """Returns the layouts of all formats that can be detected, by name."""
     return {name: layout(name) for name in detectable()}
 
 

@@ -117,8 +117,9 @@ def add_canonical_type_to_message(message: Any) -> Any:
 
 
 def convert_a2a_message_to_agui_event(message: object) -> Json:
-    """A message → its event. One call is `toolCall` and one result `toolCallId` and `result`;
-    several are lists. Text beside calls or results is their event's `content`."""
+    """Converts an A2A message to its AG-UI event. One call is `toolCall` and one result
+    `toolCallId` and `result`; several are lists. Text beside calls or results is their event's
+    `content`."""
     kind = get_agui_event_type_from_a2a_message(message)
     text = find_text(message) or ""
     event: Json = {"type": _TYPES.get(kind, _TYPES[CONTENT])}
@@ -154,8 +155,9 @@ def _dump_results(message: object) -> Json:
 
 
 def convert_task_status_update_to_agui_event(update: object, task: object = None) -> Json:
-    """A task's update, or the task itself → its event. `task`: whose id is the run's; without it,
-    the update's own. The beginning of a run has the task's context as its `threadId`."""
+    """Converts a task's update, or the task itself, to its AG-UI event. `task`: whose id is the
+    run's; without it, the update's own. The beginning of a run has the task's context as its
+    `threadId`."""
     kind = get_agui_event_type_from_task_status_update(update)
     run_id = read_field(task, "id") or read_field(update, "taskId", "task_id", "id")
     event = {"type": _kebab(kind), "runId": if_text(run_id)}
@@ -188,7 +190,7 @@ def compact_events(events: Sequence[JsonMap]) -> list[Json]:
 def convert_agui_event_to_openai_chat(
     event: JsonMap | None,
 ) -> tuple[Json | None, list[Json]]:
-    """An event → the message of Chat Completions that it is (`None`: none), and the messages of
+    """Converts an AG-UI event to its message of Chat Completions (or None), and the messages of
     tools, which go before it.
 
     Raises:
@@ -217,8 +219,8 @@ def convert_agui_event_to_openai_chat(
 
 
 def convert_agui_event_to_responses_api(event: JsonMap | None) -> Json | list[Json]:
-    """An event → what the document's `event` and `data` of it are; of several results a list, one
-    each; of an unknown event, and of one without its message, `{}`.
+    """Converts an AG-UI event to the `event` and `data` of the Responses API; several results to a
+    list; an unknown event, or one without its message, to `{}`.
 
     Raises:
         HistoryError: it is no object.
@@ -260,12 +262,12 @@ def _delta(data: Json) -> Json:
 
 
 def convert_a2a_message_to_openai(message: object) -> tuple[Json | None, list[Json]]:
-    """A message → what `convert_agui_event_to_openai_chat` makes of its event."""
+    """Converts an A2A message to the messages of Chat Completions that its event becomes."""
     return convert_agui_event_to_openai_chat(convert_a2a_message_to_agui_event(message))
 
 
 def _check(events: object) -> None:
-    """Refuses what are no events.
+    """Raises `HistoryError` unless all entries are AG-UI events.
 
     Raises:
         HistoryError: it is no list of objects.
@@ -285,6 +287,7 @@ def _kebab(kind: str) -> str:
 
 
 def _call(call: object) -> Json:
+    """Returns a tool call of an A2A part with id, name and arguments."""
     fields = if_object(call)
     if "toolCallId" in fields:
         read = load_call(fields)
@@ -298,6 +301,7 @@ def _call(call: object) -> Json:
 
 
 def _result(result: object) -> Json:
+    """Returns a tool result of an A2A part with its call's id."""
     fields = if_object(result)
     if "toolCallId" in fields:
         read = load_result(fields)
@@ -339,6 +343,7 @@ def _message_of(event: JsonMap) -> Json:
 
 
 def _with_arguments(event: Json, arguments: Mapping[str, Json]) -> Json:
+    """Returns an event whose calls have the arguments that earlier events began."""
     calls: list[Json] = []
     for call in _calls(event):
         merged = merge_arguments(call.get("arguments"), arguments.get(if_text(call.get("id"))))
@@ -349,6 +354,7 @@ def _with_arguments(event: Json, arguments: Mapping[str, Json]) -> Json:
 
 
 def _openai_call(call: JsonMap) -> Json:
+    """Returns a tool call in the shape of Chat Completions."""
     arguments = call.get("arguments", {})
     if isinstance(arguments, str):
         text = arguments
@@ -359,11 +365,9 @@ def _openai_call(call: JsonMap) -> Json:
 
 
 def _tool_message(result: JsonMap) -> Json:
+    """Returns a tool result as a `tool` message of Chat Completions."""
     value = result.get("result")
-    if isinstance(value, str):
-        content = value
-    else:
-        content = _json(value)
+    content = value if isinstance(value, str) else _json(value)
     return {"role": "tool", "tool_call_id": result.get("toolCallId", ""), "content": content}
 
 
@@ -377,7 +381,7 @@ def extract_user_text_and_tool_results(message: object) -> tuple[str, list[Any]]
 
 
 def convert_mcp_tool_to_openai(tool: object) -> Json:
-    """A tool as MCP lists it → as Chat Completions takes it."""
+    """Converts a tool as MCP lists it to one of Chat Completions."""
     schema = read_field(tool, "inputSchema", "input_schema")
     function: Json = {
         "name": read_field(tool, "name"),
@@ -388,8 +392,8 @@ def convert_mcp_tool_to_openai(tool: object) -> Json:
 
 
 def convert_openai_tool_call_to_mcp(call: object) -> Json:
-    """A call of Chat Completions, a dictionary or an object → its id, its name and its arguments.
-    Text that is no JSON is no arguments."""
+    """Converts a call of Chat Completions, a dictionary or an object, to its id, name and
+    arguments. Text that is no JSON is no arguments."""
     function = read_field(call, "function")
     arguments = read_field(function, "arguments")
     if isinstance(arguments, str):
@@ -405,7 +409,7 @@ def convert_openai_tool_call_to_mcp(call: object) -> Json:
 
 
 def convert_tool_result_to_openai(result: object) -> Json:
-    """A result of an A2A message → the message of a tool.
+    """Converts a result of an A2A message to a `tool` message of Chat Completions.
 
     Raises:
         ValueError: it does not say which call it answers, or has no output.

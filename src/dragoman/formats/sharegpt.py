@@ -67,8 +67,8 @@ def votes(message: object) -> int:
 def load_messages(
     payload: object, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
-    """`{"conversations": […], …}`, or the list alone → messages. `origin` is given to the model's.
-    With `problems`, a turn that cannot be read is left out and noted there.
+    """Reads a conversation: `{"conversations": […], …}`, or the list alone. `origin` is given to
+    the model's. With `problems`, a turn that cannot be read is left out and noted there.
 
     Raises:
         HistoryError: it is no such conversation, or a turn cannot be read and no problems are noted.
@@ -126,6 +126,7 @@ def _note_document(
 
 
 def _turn(turn: object, index: int) -> Json:
+    """Checks the shape of one turn and returns it. Raises `HistoryError` if it is invalid."""
     if not isinstance(turn, dict):
         raise HistoryError(f'"conversations[{index}]" must be an object with "from" and "value"')
     fields = cast("Json", turn)
@@ -141,6 +142,7 @@ def _turn(turn: object, index: int) -> Json:
 
 
 def _field_at_fault(turn: object) -> str | None:
+    """Returns the field of an invalid turn that is at fault, or None."""
     if not isinstance(turn, dict):
         return None
     fields = cast("Json", turn)
@@ -163,7 +165,7 @@ class _Reader:
         self._after_results = False
 
     def read(self, turn: JsonMap) -> None:
-        """The next turn."""
+        """Reads the next turn of a ShareGPT conversation."""
         speaker, value, fields = (
             str(turn["from"]),
             turn["value"],
@@ -181,10 +183,7 @@ class _Reader:
         form |= more
         if speaker not in ("human", "gpt", "system"):
             form["from"] = speaker
-        if role is Role.MODEL:
-            origin = self._origin
-        else:
-            origin = None
+        origin = self._origin if role is Role.MODEL else None
         self.messages.append(
             Message(role, tuple(content), origin=origin, native=OWN.note(fields, form))
         )
@@ -218,6 +217,7 @@ class _Reader:
             yield call
 
     def _read_results(self, speaker: str, value: str, fields: Json, form: Json) -> None:
+        """Reads the results in a tool's turn, and joins them to those of the turn before."""
         parts: list[Content] = [self._pair_call(part) for part in load_results(value)]
         usual = speaker == "tool" and not fields and not form and not self._after_results
         if not usual:

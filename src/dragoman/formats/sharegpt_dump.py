@@ -209,7 +209,7 @@ def _split_results(message: Message) -> tuple[Results, Pieces]:
 def _result_turns(
     out: Outgoing[Any], position: int, results: Results, written: Places
 ) -> Iterator[Json]:
-    """Yields the turns of results."""
+    """Yields the ShareGPT turns for the tool results of a message."""
     for turn in _group_results(results):
         note = if_object(OWN.notes(turn[0][1].native).get("turn"))
         values = {id(part): _result(out, position, part_index, part) for part_index, part in turn}
@@ -380,6 +380,7 @@ def _add_text(
 
 
 def _holds_thinking(out: Outgoing[Any], position: int, part_index: int, part: ThinkingPart) -> bool:
+    """Returns whether thinking can be written. Lost thinking and signatures are noted."""
     if not part.text and not OWN.is_ours(part.native):
         out.lose(position, part_index, Lost.thinking, "nothing of it can be read")
         return False
@@ -403,8 +404,7 @@ def _which(piece: Content) -> str:
 
 
 def _text(out: Outgoing[Any], position: int, pieces: Pieces) -> str | None:
-    """The content of a message that is not the model's → its text; `None`: nothing is left of
-    it."""
+    """Returns the text of a message that is not the model's, or None if nothing is left of it."""
     texts: list[str] = []
     for part_index, piece in pieces:
         if isinstance(piece, ToolCallPart | ToolResultPart | ProviderPart | ThinkingPart):
@@ -425,6 +425,7 @@ def _text(out: Outgoing[Any], position: int, pieces: Pieces) -> str | None:
 
 
 def _as_text(out: Outgoing[Any], position: int, part_index: int, piece: Any) -> str:
+    """Returns a piece as text; a file is named, as a loss."""
     if isinstance(piece, TextPart):
         return piece.text
     if read_media_text(piece) is None:

@@ -56,6 +56,7 @@ def object_of(text: str) -> Any:
 
 
 def _python(text: str) -> Any:
+    """Parses an object or list in Python's notation, or returns None."""
     if _NOTATION.fullmatch(text) is None:
         return None
     try:
@@ -90,8 +91,8 @@ def same_json(value: object, other: object) -> bool:
 
 
 def load_call(value: object) -> ToolCallPart | None:
-    """An object with the name and the arguments of a call → the call, with its own id or an empty
-    one; `None`: it is no call."""
+    """Returns an object with name and arguments as a call, with its own id or an empty one, or None
+    if it is no call."""
     fields = if_object(value)
     name, arguments = if_text(fields.get("name")), fields.get("arguments", {})
     if (
@@ -109,7 +110,7 @@ def load_call(value: object) -> ToolCallPart | None:
 
 
 def call_object(call: ToolCallPart, call_id: str | None) -> Json:
-    """A call → the object. `call_id`: to be written in it."""
+    """Returns a call as an object. `call_id`: the id to write in it."""
     if call.state == "complete":
         arguments = call.arguments
     else:
@@ -123,8 +124,8 @@ def call_object(call: ToolCallPart, call_id: str | None) -> Json:
 
 
 def load_result(value: object) -> ToolResultPart | None:
-    """An object with the content of a result → the result, with its own id and name or empty ones;
-    `None`: it is none."""
+    """Returns an object with the content of a result as a result, with its own id and name or empty
+    ones, or None if it is none."""
     fields = if_object(value)
     call_id, name = fields.get("tool_call_id", ""), fields.get("name", "")
     if "content" not in fields or not isinstance(call_id, str) or not isinstance(name, str):
@@ -135,8 +136,8 @@ def load_result(value: object) -> ToolResultPart | None:
 
 
 def result_object(part: ToolResultPart, result: object, call_id: str | None) -> Json:
-    """A result → the object. `result`: what it says, as JSON's value; `call_id`: to be written in
-    it."""
+    """Returns a result as an object. `result`: what it says, as a JSON value. `call_id`: the id to
+    write in it."""
     named = part.name and "nameless" not in OWN.form(part.native)
     names: JsonMap = {}
     if named:
@@ -172,14 +173,14 @@ class OpenCalls:
         self._ended = False
 
     def call(self, called: Called) -> None:
-        """The next call."""
+        """Adds the next call to the open calls of the round."""
         if self._ended:
             self._open, self._ended = [], False
         self._open.append(called)
         self._seen.add(called.id)
 
     def end(self) -> None:
-        """The next call begins a round of its own."""
+        """Ends the round: the next call begins another one."""
         self._ended = True
 
     def find(self, call_id: str, name: str) -> Called | None:
@@ -190,7 +191,7 @@ class OpenCalls:
         return next((called for called in self._open if name in ("", called.name)), None)
 
     def answer(self, called: Called) -> None:
-        """That call is answered."""
+        """Removes a call that is answered."""
         self._open.remove(called)
 
     def fresh(self, ids: Iterator[str]) -> str:

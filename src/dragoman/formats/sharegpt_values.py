@@ -58,7 +58,7 @@ class _Tag(NamedTuple):
 
 
 def load_answer(value: str) -> list[Held]:
-    """The text of a model's turn → its pieces, calls with their own ids or empty ones."""
+    """Reads the text of a model's turn as pieces, calls with their own ids or empty ones."""
     return _load(value, list(_answer_tags(value)))
 
 
@@ -111,6 +111,7 @@ def _load_thinking(inner: str) -> ThinkingPart:
 
 
 def _thinking(part: ThinkingPart) -> str:
+    """Returns the text between thinking tags, with the line breaks around it."""
     text = part.text
     lined = len(text) > 1 and text[0] == text[-1] == "\n"
     if "tight" in OWN.form(part.native) and not lined:
@@ -119,6 +120,7 @@ def _thinking(part: ThinkingPart) -> str:
 
 
 def _load_call(inner: str) -> ToolCallPart | None:
+    """Reads the text between call tags as a call, or returns None."""
     call = load_call(object_of(inner))
     if call is None:
         return None
@@ -132,6 +134,7 @@ def _load_call(inner: str) -> ToolCallPart | None:
 
 
 def _call(call: ToolCallPart, call_id: str | None) -> str:
+    """Writes a call between its tags, as it was read if it still says the same."""
     inner = OWN.form(call.native).get("inner")
     if not isinstance(inner, str) or not _same_call(load_call(object_of(inner)), call, call_id):
         inner = f"\n{dump_json(call_object(call, call_id), _CALL, _CALL_END)}\n"
@@ -154,8 +157,8 @@ def _same_call(read: ToolCallPart | None, call: ToolCallPart, call_id: str | Non
 
 
 def load_function_call(value: str) -> list[ToolCallPart] | None:
-    """The text of a turn `function_call`, an object or a list of them → the calls; `None`: it is no
-    such."""
+    """Reads the text of a turn `function_call`, an object or a list of them, as calls, or returns
+    None."""
     value_found = object_of(value)
     objects = if_list(value_found) or [value_found]
     calls = [call for call_object in objects if (call := load_call(call_object)) is not None]
@@ -187,7 +190,7 @@ def dump_function_call(
 
 
 def load_results(value: str) -> list[ToolResultPart]:
-    """The text of a tool's turn → its results, with their own ids and names or empty ones."""
+    """Reads the text of a tool's turn as results, with their own ids and names or empty ones."""
     tags = list(_result_tags(value))
     if not tags or tags[-1].piece is None:
         return [ToolResultPart("", "", value, native=OWN.note(form={"plain": True}))]
@@ -199,8 +202,8 @@ def dump_results(
     result_of: Callable[[ToolResultPart], Any],
     call_id: Callable[[ToolResultPart], str | None],
 ) -> str:
-    """Results that stand in one turn → its text. `result_of`: what a result says, as JSON's value;
-    `call_id`: the id to be written for it."""
+    """Writes results that stand in one turn as its text. `result_of`: returns what a result says,
+    as a JSON value. `call_id`: returns the id to write for it."""
     first = parts[0]
     if (
         len(parts) == 1
@@ -237,6 +240,7 @@ def _result_tags(value: str) -> Iterator[_Tag]:
 
 
 def _load_result(inner: str) -> ToolResultPart:
+    """Reads the text between result tags as a result: an object, or a bare text."""
     part = load_result(object_of(inner))
     form: Json = {}
     if part is None:
@@ -263,6 +267,7 @@ def _load_result(inner: str) -> ToolResultPart:
 
 
 def _result(part: ToolResultPart, result: object, call_id: str | None) -> str:
+    """Writes the text between result tags, as it was read if it still says the same."""
     form = OWN.form(part.native)
     if "bare" in form and isinstance(result, str) and call_id is None and _RESULT_END not in result:
         if form["bare"] == "tight":
@@ -348,6 +353,7 @@ class _Loading:
 
 
 def _dump(pieces: Sequence[Any], dump_tag: Callable[[Any], str]) -> str:
+    """Writes pieces as the text of a turn: tags, and the gaps between them."""
     out: list[str] = []
     before: Any = None
     for piece in pieces:

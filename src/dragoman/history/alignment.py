@@ -71,8 +71,8 @@ def _pair_repeated(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
 
 
 def _anchors(these: Sequence[Key], those: Sequence[Key], *, every: bool) -> list[Pair]:
-    """Equal elements that occur once on each side, or with `every` the first of each with the
-    first, the second with the second …, as many as are in order."""
+    """Returns the pairs of equal elements that anchor an alignment, in order: those that occur once
+    on each side, or with `every` the first with the first, the second with the second …"""
     positions: dict[tuple[Key, int], int] = {}
     counts_there: Counter[Key] = Counter()
     for position, key in enumerate(those):
@@ -180,8 +180,8 @@ def pair_equal(these: Iterable[Key], those: Iterable[Key]) -> list[Pair]:
 
 
 def align_texts(these: Sequence[str], those: Sequence[str]) -> Iterator[tuple[range, range]]:
-    """Texts that are cut in different places → the positions of those that are the same on both
-    sides, from the first on."""
+    """Yields the ranges of two lists of texts, cut in different places, whose joined texts are
+    equal."""
     text, other_text = "".join(these), "".join(those)
     alike = next(
         (index for index, (a, b) in enumerate(zip(text, other_text, strict=False)) if a != b),

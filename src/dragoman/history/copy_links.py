@@ -119,6 +119,8 @@ class CopyLinks:
         return None
 
     def _link(self, index: int) -> None:
+        """Links one message of the client's copy to the stored message that it equals or holds
+        pieces of."""
         match = self.match
         if index in match.whole:
             self._link_owners(index, [match.whole[index]])
@@ -227,6 +229,7 @@ class CopyLinks:
                 beside = position
 
     def _next_needed(self, position: int, step: int) -> int:
+        """Returns the next stored position in a direction that no message of the copy needs."""
         while self._is_stored(position) and not self.needed.get(
             position, position in self.first_copies
         ):

@@ -73,6 +73,7 @@ def match_copy(
 
 
 def _match_ids(stored: Sequence[Message], copy: Sequence[Message], floor: int) -> dict[int, int]:
+    """Returns the messages of the copy that have the id and role of a stored one, by index."""
     positions = {
         stored[position].id: position for position in range(len(stored) - 1, floor - 1, -1)
     }
@@ -121,8 +122,8 @@ def _match_moved(
     pairs: Sequence[tuple[int, int]],
     floor: int,
 ) -> None:
-    """Messages that the client put elsewhere. A question behind all that are stored is a new one,
-    though it was asked before."""
+    """Matches messages that the client moved to another place. A question behind all that are
+    stored is a new one, though it was asked before."""
     if not pairs or len(match.whole) == len(copy_keys):
         return
     taken = set(match.whole.values())
@@ -365,6 +366,7 @@ def _unique(messages: Sequence[Message]) -> set[str]:
 
 
 def _call(part: Content) -> tuple[str, ...] | None:
+    """Returns the key by which a call or result is matched, or None for another part."""
     if isinstance(part, ToolCallPart):
         return "call", part.id, part.name
     if isinstance(part, ToolResultPart):

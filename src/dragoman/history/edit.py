@@ -43,7 +43,7 @@ Summary = Callable[[Sequence[Message]], str | Awaitable[str]] | _Agent
 
 
 def find_position(rows: Rows, at: str | int) -> int:
-    """Returns the position of a message.
+    """Returns the position of a message in the list, by its id or as a value.
 
     Raises:
         HistoryError: there is none.
@@ -83,7 +83,7 @@ def _is_question(message: Message) -> bool:
 
 
 def cut_rows(rows: Rows, position: int) -> ReplacedBranch:
-    """Takes all from a position on out of the rows → the branch that it is now."""
+    """Removes all rows from a position on. Returns them as a replaced branch."""
     if position:
         behind = rows[position - 1].message.id
     else:
@@ -99,7 +99,7 @@ def ambiguous_range_error(count: int) -> HistoryError:
 
 
 def remove_rows(rows: Rows, goes: Callable[[Row], bool]) -> list[Message]:
-    """Takes rows out."""
+    """Removes rows with some ids from the list."""
     every = list(rows)
     gone = [row.message for row in every if goes(row)]
     if gone:
@@ -115,7 +115,7 @@ def trim_rows(
     exchanges: int | None,
     tokens_of: Callable[[Message], int] | None,
 ) -> list[Message]:
-    """Takes the oldest exchanges out.
+    """Removes the oldest exchanges from the list, down to a number of messages or tokens.
 
     Raises:
         HistoryError: a limit is below 0.
@@ -146,16 +146,13 @@ def _estimate(message: Message) -> int:
 async def summarize_rows(
     rows: Rows, before: Sequence[Message], summary: Summary, exchanges: int
 ) -> tuple[Message, ReplacedBranch] | None:
-    """Takes all but the last exchanges out → the message that sums them up, with the summary of the
-    time `before`, and the branch."""
+    """Removes all but the last exchanges. Returns the message that sums them up, with the earlier
+    summary in `before`, and the replaced branch."""
     every = [row.message for row in rows]
     starts = find_cuts(every)
     if exchanges > len(starts):
         return None
-    if exchanges > 0:
-        end = starts[-exchanges]
-    else:
-        end = len(every)
+    end = starts[-exchanges] if exchanges > 0 else len(every)
     if not end:
         return None
     old = [*before, *every[:end]]

@@ -57,6 +57,8 @@ def import_content(
 
 
 def _piece(piece: Content, role: Role) -> Content | None:
+    """Returns what is imported of a piece of a client's message, or None for what a provider must
+    sign."""
     if isinstance(piece, ThinkingPart):
         if piece.text:
             return ThinkingPart(piece.text)
@@ -77,8 +79,8 @@ def _piece(piece: Content, role: Role) -> Content | None:
 
 
 def _native(native: Native, role: Role) -> Native:
-    """Of the user's messages the fields of formats; of the model's nothing, since a signature may
-    be anywhere in it."""
+    """Returns the native fields imported with a client's message: formats' fields of a user's, none
+    of a model's, since a signature may be anywhere in it."""
     if not native or role is Role.MODEL:
         return None
     return {

@@ -54,8 +54,9 @@ class MessageList(ConversationView):
         id_factory: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
     ) -> None:
-        """`messages`: as `add` takes them. `thread_id`, `resource_id`: which conversation it is,
-        and whose. `id_factory` and `clock` make the ids and times that messages do not have."""
+        """Creates the list. `messages`: as `add` takes them. `thread_id`, `resource_id`: which
+        conversation it is, and whose. `id_factory` and `clock` make the ids and times that messages
+        do not have."""
         self.thread_id, self.resource_id = thread_id, resource_id
         self.problems: list[Problem] = []
         """What could not be read of what was added with `errors="collect"`."""
@@ -114,6 +115,7 @@ class MessageList(ConversationView):
     def _place(
         self, reading: LoadedMessages, source: Source, *, merge: bool = True, ordered: bool = False
     ) -> None:
+        """Adds messages that were read to the list: system messages apart from the others."""
         talk = [message for message in reading.messages if message.role is not Role.SYSTEM]
         adding = Addition(
             self._placed, source, self._mint, self._digests, merge=merge, apart=self._apart
@@ -281,10 +283,7 @@ class MessageList(ConversationView):
             ids: ids of messages, or of turns.
             source: what came from there and was not saved since. Without ids and a source the whole conversation is removed.
         """
-        if source is None:
-            name = None
-        else:
-            name = find_source(source)
+        name = None if source is None else find_source(source)
         wanted = None
         if ids is not None:
             wanted = frozenset([ids] if isinstance(ids, str) else ids)
@@ -350,8 +349,8 @@ class MessageList(ConversationView):
 
     @property
     def branches(self) -> tuple[ReplacedBranch, ...]:
-        """What stood in the conversation before it was edited, answered anew, replaced or
-        summarised. Nothing is deleted."""
+        """Returns the branches that edits, new answers, replacements and summaries took out of the
+        conversation. Nothing is deleted."""
         return tuple(self._branches)
 
     def fork(self, at: str | int | None = None) -> MessageList:
@@ -466,7 +465,7 @@ class MessageList(ConversationView):
         id_factory: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
     ) -> Self:
-        """Returns what `dump` wrote → the list.
+        """Loads a list from what `dump` wrote.
 
         Raises:
             HistoryError: it is something else.

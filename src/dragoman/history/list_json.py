@@ -70,7 +70,7 @@ class _Stored(msgspec.Struct, frozen=True):
 
 
 def dump(contents: ListContents) -> bytes:
-    """A list → JSON.
+    """Writes the contents of a list as JSON.
 
     Raises:
         HistoryError: a message holds what JSON cannot.
@@ -98,7 +98,7 @@ def dump(contents: ListContents) -> bytes:
 
 
 def load(data: bytes | str) -> ListContents:
-    """JSON → what a list holds.
+    """Reads the contents of a list from JSON.
 
     Raises:
         HistoryError: it is no list that `dump` wrote.
@@ -139,7 +139,7 @@ def load(data: bytes | str) -> ListContents:
 
 
 def _decode(data: bytes | str) -> _Stored:
-    """JSON → the stored list, whose messages are not read yet.
+    """Decodes a stored list from JSON, without reading its messages.
 
     Raises:
         HistoryError: it is no such list, or one of another version.

@@ -159,7 +159,7 @@ def _is_lost_whole(position: int, owner: _FieldOwner, known: Known) -> bool:
 
 
 def _fields(native: JsonMap) -> Iterator[tuple[str, str, Any]]:
-    """Format, name and value of the fields that say something of what they belong to."""
+    """Yields format, name and value of each native field that says something of its owner."""
     for wire, fields in native.items():
         if wire != OURS and not wire.endswith(NOTES):
             for name, value in if_object(fields).items():
@@ -182,6 +182,7 @@ def _kind(
     why: str | None,
     formats: tuple[str, ...],
 ) -> _Kind:
+    """Returns what a native field has in common with others that a target holds or loses alike."""
     return _Kind(
         wire,
         field,
@@ -220,7 +221,7 @@ def _is_held(message: Message, owner: _FieldOwner, group: _Kind, target: Target)
 
 
 def _alter(value: object) -> Any:
-    """Another value of the same type."""
+    """Returns another value of the same type, to test whether a target writes it."""
     if isinstance(value, str):
         return f"{value}?"
     if isinstance(value, bool) or not isinstance(value, int | float | dict):
@@ -251,6 +252,8 @@ def _message_with(message: Message, owner: _FieldOwner, native: Native) -> Messa
 
 
 def _change_piece(owner: _FieldOwner, native: Native, *, alone: bool = False) -> Any:
+    """Returns a piece of content with other native fields, within its tool result if it is in
+    one."""
     replace: Callable[..., Any] = msgspec.structs.replace
     piece, inside = replace(owner.piece, native=native), owner.inside
     if inside is None:

@@ -28,7 +28,7 @@ class Digests:
         self._known: dict[int, tuple[Message, str]] = {}
 
     def of(self, message: Message) -> str:
-        """Returns the digest of a message."""
+        """Returns the digest of a message, computed once."""
         entry = self._known.get(id(message))
         if entry is None or entry[0] is not message:
             entry = self._known[id(message)] = message, neutral_digest(message)
@@ -197,8 +197,8 @@ def _mint_ids(rows: Rows, messages: Sequence[Message], mint: Mint) -> list[str] 
 def _starts(
     first: Message | None, before: Message | None, messages: Sequence[Message], types: set[type]
 ) -> list[bool]:
-    """Of each message, whether a turn begins with it. `first`: of the turn that stands before them;
-    `before`: the last message of that."""
+    """Returns for each added message whether a turn begins with it. `first`: the first message of
+    the turn before them. `before`: the last message of that turn."""
     if types.isdisjoint((ToolResultPart, MarkPart)) and not any(
         message.turn is not None for message in messages
     ):
@@ -222,14 +222,8 @@ def _stamp_all(
     """Returns the messages with ids and times, and what each is sorted by. `starts`: those stand
     where their times say, if that is not before the one that they follow."""
     new, now = iter(ids), None
-    if last is None:
-        latest = None
-    else:
-        latest = last.message.created_at
-    if last is None:
-        before = _BEFORE_ALL
-    else:
-        before = last.order
+    latest = None if last is None else last.message.created_at
+    before = _BEFORE_ALL if last is None else last.order
     stamped_messages: list[Message] = []
     orders: list[int] = []
     for index, message in enumerate(messages):

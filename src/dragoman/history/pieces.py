@@ -74,7 +74,7 @@ class Piece(NamedTuple):
 
     @property
     def location(self) -> Place:
-        """Where it is."""
+        """Returns the place of the piece: its message and its index there."""
         return self.home, self.place
 
 
@@ -170,7 +170,7 @@ class _Making:
         self._messages: list[Message] = []
 
     def add(self, piece: Piece) -> None:
-        """Adds the next piece."""
+        """Adds the next piece to the messages that are being made."""
         home = piece.home
         if self._homes[home].role is not Role.MODEL:
             self._answers.setdefault(home, []).append(piece)
@@ -183,7 +183,7 @@ class _Making:
             self._answers.setdefault(piece.answer.home, []).append(piece.answer)
 
     def end(self) -> list[Message]:
-        """Returns all messages."""
+        """Returns all messages made of the pieces."""
         self._close()
         self._add_empty(len(self._homes))
         return self._messages
@@ -196,6 +196,7 @@ class _Making:
                 self._messages.append(self._homes[home])
 
     def _close(self) -> None:
+        """Adds the pieces collected so far as messages, the results behind their calls."""
         if self._home is not None:
             self._add_message(self._home, self._parts)
         for home, answers in self._answers.items():
@@ -204,6 +205,7 @@ class _Making:
         self._home, self._parts, self._answers = None, [], {}
 
     def _add_message(self, home: int, content: list[Content]) -> None:
+        """Adds a message made of these pieces; unchanged if it has all of its own."""
         message = self._homes[home]
         self._add_empty(home)
         if home in self._used:
@@ -233,11 +235,8 @@ def rank(piece: Piece) -> int:
 
 
 def result_of(piece: Piece) -> ToolResultPart | None:
-    """Returns the result of a call."""
-    if piece.answer is None:
-        part = None
-    else:
-        part = piece.answer.part
+    """Returns the tool result that belongs to the call in a piece, or None."""
+    part = None if piece.answer is None else piece.answer.part
     if isinstance(part, ToolResultPart):
         return part
     return None
@@ -274,6 +273,7 @@ def key_of(piece: Piece) -> tuple[Any, ...]:
 
 
 def _fields(native: JsonMap | None) -> str:
+    """Returns native fields as a text for comparison."""
     try:
         return json.dumps(msgspec.to_builtins(native), sort_keys=True)
     except (TypeError, ValueError):

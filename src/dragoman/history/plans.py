@@ -43,7 +43,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 @contextmanager
 def name_unwritable(messages: Iterable[Message]) -> Generator[None]:
-    """Names the first message that is no JSON where something fails because of one.
+    """Names the first message that JSON cannot hold if the block fails because of one.
 
     Raises:
         HistoryError: there is one.
@@ -68,6 +68,7 @@ def name_unwritable(messages: Iterable[Message]) -> Generator[None]:
 
 
 def _fault(message: Message) -> Exception | None:
+    """Returns the exception that encoding a message as JSON raises, or None."""
     for value in _values(message):
         try:
             json.dumps(value)
@@ -138,8 +139,8 @@ def write(messages: Sequence[Message], target: Target, *, fields: bool = True) -
 def _restore_changes(
     messages: Sequence[Message], positions: Sequence[int], target: Target
 ) -> tuple[Sequence[Message], Sequence[int]]:
-    """The messages with the system messages that the target was sent among them, and where each
-    stands in the conversation."""
+    """Returns the messages with the system messages that the target was sent, and the position of
+    each in the conversation."""
     if target.origin is None:
         return messages, positions
     opening = find_opening(messages, target.origin)
@@ -167,7 +168,8 @@ def _find_moved(mended: Sequence[Message], sources: Sequence[Source] | None) -> 
 
 
 def _sort_losses(losses: Iterable[Loss]) -> tuple[Loss, ...]:
-    """Each once, as they stand in the conversation; what concerns the whole comes first."""
+    """Sorts losses by their place in the conversation, those of the whole request first, without
+    repetitions."""
     unique = dict.fromkeys(losses)
     return tuple(sorted(unique, key=lambda loss: (_place(loss.message), _place(loss.part))))
 
@@ -304,7 +306,7 @@ def _is_of_request(loss: Loss) -> bool:
 
 
 def _count_voided(messages: Sequence[Message], losses: Iterable[Loss], target: Target) -> int:
-    """How many signed blocks of the target's own thinking are among the losses."""
+    """Counts the signed blocks of the target's own thinking among the losses."""
     voided = 0
     for loss in losses:
         if loss.what is not Lost.thinking or loss.message is None or loss.part is None:
@@ -316,7 +318,8 @@ def _count_voided(messages: Sequence[Message], losses: Iterable[Loss], target: T
 
 
 def _find_price(target: Target, tokens: int) -> Decimal | None:
-    """What the tokens cost as a prompt; `None`: unknown, or the prices are not installed."""
+    """Returns what these tokens cost as a prompt, or None if unknown or the prices are not
+    installed."""
     if target.origin is None:
         return None
     try:

@@ -86,6 +86,8 @@ class _Tracing:
         self._sources: dict[int, tuple[Place, ...]] = {}
 
     def trace(self) -> None:
+        """Finds the stored piece behind each piece that a format's reader sees: equal ones in
+        order, then unordered, then changed."""
         own_keys, keys = ([piece.key for piece in pieces] for pieces in (self._own, self._read))
         in_order = align(own_keys, keys)
         for own, read in in_order:
@@ -98,6 +100,8 @@ class _Tracing:
         self._take_changed(list(self._free), range(len(self._read)))
 
     def list_shown(self) -> list[Shown]:
+        """Returns the pieces that the reader sees, each with the places of the stored pieces behind
+        it."""
         shown_pieces: list[Shown] = []
         for read, piece in enumerate(self._read):
             if shown_pieces:
@@ -180,13 +184,14 @@ def _is_of_kind(piece: Piece, kind: str, role: Role | None) -> bool:
 
 
 def letters(piece: Piece) -> str:
-    """Returns a text without white space."""
+    """Returns a text without white space, to compare how two formats show it."""
     if isinstance(piece.part, TextPart):
         return "".join(piece.part.text.split())
     return ""
 
 
 def _kind(piece: Content) -> str:
+    """Returns the kind of a piece of content: call, result, text or file."""
     if isinstance(piece, ToolCallPart):
         return "call"
     if isinstance(piece, ToolResultPart):

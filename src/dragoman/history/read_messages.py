@@ -48,9 +48,10 @@ def read(
     near: str | None = None,
     speak: Callable[..., Message] = Message.user,
 ) -> LoadedMessages:
-    """Whatever stands for messages → messages. What is empty is left out. `format`: in which JSON
-    is, else it is found out; `near`: the format of what stands beside it, for a message that says
-    too little; `speak`: a string → a message."""
+    """Reads whatever stands for messages: strings, `Message`s, JSON of any format, lists of them.
+    Empty values are skipped. `format`: the format of JSON, else it is detected. `near`: the format
+    of the messages beside it, for a message that says too little. `speak`: makes a message of a
+    string."""
     value = replace_halves(value, "the messages")
     if (own_messages := _all_ours(value)) is not None:
         return LoadedMessages(own_messages, [], format or near, is_lone=False)
@@ -124,6 +125,7 @@ def _is_lone(value: object) -> bool:
 
 
 def _kind(element: object) -> str:
+    """Returns the kind of an input element: message, JSON object, text or something else."""
     if isinstance(element, Message):
         return "message"
     if isinstance(element, dict):
@@ -161,7 +163,7 @@ def _objects(
     near: str | None,
     problems: list[Problem],
 ) -> tuple[list[Message], str | None]:
-    """JSON objects beside each other → messages, and the format of the last."""
+    """Reads adjacent JSON objects as messages. Returns them, and the format of the last."""
     messages: list[Message] = []
     for is_body, run in groupby(elements, _bodies()):
         part = list(run)
@@ -239,6 +241,7 @@ def _one_by_one(
 
 
 def _load(name: str, payload: object, start: int, problems: list[Problem]) -> list[Message]:
+    """Loads a payload in a named format, and notes its problems by their place in the input."""
     faults: list[Problem] = []
     messages = formats.get(name).load_messages(payload, problems=faults)
     problems += [
@@ -255,10 +258,7 @@ def unreadable_error(problems: Sequence[Problem]) -> HistoryError:
         where = "beside the messages"
     else:
         where = f"messages[{first.index}]"
-    if first.field:
-        field = f", field {first.field!r}"
-    else:
-        field = ""
+    field = f", field {first.field!r}" if first.field else ""
     if len(problems) > 1:
         more = f" ({len(problems) - 1} more cannot be read either)"
     else:

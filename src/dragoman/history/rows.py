@@ -60,7 +60,7 @@ class Index:
         return not all(positions.keys().isdisjoint(keys) for positions in maps)
 
     def forget(self) -> None:
-        """Everything: it is to be built again."""
+        """Clears the index, so that it is built again."""
         self._layers, self.places, self.upto = (), {}, 0
 
     def fork(self, limit: int) -> Index:
@@ -172,7 +172,7 @@ class Rows:
 
     @property
     def last(self) -> Row | None:
-        """The last row."""
+        """Returns the last row, or None."""
         if self._tail:
             return self._tail[-1]
         if self._chunks:
@@ -242,6 +242,7 @@ class Rows:
         return self._ids.has_any(keys) or (bool(turns) and self._turns.has_any(turns))
 
     def _extend(self, index: Index, keys: Callable[[Message], Iterable[str]]) -> None:
+        """Adds the rows that an index does not cover yet, by their keys."""
         if index.upto < len(self):
             for position, row in enumerate(self.between(index.upto, len(self)), index.upto):
                 for key in keys(row.message):
@@ -419,6 +420,7 @@ class Rows:
         return rows[:changed], stop + changed - len(new_rows)
 
     def _find_last_start(self) -> None:
+        """Finds the row at which the last turn begins."""
         start = len(self)
         while start and not self[start - 1].starts:
             start -= 1

@@ -54,7 +54,7 @@ class Mint(NamedTuple):
     """The time."""
 
     def ids(self, count: int) -> list[str]:
-        """As many fresh ids."""
+        """Returns `count` new ids."""
         if self.new_id is not new_id:
             return [self.new_id() for _ in range(count)]
         digits = urandom(16 * count).hex()
@@ -124,10 +124,7 @@ def stamp(
 
 def read_noted_time(metadata: JsonMap) -> datetime | None:
     """Returns the time that a message's metadata names, as user interfaces note it."""
-    if metadata:
-        value = metadata.get("createdAt")
-    else:
-        value = None
+    value = metadata.get("createdAt") if metadata else None
     if isinstance(value, datetime):
         return value
     if not isinstance(value, str):

@@ -50,7 +50,7 @@ class Systems:
         return True
 
     def keep(self, wanted: Callable[[System], bool]) -> list[Message]:
-        """Removes all others, and returns them."""
+        """Keeps only some system messages, and returns the removed ones."""
         removed = [system.message for system in self.every if not wanted(system)]
         changes = self.changes + 1
         self.__init__([system for system in self.every if wanted(system)])
@@ -65,7 +65,7 @@ class Systems:
         ]
 
     def fork(self) -> Systems:
-        """Returns a copy that changes independently."""
+        """Returns a copy of the system messages that changes independently."""
         other = Systems()
         other.every, other._digests = self.every.copy(), self._digests.copy()
         return other
@@ -90,7 +90,7 @@ class ConversationView(Sequence[Message]):
 
     @property
     def _rows(self) -> Rows:
-        """The rows, each in its place."""
+        """Returns the rows with their positions up to date."""
         self._placed.settle()
         return self._placed
 
@@ -99,6 +99,7 @@ class ConversationView(Sequence[Message]):
         self._placed = rows
 
     def _all(self) -> tuple[Message, ...]:
+        """Returns the whole conversation, system messages included, as one cached tuple."""
         seen = len(self._rows), self._rows.changes, self._systems.changes
         if self._seen != seen:
             self._seen, self._messages = seen, tuple(_weave(self._rows, self._systems))
@@ -124,7 +125,7 @@ class ConversationView(Sequence[Message]):
 
     @property
     def system(self) -> list[Message]:
-        """The system messages without a tag."""
+        """Returns the system messages without a tag."""
         return self.system_messages()
 
     def add_system(self, messages: object, tag: str | None = None) -> Self:

@@ -62,18 +62,18 @@ class Target(NamedTuple):
 
     @property
     def model(self) -> str:
-        """Name of the model; empty: of none."""
+        """Returns the name of the target model, or "" for a format."""
         return (self.origin and self.origin.model) or ""
 
     def unreadable(self, messages: Sequence[Message]) -> Sequence[str | None]:
-        """For each message why what its provider signed may not go there; `None`: it may."""
+        """Returns for each message why the target cannot take what its provider signed, or None."""
         return find_unreadable(messages, self.origin, self.reads)
 
 
 def find_target(target: str | Provider | Format, request: ModelRequest | None = None) -> Target:
-    """A model string, a provider's record, the name of a format or a format → the target. A name
-    that a provider and a format both have is the provider's, with its default model, where it has
-    models. `request`: what is written around the messages for a model.
+    """Returns the target that a model string, a provider's record, the name of a format or a format
+    stands for. A name that a provider and a format both have is the provider's, with its default
+    model, if it has models. `request`: what is written around the messages for a model.
 
     Raises:
         SettingsError: no provider and no format has that name.
@@ -96,6 +96,7 @@ def find_target(target: str | Provider | Format, request: ModelRequest | None = 
 
 
 def _model(provider: Provider, string: ModelString, request: ModelRequest | None = None) -> Target:
+    """Returns the target for a provider's model: its wire, endpoint and profile."""
     wire = wires.client(provider.wire) or wires.get(provider.wire)
     model = string.chat or provider.chat_model
     url = find_written_url(provider) or provider.base_url or (model if provider.by_url else None)

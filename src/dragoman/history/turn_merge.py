@@ -80,8 +80,8 @@ def _merge_turns(turn: Sequence[Message], copy: Sequence[Message]) -> list[Messa
 
 
 def _pair_pieces(first: Flat, second: Flat) -> dict[int, int]:
-    """Returns position of a piece in the second copy → that of the same in the first. Equal pieces
-    are paired in order, calls from the end."""
+    """Pairs the equal pieces of two copies of a turn, in order, calls from the end: position in the
+    second copy to position in the first."""
     indexes_by_key: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
     for index, piece in enumerate(first.pieces):
         for key in _keys(piece):
@@ -96,10 +96,7 @@ def _pair_pieces(first: Flat, second: Flat) -> dict[int, int]:
             indexes = indexes_by_key.get(("result call", *key[1:]), [])
         # Ids of calls may come again in a conversation; a copy that has fewer of them has the later
         # ones.
-        if key[0] == "call":
-            skipped = len(indexes) - counts[key]
-        else:
-            skipped = 0
+        skipped = len(indexes) - counts[key] if key[0] == "call" else 0
         number = met[key] + skipped
         met[key] += 1
         if 0 <= number < len(indexes) and indexes[number] not in taken:
@@ -156,6 +153,7 @@ def _merge_piece(piece: Piece, copy: Piece) -> Piece:
 
 
 def _merge_call(call: ToolCallPart, other: ToolCallPart, *, is_forward: bool) -> ToolCallPart:
+    """Returns a call with what a copy of it adds: complete arguments and native fields."""
     if call.state == "cut" and other.state != "cut":
         call = replace(other, native=merge_native(call.native, other.native))
     elif not call.arguments and other.arguments and call.state == other.state:
@@ -250,6 +248,7 @@ def _with_fields(message: Message, copy: Message) -> Message:
 
 
 def _move(piece: Piece, moved: Mapping[int, int]) -> Piece:
+    """Returns a piece, and its answer, moved to other messages of the turn."""
     answer = piece.answer
     if answer is not None:
         answer = answer._replace(home=moved[answer.home])
@@ -301,10 +300,7 @@ def _with_outcomes(stored: Sequence[Message], copy: Sequence[Message]) -> list[M
         if answer.home not in moved:
             message = second.homes[answer.home]
             moved[answer.home] = len(homes)
-            if message.id in ids:
-                message_id = None
-            else:
-                message_id = message.id
+            message_id = None if message.id in ids else message.id
             homes.append(Message(Role.USER, id=message_id, created_at=message.created_at))
         pieces[index] = piece._replace(answer=answer._replace(home=moved[answer.home]))
     return join_pieces(Flat(tuple(pieces), tuple(homes)))
@@ -416,6 +412,7 @@ def _is_same(turn: Sequence[Message], added: Sequence[Message]) -> bool:
 
 
 def _is_no_more(message: Message | None, copy: Message) -> bool:
+    """Returns whether a copy of a message adds nothing to the stored message."""
     if message is copy:
         return True
     if message is None or message.content != copy.content or message.role is not copy.role:
@@ -454,6 +451,8 @@ def _is_empty(piece: object) -> bool:
 
 
 def _fill(rows: Rows, message: Message, answered: set[str]) -> Message:
+    """Returns a message whose answered calls without arguments get them from the open calls in the
+    rows."""
     arguments_found = {
         part_index: arguments
         for part_index, piece in enumerate(message.content)

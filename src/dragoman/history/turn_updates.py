@@ -99,6 +99,7 @@ def _replace_unit(rows: Rows, start: int, stop: int, messages: list[Message], mi
 
 
 def _put_answer(flat: Flat, index: int, result: ToolResultPart) -> Flat:
+    """Puts a tool result behind its call in a turn, in the place of an earlier result."""
     piece, homes = flat.pieces[index], flat.homes
     before = result_of(piece)
     if piece.answer is not None and before is not None:
@@ -268,10 +269,7 @@ def seal_turn(rows: Rows, message_id: str, mint: Mint) -> bool:
 
 def without_step(message: Message) -> tuple[Message, MarkPart] | None:
     """Returns a message that ends in the mark of a step, without that; `None`: it does not."""
-    if message.content:
-        last = message.content[-1]
-    else:
-        last = None
+    last = message.content[-1] if message.content else None
     if not isinstance(last, MarkPart) or not is_step(last):
         return None
     return message.replace(content=message.content[:-1]), last

@@ -93,6 +93,7 @@ class HostGuard:
             await self._app(scope, receive, send)
 
     def _refusal(self, scope: Scope, hosts: list[bytes], origins: list[bytes]) -> Response | None:
+        """Returns the refusal of a request with an unknown host or a foreign origin, or None."""
         # Two Host headers may be read differently by a proxy before the server.
         if len(hosts) != 1 or not self._is_allowed_host(hosts[0]):
             message = "this server is not known by that name; whoever runs it can allow it (hosts=)"
@@ -137,6 +138,7 @@ class HostGuard:
         )
 
     def _is_allowed_origin(self, origin: bytes, scope: Scope, host: bytes) -> bool:
+        """Returns whether a web page's origin may use the server."""
         page = origin.decode("latin-1").lower()
         own_origin = f"{scope.get('scheme', 'http')}://{host.decode('latin-1')}".lower()
         # An origin is allowed with any port if `*` stands in the place of the port.

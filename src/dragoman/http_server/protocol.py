@@ -40,7 +40,7 @@ class _Parser:
         return getattr(self._parser, name)
 
     def feed_data(self, data: bytes) -> None:
-        """See httptools."""
+        """Feeds received bytes to the HTTP parser of httptools, and counts them."""
         while True:
             try:
                 self._parser.feed_data(data)
@@ -108,7 +108,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.close()
 
     def on_message_begin(self) -> None:
-        """Begins to count a request."""
+        """Begins to count the bytes of a request's head."""
         self._overhead = self._body = self._head = 0
         self.declines = False
         super().on_message_begin()
@@ -149,7 +149,7 @@ class BoundedProtocol(HttpToolsProtocol):
         return b"\r\n".join([*lines, b"", b""])
 
     def send_400_response(self, msg: str) -> None:
-        """See uvicorn."""
+        """Answers a malformed or too large request. Closes the connection if it is too large."""
         if not self._is_too_large:
             super().send_400_response(msg)
             return
@@ -171,13 +171,14 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Ends the request."""
+        """Ends the count for a request, which is complete."""
         self._overhead = 0
         if self.declines:
             return
         super().on_message_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        """Starts a request's task, and the deadline again once no request runs."""
         self._deadline.cancel()
         # uvicorn tells only its latest request that the client is gone, so all are kept here.
         self._cycles.append(cycle)

@@ -44,7 +44,8 @@ class VisitPage(AskUser):
     reason: Reason = "auth"
 
     def __init__(self, url: str, message: str, server: str, notes: JsonMap | None = None) -> None:
-        """`url`: the page. `message`: the reason. `server`: the server's name.
+        """Creates the exception that asks the user to visit a page. `url`: the page. `message`: the
+        reason. `server`: the server's name.
 
         Raises:
             ToolError: the URL is not a web page.

@@ -222,7 +222,7 @@ class Inputs:
 
     @contextmanager
     def call(self, context: ToolContext[Any]) -> Generator[ServerCall]:
-        """Registers a call while it runs."""
+        """Registers a call of an MCP tool while it runs, so that the server's questions find it."""
         call = ServerCall(self._options, self._name, context)
         self._calls[call] = None
         token = _CALL.set(call)

@@ -71,13 +71,13 @@ class Connection:
 
     @property
     def client(self) -> Client:
-        """The library's client."""
+        """Returns the client of the MCP library."""
         assert self._client is not None
         return self._client
 
     @property
     def tools(self) -> tuple[types.Tool, ...] | None:
-        """The server's tools, or None if they must be listed again."""
+        """Returns the server's tools, or None if they must be listed again."""
         return self._tools
 
     @tools.setter

@@ -111,6 +111,7 @@ def _dump_fields(block: Any, *names: str) -> Json:
 
 
 def _decode(data: str, what: str) -> bytes:
+    """Decodes base64 of the MCP server. Raises `ToolError` if it is invalid."""
     try:
         return b64decode(data, validate=True)
     except ValueError as error:

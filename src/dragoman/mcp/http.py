@@ -31,7 +31,7 @@ _UNREACHED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, ht
 
 
 def _is_useful(record: logging.LogRecord) -> bool:
-    """False for the library's log of a response that arrives after the session was left."""
+    """Returns False for the library's log of a response that arrives after the session was left."""
     error = record.exc_info[1] if record.exc_info else None
     return not isinstance(error, anyio.BrokenResourceError | anyio.ClosedResourceError)
 

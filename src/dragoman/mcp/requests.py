@@ -53,7 +53,7 @@ class Requests:
         return await self._send_query(read_tools)
 
     async def list_resources(self) -> list[Resource]:
-        """Returns the server's resources."""
+        """Lists the resources that an MCP server offers."""
         return [
             Resource(
                 str(item.uri), item.name, item.title, item.description, item.mime_type, item.size
@@ -62,14 +62,14 @@ class Requests:
         ]
 
     async def list_resource_templates(self) -> list[Resource]:
-        """Returns the server's resource templates."""
+        """Lists the resource templates that an MCP server offers."""
         return [
             Resource(item.uri_template, item.name, item.title, item.description, item.mime_type)
             for item in await self._list_items("resource_templates")
         ]
 
     async def list_prompts(self) -> list[Prompt]:
-        """Returns the server's prompts."""
+        """Lists the prompts that an MCP server offers."""
         return [
             Prompt(
                 item.name,
@@ -98,7 +98,7 @@ class Requests:
         return await self._send_query(read)
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> list[Message]:
-        """Returns the messages of a prompt."""
+        """Returns the messages of a prompt of an MCP server."""
 
         async def read_prompt(connection: Connection) -> list[Message]:
             result = await connection.client.get_prompt(name, dict(arguments))
@@ -182,7 +182,7 @@ class Requests:
             ) from None
 
     async def _send(self, work: Callable[[Connection], Awaitable[T]], *, repeats: bool) -> T:
-        """Does the work with a session, and once more with a new session if the first is over and
+        """Runs `work` with a session, and once more with a new session if the first is over and
         repeating is safe.
 
         Raises:

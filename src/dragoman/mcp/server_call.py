@@ -64,9 +64,9 @@ class ProgressReporter:
     """Reports a run's progress to a client."""
 
     def __init__(self, report: Report, call_id: str | None = None, *, typed: bool = False) -> None:
-        """`call_id`: the id of the one call that the run makes, whose progress is reported as it
-        is. `None`: an agent runs, and progress is a count of its calls, their steps, and lines of
-        text unless its output is `typed`."""
+        """Creates the reporter. `call_id`: the id of the run's one call, whose progress is reported
+        unchanged. `None`: an agent runs, and progress is a count of its calls, their steps, and
+        lines of text unless its output is `typed`."""
         self._report = report
         self._call_id = call_id
         self._typed = typed
@@ -77,7 +77,7 @@ class ProgressReporter:
         self._line = ""
 
     async def feed(self, event: Event) -> None:
-        """Takes the run's next event."""
+        """Reports progress to the MCP client for the next event of the run."""
         if isinstance(event, Custom):
             if event.name == PROGRESS:
                 await self._report_tool(event.value)
@@ -85,7 +85,7 @@ class ProgressReporter:
             await self._report_message(event)
 
     async def _report_tool(self, value: JsonMap) -> None:
-        """Reports the progress of a tool."""
+        """Reports a tool's progress to the MCP client."""
         done, total, message = value["done"], value["total"], value["message"]
         if self._call_id is not None:
             if value["call_id"] == self._call_id and done > self._done:
@@ -160,7 +160,7 @@ class SuspendedRun(msgspec.Struct, frozen=True):
 
     @classmethod
     def from_json(cls, text: str) -> SuspendedRun:
-        """Reads what `to_json` wrote.
+        """Reads a suspended run from the JSON that `to_json` wrote.
 
         Raises:
             ValueError: the text is something else.

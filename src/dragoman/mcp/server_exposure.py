@@ -108,7 +108,8 @@ class Exposure:
     def __init__(
         self, agent: Agent[Any], entry: AgentEntry | None, *, tools: bool, options: Options | None
     ) -> None:
-        """`entry`: the agent as a tool, or None to hide it. `tools`: show its tools."""
+        """Creates the exposure. `entry`: the agent as a tool, or None to hide it. `tools`: show its
+        tools."""
         self._agent = agent
         self._set = CombinedToolset(agent.tools)
         self._entry = entry

@@ -143,7 +143,7 @@ def _decode_json(text: str, *, lenient: bool = False) -> Any:
 
 
 def _make_message(interrupt: Interrupt) -> str:
-    """Returns the question in words."""
+    """Returns an interrupt as the words of a question to the MCP client's user."""
     if interrupt.reason == "approval":
         question = f"May this be run? {_describe_call(interrupt)}"
         return f"{question}\n{interrupt.message}" if interrupt.message else question

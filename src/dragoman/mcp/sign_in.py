@@ -177,6 +177,7 @@ class _Storage:
         return OAuthToken.model_validate(tokens) if tokens is not None else None
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
+        """Stores the OAuth tokens, with the time at which they expire."""
         stored = await _load(self._server, self._oauth)
         # Tokens say only in how many seconds they expire, which means nothing later.
         expires_at = None
@@ -188,6 +189,8 @@ class _Storage:
         await _save(self._server, self._oauth, changed)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
+        """Returns the OAuth client that was registered, or the one that the options name, or
+        None."""
         client = (await _load(self._server, self._oauth)).client
         if client is not None:
             return OAuthClientInformationFull.model_validate(client)
@@ -209,6 +212,7 @@ class _Storage:
 
 
 async def _load(server: str, oauth: OAuth) -> _StoredSignIn:
+    """Loads the state of a server's sign-in from the token store."""
     data = await oauth.store.load(server)
     if data is None:
         return _StoredSignIn()

@@ -79,8 +79,7 @@ class MCPToolset(Toolset):
         arguments: JsonMap | None = None,
         context: ToolContext[Any] = _NO_RUN,
     ) -> Any:
-        """Calls a tool by the server's name for it, and returns what a tool returns: a text, a JSON
-        value, or parts.
+        """Calls a tool by the server's own name for it. Returns a text, a JSON value, or parts.
 
         Raises:
             ToolError: the call failed; `content` is what the server returned.
@@ -120,7 +119,7 @@ class MCPToolset(Toolset):
         return await self._get_requests().read_resource(uri)
 
     async def list_prompts(self) -> list[Prompt]:
-        """Returns the server's prompts.
+        """Lists the prompts that the MCP server offers.
 
         Raises:
             ToolError: the request failed.

@@ -110,8 +110,8 @@ class ConversationRecorder:
         resource_id: str | None,
         reading: ThreadReading | None = None,
     ) -> None:
-        """`messages`: list that gets the messages too. `memory`: store of the thread. `reading`:
-        the thread, if it was already read."""
+        """Creates the recorder. `messages`: list that gets the messages too. `memory`: store of the
+        thread. `reading`: the thread, if it was already read."""
         self._messages, self._memory, self._reading = messages, memory, reading
         self._thread_id, self._resource_id = thread_id, resource_id
         self._early: list[Message] = []

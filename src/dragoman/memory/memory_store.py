@@ -86,7 +86,7 @@ class MemoryStore:
         """The vectors of its texts."""
 
     async def save(self, batch: Batch) -> Thread:
-        """As `Store.save`."""
+        """Saves a batch, as `Store.save`."""
         parts = [pack(message) for message in batch.messages]
         with self._lock:
             record = self._threads.get(batch.thread_id)
@@ -119,13 +119,13 @@ class MemoryStore:
             return thread
 
     async def messages(self, query: MessageQuery) -> list[StoredMessage]:
-        """As `Store.messages`."""
+        """Returns stored messages, as `Store.messages`."""
         with self._lock:
             rows = islice(self._find_rows(query), query.offset, _find_end(query))
             return [self._load_message(thread_id, row) for thread_id, row in rows]
 
     async def threads(self, query: ThreadQuery) -> list[Thread]:
-        """As `Store.threads`."""
+        """Returns stored threads, as `Store.threads`."""
         with self._lock:
             threads = [
                 record.thread
@@ -136,12 +136,12 @@ class MemoryStore:
         return threads[query.offset : _find_end(query)]
 
     async def branches(self, thread_id: str) -> list[Branch]:
-        """As `Store.branches`."""
+        """Returns a thread's branches, as `Store.branches`."""
         record = self._threads.get(thread_id)
         return [] if record is None else list(record.branches.values())
 
     async def delete_thread(self, thread_id: str) -> bool:
-        """As `Store.delete_thread`."""
+        """Deletes a thread, as `Store.delete_thread`."""
         with self._lock:
             record = self._threads.pop(thread_id, None)
             if record is None:
@@ -152,7 +152,7 @@ class MemoryStore:
             return True
 
     async def delete_messages(self, thread_id: str, ids: Sequence[str], at: datetime) -> int:
-        """As `Store.delete_messages`."""
+        """Deletes messages, as `Store.delete_messages`."""
         with self._lock:
             record, unwanted = self._threads.get(thread_id), frozenset(ids)
             if record is None:
@@ -191,7 +191,7 @@ class MemoryStore:
             return written
 
     async def close(self) -> None:
-        """As `Store.close`. What it holds stays."""
+        """Closes the store, as `Store.close`. What it holds stays."""
 
     def _find_slots(self, slot: Slot) -> dict[str, SlotText]:
         """Returns the texts of the slot's thread or resource, by name."""

@@ -62,7 +62,7 @@ class Statements(NamedTuple):
 
 @cache
 def _make_statements(dialect: str) -> Statements:
-    """Builds the statements for a dialect."""
+    """Builds the SQL statements that write a thread, for one dialect."""
     insert_into = DIALECTS[dialect].insert
     body = select(bodies.c.body_id).where(bodies.c.digest == bindparam("_digest")).scalar_subquery()
     is_thread = threads.c.thread_id == bindparam("_thread_id")

@@ -21,46 +21,46 @@ class SqlStore:
     """A `Store` in a database, which processes may share."""
 
     def __init__(self, url: str) -> None:
-        """`url`: as for `open_store`. Nothing is opened before the first use."""
+        """Creates the store. `url`: as for `open_store`. Nothing is opened before the first use."""
         self.database = Database(url, MIGRATIONS, name="message store", failure=StoreError)
         """Its connections."""
         self.vectors = SqlVectors(self.database)
         """The vectors of its texts."""
 
     async def save(self, batch: Batch) -> Thread:
-        """As `Store.save`."""
+        """Saves a batch, as `Store.save`."""
         parts = [pack(message) for message in batch.messages]
         return await self.database.write(
             lambda connection: sql_saving.save(connection, batch, parts)
         )
 
     async def messages(self, query: MessageQuery) -> list[StoredMessage]:
-        """As `Store.messages`."""
+        """Returns stored messages, as `Store.messages`."""
         return await self.database.read(
             lambda connection: sql_reading.select_messages(connection, query)
         )
 
     async def threads(self, query: ThreadQuery) -> list[Thread]:
-        """As `Store.threads`."""
+        """Returns stored threads, as `Store.threads`."""
         return await self.database.read(
             lambda connection: sql_reading.select_threads(connection, query)
         )
 
     async def branches(self, thread_id: str) -> list[Branch]:
-        """As `Store.branches`."""
+        """Returns a thread's branches, as `Store.branches`."""
         branches = await self.database.read(
             lambda connection: sql_reading.select_branches(connection, thread_id)
         )
         return list(branches.values())
 
     async def delete_thread(self, thread_id: str) -> bool:
-        """As `Store.delete_thread`."""
+        """Deletes a thread, as `Store.delete_thread`."""
         return await self.database.write(
             lambda connection: sql_saving.delete_thread(connection, thread_id)
         )
 
     async def delete_messages(self, thread_id: str, ids: Sequence[str], at: datetime) -> int:
-        """As `Store.delete_messages`."""
+        """Deletes messages, as `Store.delete_messages`."""
         return await self.database.write(
             lambda connection: sql_saving.delete_messages(connection, thread_id, ids, at)
         )
@@ -78,5 +78,5 @@ class SqlStore:
         )
 
     async def close(self) -> None:
-        """As `Store.close`."""
+        """Closes the store, as `Store.close`."""
         await self.database.close()

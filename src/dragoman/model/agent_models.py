@@ -54,8 +54,8 @@ class Models:
         access_to: Callable[[Provider], Access] | None = None,
         profile: ModelProfile | None = None,
     ) -> None:
-        """`access_to`: returns the access to each provider, if several agents share them.
-        `profile`: what the user knows of the own model.
+        """Creates the models. `access_to`: returns the access to each provider, if several agents
+        share them. `profile`: what the user knows of the own model.
 
         Raises:
             SettingsError: a model string is malformed, no provider has that name, or two models of a fallback have one.
@@ -260,6 +260,7 @@ class Models:
         base_url: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Access:
+        """Returns a new access to a provider, or the shared one."""
         if self._shared is not None:
             return self._shared(provider)
         clock = self._clock

@@ -132,6 +132,8 @@ class Breaker:
     async def _guard(
         self, request: ModelRequest, following: Batches, destination: Origin
     ) -> AsyncGenerator[list[Event], None]:
+        """Sends a request unless its endpoint's circuit is open, and notes whether the endpoint
+        works."""
         key = endpoint_key(destination, self._per)
         attempt = self._admit(key)
         if not isinstance(attempt, _Attempt):
@@ -216,6 +218,7 @@ class _Circuit:
 
 
 def _circuit_error(destination: Origin, per: Per, wait: float) -> CircuitOpenError:
+    """Returns the error for an endpoint whose circuit is open."""
     subject = destination.provider
     if per == "model":
         subject += f":{destination.model}"

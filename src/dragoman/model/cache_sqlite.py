@@ -64,6 +64,7 @@ class SqliteStore:
             await run_sync(engine.dispose)
 
     def _get(self, key: str) -> bytes | None:
+        """Returns the cached answer for a key, and notes that it was used."""
         with self._open().begin() as connection:
             value = connection.execute(
                 select(_answers.c.value).where(_answers.c.key == key)
@@ -75,6 +76,8 @@ class SqliteStore:
             return value
 
     def _put(self, key: str, value: bytes) -> None:
+        """Stores an answer under a key, and deletes the least recently used ones beyond the
+        limit."""
         row = {"value": value, "used_at": time_ns()}
         oldest = select(_answers.c.key).order_by(_answers.c.used_at.desc()).offset(self._most)
         with self._open().begin() as connection:
@@ -84,6 +87,7 @@ class SqliteStore:
             connection.execute(delete(_answers).where(_answers.c.key.in_(oldest)))
 
     def _open(self) -> Engine:
+        """Opens the SQLite file of the response cache on first use."""
         with self._opening:
             if self._engine is None:
                 create_private_file(self._path)

@@ -36,7 +36,7 @@ class MemoryCacheStore:
     """A store that ends with the process. Threads and event loops may share it."""
 
     def __init__(self, max_entries: int) -> None:
-        """`max_entries`: beyond it the least recently used entry is dropped."""
+        """Creates the store. `max_entries`: beyond it the least recently used entry is dropped."""
         self._most = max_entries
         self._values: OrderedDict[str, bytes] = OrderedDict()
         self._lock = Lock()

@@ -256,7 +256,7 @@ class ModelCaller:
         return _OpenResponse(response, decoder, http.names, tuple(left_out), route, kept.note)
 
     def _find_profile(self, endpoint: str | None) -> ModelProfile:
-        """What is known of the model at an endpoint."""
+        """Returns the profile of the model at an endpoint."""
         return profiles.REGISTRY.find(self._provider, self._name, endpoint=endpoint)
 
     def _dump(

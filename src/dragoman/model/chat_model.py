@@ -77,11 +77,11 @@ class ChatModel:
         new_id: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
     ) -> None:
-        """`access`: the way to the provider, where several models share one; else it is made of
-        what follows it. `provider_middleware`: what the provider needs, below all others. `others`:
-        a model string → the model that a request with this string goes to. `profile`: what the
-        user knows of the model; it goes before all else that is known. `hooks` watch requests
-        that no run makes; those of a run are watched by its own.
+        """Creates the model. `access`: the way to the provider, if several models share one;
+        otherwise it is made from the arguments that follow. `provider_middleware`: what the
+        provider needs, below all others. `others`: maps a model string to the model for requests
+        with this string. `profile`: what the user knows of the model; it wins over all other
+        sources. `hooks` watch requests outside of runs; a run has its own.
 
         Raises:
             SettingsError: the provider has no default model and none is given.
@@ -131,7 +131,7 @@ class ChatModel:
         return self._caller.access
 
     def can(self, capability: Capability) -> bool:
-        """Whether the provider's record says so of this model."""
+        """Returns whether the provider's record says that this model can do something."""
         return capability in self.providers[0].capabilities
 
     def find_profile(self, wire: str | None = None) -> ModelProfile:
@@ -147,29 +147,29 @@ class ChatModel:
         return known if self._profile is None else self._profile.for_wire(wire).over(known)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Event]:
-        """A request → its events, one by one."""
+        """Sends a request and yields its events, one by one."""
         async with aclosing(self.batches(request)) as batches:
             async for batch in batches:
                 for event in batch:
                     yield event
 
     def bound(self, request: ModelRequest, losses: dict[Loss, None] | None = None) -> ChatModel:
-        """The same model, whose `send_stream` asks with this request's tools, settings and options,
-        and whose requests add what they have to leave out to `losses`."""
+        """Returns a copy of the model whose `send_stream` uses this request's tools, settings and
+        options, and whose requests add their losses to `losses`."""
         return self._with(request=request, losses=losses)
 
     def led_by(
         self, middleware: Sequence[Middleware], fallbacks: Mapping[str, ChatModel]
     ) -> ChatModel:
-        """The same model, with these middlewares around its own, which may ask `fallbacks` in its
-        place."""
+        """Returns a copy of the model with these middlewares around its own. They may ask
+        `fallbacks` instead."""
         providers = (self.providers[0], *[model.providers[0] for model in fallbacks.values()])
         return self._with(
             _middleware=(*middleware, *self._middleware), fallbacks=fallbacks, providers=providers
         )
 
     def with_innermost(self, layer: Middleware) -> ChatModel:
-        """The same model, with this middleware below all of its own."""
+        """Returns a copy of the model with this middleware below all of its own."""
         return self._with(_middleware=(*self._middleware, layer))
 
     def variant(self, name: str, layer: Middleware) -> ChatModel:
@@ -187,7 +187,7 @@ class ChatModel:
         )
 
     def target(self, request: ModelRequest) -> Destination | None:
-        """Whom a request goes to, by its model string; see `Target`."""
+        """Returns the destination of a request, by its model string; see `Target`."""
         try:
             model = self._find_model(request.model)
         except DragomanError:
@@ -253,12 +253,13 @@ class ChatModel:
     def send_stream(
         self, messages: Iterable[Message], output_schema: JsonMap | None = None
     ) -> AsyncGenerator[ChatResult[Message], None]:
-        """A conversation → its answer in chunks: each one's `output` is a message that holds what
-        is new. See `answer_chunks`."""
+        """Sends a conversation and yields the answer in chunks: the `output` of each is a message
+        that holds what is new. See `answer_chunks`."""
         request = self.request.replace(messages=tuple(messages), output_schema=output_schema)
         return answer_chunks(self.batches(request))
 
     def _with(self, **changes: Any) -> ChatModel:
+        """Returns a copy of the model with some attributes changed."""
         model = object.__new__(type(self))
         model.__dict__.update(self.__dict__, **changes)
         model.batches = model._wrap()
@@ -283,6 +284,7 @@ class ChatModel:
         return wrap(model._call, model._provider_middleware, model.target)(request)
 
     def _call(self, request: ModelRequest) -> AsyncGenerator[list[Event], None]:
+        """Lowers a request to what the model accepts, and sends it. Yields batches of events."""
         hooks = request.run.hooks if request.run is not None else find_active_hooks(self._hooks)
         try:
             profile = self._needed_profile(request)
@@ -296,11 +298,11 @@ class ChatModel:
         )
 
     def _needed_profile(self, request: ModelRequest) -> ModelProfile | None:
-        """What is known of the model; `None`: nothing of the request depends on it."""
+        """Returns the profile of the model, or None if nothing in the request depends on it."""
         return self.find_profile() if needs_profile(request, self.wire.name) else None
 
     def _find_model(self, string: str) -> ChatModel:
-        """The model of a model string: itself, or another."""
+        """Returns the model for a model string: this one or another."""
         if string in ("", self.string):
             return self
         if (fallback := self.fallbacks.get(string)) is not None:
@@ -324,8 +326,8 @@ async def _fail(error: DragomanError) -> AsyncGenerator[list[Event], None]:
 async def answer_chunks(
     batches: AsyncGenerator[list[Event], None],
 ) -> AsyncGenerator[ChatResult[Message], None]:
-    """Text as it comes, every other part when it is whole; the last chunk has finish reason, usage
-    and origin.
+    """Yields an answer in chunks: text as it comes, every other part when it is complete; the last
+    chunk has finish reason, usage and origin.
 
     `MessageAccumulator.accumulate` over all outputs, then `consolidate`, is the message.
 
@@ -350,7 +352,7 @@ class _Chunks:
         self._texts: dict[int, list[str]] = {}
 
     def feed(self, event: Event) -> ChatResult[Message] | None:
-        """What one event adds; `None`: nothing that a chunk could hold."""
+        """Returns the chunk for one event, or None if the event adds nothing."""
         self._builder.add(event)
         start = self._builder.start
         # none yet, or it was dropped
@@ -380,6 +382,7 @@ class _Chunks:
         return ChatResult(message, thinking=message.thinking, id=start.message_id)
 
     def _last(self, finish: MessageFinished) -> ChatResult[Message]:
+        """Returns the last chunk of an answer, with finish reason, usage and metadata."""
         whole = self._builder.message().replace(content=())
         return ChatResult(
             whole,

@@ -79,8 +79,8 @@ class _Steps:
 async def constrained_tools(
     request: ModelRequest, following: Next, *, rounds: int = 1
 ) -> AsyncIterator[Event]:
-    """Middleware that gives tool calling to a model without it: it asks step by step without tools
-    and turns the answers into calls and text.
+    """Gives tool calling to a model without it: asks step by step without tools and turns the
+    answers into calls and text. A middleware.
 
     `tool_choice` holds: with `none` no tool is offered, with `required` there is no way out, a name
     is taken as chosen. The answer keeps the request's `output_schema`. Where no temperature is set,
@@ -207,6 +207,7 @@ class _CallReader:
         return message.take()
 
     def _finish(self, event: MessageFinished) -> None:
+        """Ends the message with calls, with the usage of all steps."""
         message, reason = self._message, event.finish_reason or FinishReason.unspecified
         is_complete = reason in _COMPLETE_REASONS
         if self._items.rest:
@@ -223,6 +224,7 @@ class _CallReader:
             )
 
     def _add_call(self, text: str) -> OpenPart:
+        """Opens a tool call in the message and adds the text of its arguments."""
         message = self._message
         if not message.started and self._started is not None:
             message.begin(self._steps.complete_start(self._started))

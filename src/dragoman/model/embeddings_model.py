@@ -73,8 +73,8 @@ class EmbeddingsModel:
         headers: Mapping[str, str] | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        """`access`: existing access to the provider; without it, one is made from the arguments
-        that follow.
+        """Creates the model. `access`: existing access to the provider; without it, one is made
+        from the arguments that follow.
 
         Raises:
             SettingsError: the provider makes no embeddings, or has no default model and none is given.
@@ -353,7 +353,7 @@ def _merge_metadata(first: Any, second: Any) -> Any:
 
 
 def _ignore(*_: object) -> None:
-    """Default callback: does nothing."""
+    """Does nothing: the default callback."""
 
 
 _EMPTY_RESULT = BatchEmbeddingsResult([])

@@ -321,7 +321,7 @@ def _attach_earlier(
 
 
 def _shorten(text: str) -> str:
-    """Cuts a text after `_EXCERPT_LENGTH` characters."""
+    """Cuts a provider's error message for the log after `_EXCERPT_LENGTH` characters."""
     if len(text) <= _EXCERPT_LENGTH:
         return text
     return f"{text[:_EXCERPT_LENGTH]}…"

@@ -220,8 +220,8 @@ def fetch_files(
     on_failure: OnLoss = "error",
     sleep: Callable[[float], Awaitable[None]] = anyio.sleep,
 ) -> FileFetcher:
-    """Middleware that fetches files by their URL, where the provider that is asked cannot take a
-    URL, and sends their bytes instead.
+    """Returns the middleware that downloads linked files if the provider cannot take their URL, and
+    sends their bytes instead.
 
     What is fetched is what `policy` allows; other links are passed on as they would be without
     this. The history keeps the link. A file is kept in memory, so that the next request of the

@@ -48,7 +48,8 @@ class _ChangingWire(Protocol):
     """A wire that can say in the middle of a conversation what has changed."""
 
     def load_change(self, text: str, added: Tools, removed: Sequence[str]) -> Message | None:
-        """The system message that says so; `None`: the wire has no room for such tools."""
+        """Returns the system message that reports a change, or None if the wire cannot express
+        it."""
         ...
 
 
@@ -138,7 +139,7 @@ def drop_mismatches(request: ModelRequest, error: DragomanError) -> ModelRequest
 
 
 def _bind(target: Origin, request: ModelRequest, profile: ModelProfile) -> Origin:
-    """The target with what its signed thinking is bound to in this request."""
+    """Returns the target with the digests that its signed thinking is bound to in this request."""
     if profile.binds is None:
         return target
     system = request.messages[: count_system_messages(request.messages)]
@@ -151,8 +152,8 @@ def _bind(target: Origin, request: ModelRequest, profile: ModelProfile) -> Origi
 
 
 def _find_break(messages: Sequence[Message], target: Origin) -> list[Loss]:
-    """What at the beginning differs from the request before, as a loss that counts the messages
-    whose thinking it voids."""
+    """Returns a loss for what differs from the opening of the last request, which counts the
+    messages whose thinking it voids."""
     newest = next((origin for origin in _origins(messages, target)), None)
     if newest is None:
         return []
@@ -172,15 +173,15 @@ def _find_break(messages: Sequence[Message], target: Origin) -> list[Loss]:
 
 
 def _origins(messages: Sequence[Message], target: Origin) -> Iterator[Origin]:
-    """The origins of the target's own answers, the newest first."""
+    """Yields the origins of the target's own answers, the newest first."""
     for message in reversed(messages):
         if message.origin is not None and message.origin.provider == target.provider:
             yield message.origin
 
 
 def _mark_drops(kept: KeptRequest, opening: Opening) -> KeptRequest:
-    """The request with the word that the provider drops what does not fit, where it had to be told
-    so before, or has to be told so now."""
+    """Returns the request with the option that lets the provider drop thinking that does not fit,
+    if it needed that before or needs it now."""
     if opening.drops and kept.request.prefix != "drop":
         return kept._replace(request=kept.request.replace(prefix="drop"))
     if kept.request.prefix == "drop" and not opening.drops:
@@ -190,8 +191,8 @@ def _mark_drops(kept: KeptRequest, opening: Opening) -> KeptRequest:
 
 
 def _keep(kept: KeptRequest, opening: Opening, wire: _ChangingWire) -> KeptRequest:
-    """The request with the system text and tools that the conversation began with, what its answer
-    notes, and where its messages stood."""
+    """Returns the request with the opening's system text and tools, the note for its answer, and
+    where its messages stood."""
     request, messages = kept.request, kept.request.messages
     head = count_system_messages(messages)
     now = Began(messages[:head], request.tools)
@@ -225,7 +226,8 @@ def _says_the_same(before: Began, now: Began) -> bool:
 
 
 def _describe_change(before: Began, now: Began, wire: _ChangingWire) -> Change | None:
-    """What has changed since the model was last told; `None`: the wire cannot say it."""
+    """Returns the change of system text or tools since the model was last told, or None if the wire
+    cannot express it."""
     text = ""
     if digest_system(before.system) != digest_system(now.system):
         text = "\n\n".join([message.text for message in now.system if message.text])
@@ -238,5 +240,5 @@ def _describe_change(before: Began, now: Began, wire: _ChangingWire) -> Change |
 
 
 def _digest_by_name(tools: Tools) -> Mapping[str, str]:
-    """Name of each tool → the digest of what a request says of it."""
+    """Returns the digest of each tool by its name."""
     return {tool.name: digest_tools((tool,)) for tool in tools}

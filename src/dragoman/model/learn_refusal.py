@@ -125,7 +125,7 @@ def learn_refusal(
 
 
 def _find_setting(error: InvalidRequestError) -> str | None:
-    """The setting that an error names."""
+    """Returns the setting that a provider's error names, or None."""
     try:
         body = if_object(json_bytes.decode(error.body or b""))
     except ValueError:
@@ -151,7 +151,7 @@ def _is_set(request: ModelRequest, setting: str) -> bool:
 
 
 def _make_profile(setting: str, message: str) -> ModelProfile:
-    """What a refusal of a setting says of a model."""
+    """Returns the profile that a provider's refusal of a setting implies."""
     if setting == "output_schema":
         return ModelProfile(schema=False)
     if setting == "tool_choice":
@@ -167,7 +167,8 @@ def _make_profile(setting: str, message: str) -> ModelProfile:
 def _leave_out(
     request: ModelRequest, setting: str, profile: ModelProfile, wire: str
 ) -> ModelRequest:
-    """The request without the setting, or with an effort that the error says is supported."""
+    """Returns the request without the refused setting, or with an effort that the error names as
+    supported."""
     if profile.efforts:
         return lower(request, profile, wire=wire)[0]
     if setting == "output_schema":

@@ -138,7 +138,8 @@ class LinkSource:
         retries: int,
         sleep: Callable[[float], Awaitable[None]],
     ) -> None:
-        """`seconds`: limit for one file, with retries. `sleep`: waits that many seconds."""
+        """Creates the source. `seconds`: limit for one file, with retries. `sleep`: waits that many
+        seconds."""
         self._policy, self._seconds, self._retries, self._sleep = policy, seconds, retries, sleep
 
     async def get(self, link: LinkPart, most: int) -> DataPart:
@@ -187,7 +188,7 @@ class LinkedFile(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Returns its approximate size in bytes."""
+        """Returns the approximate size of the linked file in bytes."""
         if self.file is None:
             return _MISSING_SIZE
         return len(self.file.data)
@@ -198,7 +199,8 @@ class LinkedFiles:
     begins with the same bytes."""
 
     def __init__(self, most: int, seconds: float, clock: Callable[[], float] = monotonic) -> None:
-        """`most`: bytes of all files. `seconds`: how long an unused file stays."""
+        """Creates the cache of files. `most`: bytes of all files. `seconds`: how long an unused
+        file stays."""
         self._most, self._size, self._seconds, self._clock = most, 0, seconds, clock
         self._files: OrderedDict[LinkKey, LinkedFile] = OrderedDict()
         self._lock = Lock()

@@ -55,8 +55,9 @@ class MediaEndpoint:
         new_id: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
     ) -> None:
-        """`transport`: how requests go; left out, by HTTP with retries. `access`: existing access to the provider; without it, one is made from the arguments
-        that follow.
+        """Creates the endpoint. `transport`: how requests go; left out, by HTTP with retries.
+        `access`: existing access to the provider; without it, one is made from the arguments that
+        follow.
 
         Raises:
             SettingsError: the provider has no such endpoint, or no default model and none is given.
@@ -84,8 +85,9 @@ class MediaEndpoint:
         )
 
     async def send(self, request: MediaRequest) -> ChatResult[str]:
-        """Sends a request → its answer: the user's message that says the same as the request, and
-        the model's with the images, the audio or the text. `request.model` is not read.
+        """Sends a request. Returns the result: the user's message that says the same as the
+        request, and the model's with the images, the audio or the text. `request.model` is not
+        read.
 
         Raises:
             InvalidRequestError: the provider cannot be asked this.

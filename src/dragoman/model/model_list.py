@@ -262,7 +262,7 @@ def next_page(url: str, body: Any) -> str | None:
 
 
 def _load_model(provider: str, item: Json) -> ModelInfo:
-    """Reads one model of a page."""
+    """Reads one model of a page of a provider's list."""
     name_key = next((key for key in _IDS if item.get(key)), None)
     if name_key is None:
         raise KeyError("a model without a name")

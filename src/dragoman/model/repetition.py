@@ -23,8 +23,8 @@ _CHECK_INTERVAL = 40
 
 
 async def end_repetition(request: ModelRequest, following: Next) -> AsyncIterator[Event]:
-    """Middleware that ends a message with `length` when its text only repeats one piece, and
-    abandons the request. The repeated text stays, because it was shown already."""
+    """Ends an answer with `length` once its text only repeats one piece, and abandons the request.
+    A middleware. The repeated text stays, because it was shown already."""
     text, checked_length = "", 0
     open_part: tuple[str, int] | None = None
     async with aclosing(cast(Any, following(request))) as events:

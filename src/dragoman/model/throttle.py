@@ -70,7 +70,7 @@ class MinuteWindow:
         return wait
 
     def add(self, amount: int, now: float) -> Booking:
-        """Counts an amount from now on."""
+        """Counts requests or tokens in the window of the last minute."""
         booking = Booking(now, amount)
         self._bookings.append(booking)
         self.total += amount
@@ -93,7 +93,7 @@ class Quota:
     """The limits of an endpoint or a model. `None`: no limit."""
 
     def __init__(self, concurrency: int | None, requests: int | None, tokens: int | None) -> None:
-        """`requests`, `tokens`: limits per minute."""
+        """Creates the quota. `requests`, `tokens`: limits per minute."""
         self.running = 0
         """Requests whose answer has not ended."""
         self._concurrency = concurrency

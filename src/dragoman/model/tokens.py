@@ -274,7 +274,7 @@ _IMAGES = {"tiles": _tile_tokens, "flat": _crop_tokens, "area": _area_tokens}
 
 
 def _dump_json(value: Any) -> str:
-    """Returns a value as JSON text."""
+    """Returns a value as JSON text, as token estimates count it."""
     try:
         return _encode(value).decode()
     # Half of a surrogate pair, which UTF-8 cannot hold.
@@ -367,6 +367,7 @@ def _read_pixels(data: bytes) -> tuple[int, int]:
 
 
 def _read_jpeg(data: bytes) -> tuple[int, int]:
+    """Reads width and height from the segments of a JPEG. Raises `ValueError` if there are none."""
     offset = 2
     while offset < min(len(data), _SEARCH_BYTES):
         if data[offset] != 0xFF:
@@ -383,6 +384,7 @@ def _read_jpeg(data: bytes) -> tuple[int, int]:
 
 
 def _read_webp(data: bytes) -> tuple[int, int]:
+    """Reads width and height from the header of a WebP image."""
     chunk_type = data[12:16]
     if chunk_type == b"VP8 ":
         width, height = unpack_from("<HH", data, 26)

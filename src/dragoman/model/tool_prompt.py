@@ -286,7 +286,7 @@ def _user(*pieces: Content | str) -> Message:
 
 
 def _join_texts(pieces: Iterable[Content | str]) -> tuple[Content, ...]:
-    """Returns content with neighbouring texts joined."""
+    """Returns content in which neighbouring texts are joined, for a prompt."""
     content: list[Content] = []
     for piece in pieces:
         text = piece.text if isinstance(piece, TextPart) else piece

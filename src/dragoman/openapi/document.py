@@ -68,7 +68,7 @@ class Document(msgspec.Struct, frozen=True):
     """Whether its schemas are those of OpenAPI 3.0, which are not quite JSON Schema."""
 
     def resolve(self, location: str) -> Any:
-        """What stands at a place, such as `#/components/schemas/Pet`.
+        """Returns the value at a location of the document, such as `#/components/schemas/Pet`.
 
         Raises:
             SettingsError: nothing does, or the place is in another document.
@@ -94,7 +94,8 @@ class Document(msgspec.Struct, frozen=True):
         return target
 
     def follow(self, value: Any, location: str) -> tuple[JsonMap, str]:
-        """An object, or that to which it refers, and where it stands.
+        """Follows the references of an object in the document. Returns the final object and its
+        location.
 
         Raises:
             SettingsError: it is no object, or it refers to nothing or to itself.
@@ -115,12 +116,12 @@ class Document(msgspec.Struct, frozen=True):
 
 
 def pointer(base: str, *steps: str | int) -> str:
-    """The place below another."""
+    """Returns the location below another in the document, as a JSON pointer."""
     return "/".join([base, *[str(step).replace("~", "~0").replace("/", "~1") for step in steps]])
 
 
 def load(document: JsonMap | str | Path) -> Document:
-    """Reads and checks a document.
+    """Reads an OpenAPI document from a file, text or value, and checks it.
 
     Raises:
         SettingsError: it cannot be read, or is no OpenAPI 3.0 or 3.1; the text says where.
@@ -154,6 +155,7 @@ def load(document: JsonMap | str | Path) -> Document:
 
 
 def _read_text(document: str | Path) -> str:
+    """Returns the text of an OpenAPI document, read from a file if it is a path."""
     if isinstance(document, str):
         if "\n" not in document and not document.lstrip().startswith("{"):
             raise SettingsError(
@@ -167,6 +169,7 @@ def _read_text(document: str | Path) -> str:
 
 
 def _parse(text: str) -> Any:
+    """Parses the text of an OpenAPI document as JSON, otherwise as YAML."""
     try:
         return json_bytes.decode(text)
     except (ValueError, RecursionError) as error:
@@ -185,7 +188,7 @@ def _parse(text: str) -> Any:
 
 
 def _copy_as_json(value: Any) -> Any:
-    """A copy of a value, as JSON has it: keys are texts, and nothing nests too deep."""
+    """Copies a parsed document as JSON values: keys are texts, and nothing nests too deep."""
     try:
         _count_values(value, {})
         return json_bytes.decode(msgspec.json.encode(value))
@@ -194,8 +197,8 @@ def _copy_as_json(value: Any) -> Any:
 
 
 def _count_values(value: Any, sizes: dict[int, int]) -> int:
-    """How many values it is with all that it holds, what it holds twice counted twice. `sizes`: of
-    what was counted, by identity; -1 while it is being counted. Raises `ValueError` where it is too
+    """Counts the values in a document, those that it holds twice counted twice. `sizes`: of what
+    was counted, by identity; -1 while it is being counted. Raises `ValueError` where it is too
     large or holds itself."""
     if isinstance(value, Mapping):
         below: Iterable[Any] = cast("Mapping[Any, Any]", value).values()
@@ -236,8 +239,8 @@ def _check_version_rules(root: JsonMap) -> None:
 
 
 def _replace_booleans(value: Any, under: str = "") -> Any:
-    """A document whose schemas are objects: the validator does not know that `true` and `false` are
-    schemas too."""
+    """Returns a document with its boolean schemas as objects, since the validator does not know
+    `true` and `false` as schemas."""
     if isinstance(value, bool):
         return {} if under in SCHEMA_KEYS else value
     if isinstance(value, list):
@@ -253,7 +256,8 @@ def _replace_booleans(value: Any, under: str = "") -> Any:
 
 
 def _known_steps(root: Any, location: tuple[str | int, ...]) -> list[str | int]:
-    """The steps of a validator's place that are in the document; the others name its types."""
+    """Returns the steps of a validator's path that exist in the document; others name types of the
+    validator."""
     value, steps = root, list[str | int]()
     for step in location:
         if isinstance(value, Mapping) and step in value:

@@ -114,7 +114,7 @@ class Operation(msgspec.Struct, frozen=True):
 
 
 def list_operations(document: Document) -> list[Operation]:
-    """All operations, in order.
+    """Returns all operations of an OpenAPI document, in order.
 
     Raises:
         SettingsError: two have one `operationId`.
@@ -142,7 +142,7 @@ def list_operations(document: Document) -> list[Operation]:
 
 
 def _read_operations(document: Document) -> Iterator[tuple[Operation, bool]]:
-    """The operations, and whether the document names them."""
+    """Yields the operations of a document, and whether the document names them."""
     for path, item in if_object(document.root.get("paths")).items():
         above, location = document.follow(item, pointer("#/paths", path))
         for method in METHODS:
@@ -172,7 +172,7 @@ def read_arguments(
     hidden: Collection[tuple[str, str]],
     reserved: Collection[str],
 ) -> tuple[list[Parameter], Body | None, Json]:
-    """What an operation takes: parameters, body, and the JSON Schema of the arguments object.
+    """Returns an operation's parameters, its body, and the JSON Schema of its arguments object.
 
     `hidden`: location and name of parameters that no model fills. `reserved`: names that no
     argument may have.
@@ -233,7 +233,7 @@ def read_arguments(
 
 
 def _read_parameters(document: Document, operation: Operation) -> list[tuple[JsonMap, str]]:
-    """The parameters of an operation; its own go before those of its path."""
+    """Returns the parameters of an operation, its own before those of its path."""
     above = pointer(operation.location.rpartition("/")[0], "parameters")
     by_key: dict[tuple[str, str], tuple[JsonMap, str]] = {}
     for entries, base in (
@@ -251,6 +251,7 @@ def _read_parameters(document: Document, operation: Operation) -> list[tuple[Jso
 def _read_parameter(
     fields: JsonMap, where: str, schemas: Schemas, argument: str
 ) -> tuple[Parameter, Any]:
+    """Reads one parameter of an operation: its place, style and schema."""
     location: str = fields["in"]
     styles = _STYLES[location]
     style = if_text(fields.get("style")) or styles[0]
@@ -278,6 +279,7 @@ def _read_parameter(
 
 
 def _read_body(fields: JsonMap, where: str, schemas: Schemas, argument: str) -> tuple[Body, Any]:
+    """Reads the request body of an operation: media type and schema."""
     content = if_object(fields.get("content"))
     for body_kind, fits in _BODY_TYPES.items():
         for media_type, media in content.items():
@@ -311,7 +313,7 @@ _BODY_TYPES = {"json": _is_json, "form": _is_form, "text": _is_text}
 
 
 def _with_description(schema: Any, fields: JsonMap) -> Any:
-    """A schema with what is said of its parameter, where it says nothing itself."""
+    """Returns a schema with the description of its parameter, unless it has one of its own."""
     text = if_text(fields.get("description"))
     if not text or isinstance(schema, bool) or "description" in schema:
         return schema
@@ -319,7 +321,7 @@ def _with_description(schema: Any, fields: JsonMap) -> Any:
 
 
 def _find_free_name(name: str, taken: Collection[str], before: str = "") -> str:
-    """A name that is not taken yet."""
+    """Returns a name that is not taken yet, made from `name`."""
     free, number = name, 1
     if free in taken and before:
         free = f"{before}_{name}"

@@ -62,7 +62,8 @@ def write_request(
     body: Body | None,
     arguments: JsonMap,
 ) -> WrittenRequest:
-    """The request of a call. What is not given, or `None`, is left out.
+    """Writes the HTTP request of an operation from the arguments of a tool call. Absent and `None`
+    arguments are left out. What is not given, or `None`, is left out.
 
     Raises:
         ToolError: an argument cannot stand where it belongs.
@@ -102,6 +103,7 @@ def _write_path_segment(parameter: Parameter, value: Any) -> str:
 
 
 def _write_header(parameter: Parameter, value: Any) -> str:
+    """Writes a header parameter. Raises `ToolError` if it has control characters."""
     text = _write_simple(parameter, value, encoded=False)
     if _CONTROL.search(text):
         raise ToolError(
@@ -111,6 +113,7 @@ def _write_header(parameter: Parameter, value: Any) -> str:
 
 
 def _write_simple(parameter: Parameter, value: Any, *, encoded: bool) -> str:
+    """Writes a parameter in OpenAPI's style `simple`, percent-encoded or not."""
     write = _percent_encode if encoded else _as_text
     if isinstance(value, Mapping):
         pairs = cast("JsonMap", value).items()
@@ -122,7 +125,7 @@ def _write_simple(parameter: Parameter, value: Any, *, encoded: bool) -> str:
 
 
 def _write_pairs(parameter: Parameter, value: Any) -> Iterator[str]:
-    """A parameter of the query, or a cookie."""
+    """Yields the `name=value` pairs of a query parameter or a cookie."""
     name = _percent_encode(parameter.name)
     if parameter.style == "deepObject" and isinstance(value, (Mapping, list)):
         yield from _write_deep_object(name, value)
@@ -146,6 +149,7 @@ def _write_pairs(parameter: Parameter, value: Any) -> Iterator[str]:
 
 
 def _write_deep_object(name: str, value: Any) -> Iterator[str]:
+    """Yields the pairs of a query parameter in the style `deepObject`: `name[key]=value`."""
     if isinstance(value, Mapping):
         for key, item in cast("JsonMap", value).items():
             yield from _write_deep_object(f"{name}%5B{_percent_encode(key)}%5D", item)
@@ -157,6 +161,7 @@ def _write_deep_object(name: str, value: Any) -> Iterator[str]:
 
 
 def _write_body(body: Body, value: Any) -> bytes:
+    """Writes the body of a request as JSON, text or form."""
     if body.body_type == "json":
         return _as_json(value)
     if body.body_type == "text":
@@ -168,15 +173,13 @@ def _write_body(body: Body, value: Any) -> bytes:
         if isinstance(field, list):
             values = cast("list[Any]", field)
         else:
-            if field is None:
-                values = []
-            else:
-                values = [field]
+            values = [] if field is None else [field]
         pairs += [f"{_percent_encode(name)}={_percent_encode(item)}" for item in values]
     return "&".join(pairs).encode()
 
 
 def _percent_encode(value: Any) -> str:
+    """Percent-encodes a value for a URL. Raises `ToolError` for unpaired surrogates."""
     try:
         return quote(_as_text(value), safe="")
     except UnicodeEncodeError as error:
@@ -212,7 +215,7 @@ class ApiRequests:
     """Sends the requests of a document's tools."""
 
     def __init__(self, transport: Transport | None, headers: Headers | None) -> None:
-        """`transport`: `None`: one of its own."""
+        """Creates the requests of an API. `transport`: None for a transport of its own."""
         from dragoman.transport import AiohttpTransport, Bounds, Retry, Timeouts
 
         self._owns = transport is None
@@ -233,7 +236,7 @@ class ApiRequests:
         keys: Sequence[Scheme],
         context: ToolContext[Any],
     ) -> Any:
-        """Sends a request → the tool's result.
+        """Sends a request of an operation. Returns the tool's result.
 
         Raises:
             ToolError: the answer is an error, or leads to another host.
@@ -281,13 +284,14 @@ class ApiRequests:
             await self._transport.close()
 
     async def _caller_headers(self, context: ToolContext[Any]) -> Mapping[str, str]:
+        """Returns the caller's headers, from a mapping or from a function of the tool's context."""
         if not callable(self._headers):
             return self._headers or {}
         headers = self._headers(context)
         return await headers if isawaitable(headers) else headers
 
     async def _send_following(self, request: HttpRequest, within: tuple[str, str]) -> Response:
-        """The answer to a request, or to what it is redirected to on the same host."""
+        """Sends a request, and follows redirects on the same host. Returns the response."""
         for _ in range(_REDIRECTS + 1):
             # Keys are sent along: never to a host that an argument or a redirect chose.
             if origin(request.path) != within:
@@ -315,7 +319,8 @@ class ApiRequests:
 
 
 async def _read_result(response: Response) -> Any:
-    """JSON as its value, text as text, anything else as a file."""
+    """Reads a response as the tool's result: JSON as its value, text as text, anything else as a
+    file."""
     pieces: list[bytes] = []
     while data := await response.read():
         pieces.append(data)
@@ -342,7 +347,7 @@ async def _read_result(response: Response) -> Any:
 
 
 def _content_type(value: str) -> tuple[str, str]:
-    """The media type, and the encoding of its text."""
+    """Returns the media type in a content type header, and the encoding of its text."""
     message = Message()
     message["content-type"] = value
     charset = message.get_content_charset("utf-8")
@@ -354,6 +359,7 @@ def _content_type(value: str) -> tuple[str, str]:
 
 
 def _describe_error(status: int, body: bytes) -> str:
+    """Describes a failed response for the model: status and the beginning of its body."""
     try:
         reason = f"{status} {HTTPStatus(status).phrase}"
     except ValueError:

@@ -36,7 +36,7 @@ class Schemas:
         """By name: what `$ref` refers to."""
 
     def convert(self, schema: Any, where: str) -> Any:
-        """A schema as JSON Schema.
+        """Converts a schema of the OpenAPI document to JSON Schema.
 
         Raises:
             SettingsError: it refers to something that is not in the document.
@@ -71,6 +71,7 @@ class Schemas:
         return converted
 
     def _convert_reference(self, to: str) -> str:
+        """Converts the schema behind a reference, once. Returns the reference to it in `$defs`."""
         # Named before it is converted: a schema may refer to itself.
         if to not in self._names:
             target = self._document.resolve(to)
@@ -85,7 +86,7 @@ class Schemas:
 
 
 def _remove_read_only(source: JsonMap, converted: Json) -> None:
-    """What a server alone sets is no argument."""
+    """Removes read-only properties, which only the server sets, from a schema."""
     properties = if_object(source.get("properties"))
     hidden = [
         name
@@ -104,7 +105,7 @@ def _remove_read_only(source: JsonMap, converted: Json) -> None:
 
 
 def _as_json_schema(schema: Json) -> Json:
-    """A schema of OpenAPI 3.0 as JSON Schema."""
+    """Converts a schema of OpenAPI 3.0 to JSON Schema."""
     for exclusive, limit in _LIMITS.items():
         if isinstance(flag := schema.get(exclusive), bool):
             del schema[exclusive]

@@ -51,7 +51,7 @@ class Scheme(msgspec.Struct, frozen=True):
     """What stands before it."""
 
     async def value(self, context: ToolContext[Any]) -> str:
-        """What is sent."""
+        """Returns the credential of a scheme as it is sent, with its prefix."""
         key = self.credential
         if callable(key):
             result = key(context)
@@ -77,8 +77,8 @@ def check_names(document: Document, credentials: Credentials | None) -> None:
 def select_schemes(
     document: Document, operation: Operation, credentials: Credentials | None
 ) -> list[Scheme]:
-    """The keys that an operation's requests have: of the first of its requirements for which there
-    are all."""
+    """Returns the credentials of an operation's requests: those of its first security requirement
+    that is complete."""
     if credentials is None:
         return []
     declared = _security_schemes(document)
@@ -109,6 +109,8 @@ def _find_credential(credentials: Credentials, name: str, names: list[str]) -> C
 def _read_scheme(
     document: Document, name: str, declared: JsonMap, credential: Credential | None
 ) -> Scheme | None:
+    """Returns the security scheme of a name with the caller's credential, or None if it is missing
+    or unsupported."""
     if credential is None or name not in declared:
         return None
     fields, _ = document.follow(declared[name], pointer("#/components/securitySchemes", name))
@@ -123,8 +125,8 @@ def _read_scheme(
 
 
 def server_url(document: Document, base_url: str | None, *, has_keys: bool) -> str:
-    """The base URL of all requests, without a slash at its end: the caller's, else that of the
-    document's first server.
+    """Returns the base URL of all requests, without a final slash: the caller's, otherwise that of
+    the document's first server.
 
     Raises:
         SettingsError: there is none, or the document would decide where keys go.
@@ -149,7 +151,8 @@ def server_url(document: Document, base_url: str | None, *, has_keys: bool) -> s
 
 
 def operation_url(operation: Operation, base_url: str, *, is_given: bool) -> str:
-    """The base URL of an operation, which may have a server of its own where the caller gave none.
+    """Returns the base URL of one operation, which may have its own server if the caller gave no
+    URL.
 
     Raises:
         SettingsError: that is on another host.
@@ -171,13 +174,13 @@ def operation_url(operation: Operation, base_url: str, *, is_given: bool) -> str
 
 
 def origin(url: str) -> tuple[str, str]:
-    """Scheme and host with port: requests stay within it."""
+    """Returns the scheme, host and port of a URL, within which requests stay."""
     parts = urlsplit(url)
     return parts.scheme, parts.netloc
 
 
 def _first_server(servers: Any) -> str:
-    """The first server's URL, with the defaults of its variables."""
+    """Returns the first server's URL, with the defaults of its variables."""
     server: JsonMap = next((if_object(entry) for entry in if_list(servers)), {"url": "/"})
     variables = if_object(server.get("variables"))
 

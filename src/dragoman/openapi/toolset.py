@@ -68,7 +68,7 @@ class OpenAPIToolset(Toolset):
         self._inside: WeakKeyDictionary[asyncio.AbstractEventLoop, int] = WeakKeyDictionary()
 
     async def list_tools(self, context: ToolContext[Any]) -> Sequence[Tool]:  # noqa: ARG002
-        """All tools."""
+        """Returns a tool for each selected operation."""
         return self.tools
 
     async def __aenter__(self) -> Self:
@@ -93,8 +93,8 @@ def openapi(
     transport: Transport | None = None,
     name: str | None = None,
 ) -> OpenAPIToolset:
-    """The operations of an API as tools, for `Agent(tools=[openapi(…)])`. The document is one of
-    OpenAPI 3.0 or 3.1, as a dict, as its text, or in a file; in JSON, or in YAML where PyYAML is
+    """Makes tools of the operations of an API, for `Agent(tools=[openapi(…)])`. The document is one
+    of OpenAPI 3.0 or 3.1, as a dict, as its text, or in a file; in JSON, or in YAML where PyYAML is
     installed.
 
     `base_url`: where requests go, in place of the document's servers; it must be given with keys or
@@ -164,6 +164,7 @@ def openapi(
 def _select_operations(
     every: list[Operation], include: Callable[[Operation], bool] | Iterable[str] | None
 ) -> Iterable[Operation]:
+    """Returns the operations that `include` selects: all, by a function, or by name."""
     if include is None:
         return every
     if callable(include):
@@ -184,6 +185,8 @@ def _make_handler(
     parameters: Sequence[Parameter],
     body: Body | None,
 ) -> Callable[..., Any]:
+    """Returns the handler of an operation's tool, which writes and sends its request."""
+
     async def handler(tool_context__: ToolContext[Any], **arguments: Any) -> Any:
         written = write_request(operation, parameters, body, arguments)
         return await requests.send(operation.method, url, written, keys, tool_context__)

@@ -62,13 +62,14 @@ class MessageAccumulator(MessageBuilder):
         )
 
     def _begin(self, start: MessageStarted | None) -> None:
+        """Resets the accumulator for the next message."""
         super()._begin(start)
         self._chunks: list[Message] = []
         self._accumulated: Message | None = None
         self._streamed: set[int] = set()
 
     def add(self, event: Event) -> None:
-        """Takes the next event."""
+        """Takes the next event of a model call."""
         super().add(event)
         if self._overridden and (part := self._piece(event)) is not None:
             chunk = Message.model(part)
@@ -94,7 +95,7 @@ class MessageAccumulator(MessageBuilder):
         return TextPart(str(event.delta))
 
     def message(self) -> Message:
-        """Returns the message so far."""
+        """Returns the message that the events of a model call make so far."""
         built = super().message()
         if self._accumulated is None:
             return built
@@ -202,9 +203,10 @@ class Intake:
         turn: str | None = "",
         shared: SharedState | None = None,
     ) -> None:
-        """`client_tools`: names of tools that the client runs; their calls are marked. `calls`:
-        gets each model call when it ends, under `run_id`. `turn`: turn of the message; `None`: it
-        begins one; empty: unknown. `shared`: follows the state that a remote agent reports."""
+        """Creates the intake. `client_tools`: names of tools that the client runs; their calls are
+        marked. `calls`: gets each model call when it ends, under `run_id`. `turn`: turn of the
+        message; `None`: it begins one; empty: unknown. `shared`: follows the state that a remote
+        agent reports."""
         self.accumulator = accumulator
         self.message_id = ""
         self.held: MessageStarted | None = None
@@ -305,7 +307,7 @@ class Intake:
         return self._shown.message().replace(content=message.content, metadata=message.own_metadata)
 
     def _add_deltas(self, deltas: Sequence[PartDelta]) -> None:
-        """Passes deltas to the accumulators."""
+        """Passes deltas of a model call to the accumulators of message and output."""
         if self._plain:
             self.accumulator.add_deltas(deltas)
         else:

@@ -56,8 +56,8 @@ class Loop:
         begin: Callable[[], Awaitable[Sequence[Message]]] | None,
         output_schema: JsonMap | None,
     ) -> None:
-        """`opening`: the run's first messages, already in the state's history. `begin`: returns
-        them later, if they depend on toolsets or on a store."""
+        """Creates the loop. `opening`: the run's first messages, already in the state's history.
+        `begin`: returns them later, if they depend on toolsets or on a store."""
         self.transcript = Transcript(state, typed=output_schema is not None)
         """Records the messages and output of the run so far."""
         self.has_begun = False

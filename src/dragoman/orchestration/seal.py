@@ -92,7 +92,7 @@ class Seal(msgspec.Struct, frozen=True):
         return SIGNED + _parse_token((resume.signature or "").partition("+")[0]).nonce
 
     def _sign(self, interrupt: Interrupt, interrupt_id: str, token: _Token, state: bytes) -> str:
-        """Returns the token for an interrupt."""
+        """Returns the signature for an interrupt."""
         call = interrupt.call
         fields: list[Any] = [
             interrupt_id,

@@ -73,8 +73,8 @@ class ShownOutput:
     """
 
     def __init__(self, *, typed: bool, state: Callable[[], Any] = lambda: None) -> None:
-        """`typed`: the output has a type, so that only the last message counts. `state`: returns
-        the present shared state."""
+        """Creates the output. `typed`: the output has a type, so that only the last message counts.
+        `state`: returns the present shared state."""
         self._typed = typed
         self._state = state
         self._messages: list[_ShownMessage] = []
@@ -305,6 +305,7 @@ class ShownOutput:
             texts[:] = [text]
 
     def _begin_rewrite(self) -> None:
-        """From here to the end of these events, only the difference of the output is shown."""
+        """Begins a rewrite: from here to the end of these events, only the difference of the output
+        is shown."""
         if self._before is None:
             self._before = self.text()

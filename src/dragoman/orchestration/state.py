@@ -180,7 +180,7 @@ class StreamingState:
         self._accumulated: Message | None = None
 
     def tool_context(self) -> ToolContext[Any]:
-        """Returns the context that tools receive."""
+        """Returns the context that the tools of a run receive."""
         return ToolContext(
             self.deps,
             self.run_id,
@@ -290,7 +290,7 @@ class StreamingState:
         return tuple(self._history)
 
     def add_to_history(self, *messages: Message) -> None:
-        """Appends messages and updates the turn."""
+        """Appends messages to the run's history, and updates its turn."""
         self._history.extend(messages)
         for message in messages:
             if message.role is Role.MODEL:

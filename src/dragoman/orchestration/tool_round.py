@@ -46,8 +46,8 @@ class ToolRound:
         clock: Callable[[], datetime],
         turn: str | None,
     ) -> None:
-        """`calls`: the calls to answer. `outbox`: takes their events. `turn`: turn of the results'
-        message."""
+        """Creates the round. `calls`: the calls to answer. `outbox`: takes their events. `turn`:
+        turn of the results' message."""
         self.asks: list[tuple[ToolCallPart, AskUser]] = []
         """Questions of tools to a person, with their calls."""
         self._calls = calls

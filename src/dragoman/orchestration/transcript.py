@@ -25,7 +25,7 @@ class Transcript:
     """Takes the steps of a run, each once."""
 
     def __init__(self, state: StreamingState, *, typed: bool) -> None:
-        """`typed`: the output has a type."""
+        """Creates the transcript. `typed`: the output has a type."""
         self._state = state
         self._metadata: Json = {}
         self.messages: list[Message] = []

@@ -57,13 +57,13 @@ class TypedOutput(Generic[T]):
     model."""
 
     def __init__(self, schema: JsonMap, read: Callable[[str], T], options: JsonMap) -> None:
-        """`options`: by which a send asks for it."""
+        """Creates the typed output. `options`: the run options that ask for it."""
         self.schema = schema
         self.read = read
         self.options = options
 
     def convert(self, text: str) -> T:
-        """The output's text → the value.
+        """Converts the output's text to a value of the type.
 
         Raises:
             TypedOutputError: the text is not of the type.
@@ -75,7 +75,8 @@ class TypedOutput(Generic[T]):
 
 
 def output_of(output_type: Any, schema: JsonMap | None) -> TypedOutput[Any] | None:
-    """What a run is to give; `None`: text. A schema goes before a type.
+    """Returns how a run's output is typed, by a schema or a type, or None for text. A schema goes
+    before a type.
 
     Raises:
         SettingsError: pydantic cannot adapt the type.
@@ -87,8 +88,8 @@ def output_of(output_type: Any, schema: JsonMap | None) -> TypedOutput[Any] | No
 
 
 def json_output(schema: JsonMap) -> TypedOutput[str]:
-    """Output by a JSON Schema, given back as its text. What the schema says of types, keys and
-    choices is checked."""
+    """Returns the typed output for a JSON Schema, whose value stays text. What the schema says of
+    types, keys and choices is checked."""
 
     def read(text: str) -> str:
         if problems := find_faults(schema, _decode_json(text)):
@@ -99,8 +100,8 @@ def json_output(schema: JsonMap) -> TypedOutput[str]:
 
 
 def typed_output(output_type: type[T] | Any) -> TypedOutput[T]:
-    """Output of any type that pydantic can adapt. What is no object is wrapped in one, `{"result":
-    …}`, for the model.
+    """Returns the typed output for any type that pydantic can adapt. What is no object is wrapped
+    in one, `{"result": …}`, for the model.
 
     Raises:
         SettingsError: pydantic cannot adapt the type.
@@ -146,6 +147,7 @@ def typed_output(output_type: type[T] | Any) -> TypedOutput[T]:
 
 
 def _decode_json(text: str) -> Any:
+    """Decodes the output's text as JSON. Raises `ValueError` with words for the model."""
     if not text.strip():
         raise ValueError(_NO_JSON)
     try:
@@ -155,7 +157,7 @@ def _decode_json(text: str) -> Any:
 
 
 def _problems(error: Any) -> str:
-    """A validator's findings as plain lines."""
+    """Returns a validator's findings as plain lines."""
     return "; ".join(
         f"{'.'.join(map(str, item['loc'])) or 'the value'}: {item['msg']}"
         for item in error.errors()
@@ -165,7 +167,7 @@ def _problems(error: Any) -> str:
 def choose_orchestrator(
     *providers: Provider, typed: bool, tools: bool, json_text: bool = False
 ) -> StreamingOrchestrator:
-    """The orchestrator for a run with any of these providers.
+    """Returns the orchestrator that types the output of a run with any of these providers.
 
     Those that answer by a schema get the schema, also together with tools where they take both or
     where tools go through constrained decoding anyway, else after the tools; any others that call
@@ -207,7 +209,7 @@ def choose_orchestrator(
 
 
 def _means(provider: Provider, *, tools: bool) -> set[str]:
-    """How a provider can give typed output."""
+    """Returns the ways in which a provider can give typed output."""
     can = provider.capabilities
     means = {"tool"} if Capability.tools in can else set[str]()
     if Capability.typed_output in can:
@@ -224,8 +226,8 @@ class JsonTextStreamingOrchestrator(DefaultStreamingOrchestrator):
     provider_hint = "json_text"
 
     def request(self, state: StreamingState, output_schema: JsonMap | None) -> ModelRequest:
-        """The request, which begins with the schema in words. The schema itself stays in it too:
-        lowering turns it into the API's JSON mode, where the model has one."""
+        """Returns the request with the schema in words at its beginning. The schema itself stays in
+        it too: lowering turns it into the API's JSON mode, where the model has one."""
         request = super().request(state, output_schema)
         schema = msgspec.json.encode(output_schema).decode()
         words = f"Answer with JSON alone, without a code fence. It must satisfy this JSON Schema: {schema}"
@@ -243,13 +245,14 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
     own_tools = frozenset({RETURN_RESULT})
 
     def __init__(self, *, force: bool = True) -> None:
-        """`force`: the provider can be made to call a tool (`Capability.forced_tools`)."""
+        """Creates the orchestrator. `force`: True if the provider can be made to call a tool
+        (`Capability.forced_tools`)."""
         self._force = force
         self._shown = ("", 0)
 
     def request(self, state: StreamingState, output_schema: JsonMap | None) -> ModelRequest:
-        """The request with `return_result` among its tools. A call is forced unless the model is to
-        think first.
+        """Returns the request with `return_result` among its tools. A call is forced unless the
+        model is to think first.
 
         Raises:
             SettingsError: a tool of the user's has that name.
@@ -271,7 +274,8 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
         return request.replace(tools=(*request.tools, tool), settings=settings)
 
     def shows(self, part: PartStarted) -> bool:
-        """The arguments of a message's first `return_result` are the output; text is not."""
+        """Returns whether a part is shown as output: the arguments of a message's first
+        `return_result` are, text is not."""
         if not isinstance(part.part, ToolCallPart) or part.part.name != RETURN_RESULT:
             return False
         if self._shown[0] != part.message_id:
@@ -279,7 +283,7 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
         return self._shown == (part.message_id, part.index)
 
     def correction(self, state: StreamingState, message: Message) -> Message | None:
-        """The model answered without the tool: it is told to use it."""
+        """Returns the message that tells the model to use the tool, if it answered without it."""
         state.suppressed_text += message.text
         if not state.output_retries:
             raise TypedOutputError.because(
@@ -300,7 +304,7 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
     def _end_step(
         self, state: StreamingState, calls: Sequence[ToolCallPart], last: StreamingIterationResult
     ) -> StreamingIterationResult:
-        """The last step of a run whose output is there."""
+        """Returns the last step of a run whose output has arrived."""
         returned = next(call for call in calls if call.name == RETURN_RESULT)
         metadata = {"toolId": returned.id, "toolName": returned.name}
         if state.suppressed_text:
@@ -313,12 +317,12 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
     def own_results(
         self, state: StreamingState, calls: Sequence[ToolCallPart]
     ) -> list[ToolResultPart]:
-        """The answers to `return_result`, of which the first counts."""
+        """Returns the results for calls of `return_result`, of which the first counts."""
         return [self.take_result(state, calls[0]), *map(_not_the_first, calls[1:])]
 
     def take_result(self, state: StreamingState, call: ToolCallPart) -> ToolResultPart:
-        """The answer to a message's `return_result` call: what is wrong with it, or that it was
-        taken."""
+        """Returns the result for a call of `return_result`: what is wrong with the value, or that
+        it was taken."""
         text = arguments_text(call)
         if call.state != "complete":
             problem = f"the arguments are {call.state}, no JSON object"
@@ -359,7 +363,7 @@ class TwoPhaseStreamingOrchestrator(DefaultStreamingOrchestrator):
         state: StreamingState,
         output_schema: JsonMap | None = None,
     ) -> Steps:
-        """One model call of the phase that the run is in."""
+        """Makes one model call in the run's current phase."""
         phase = _Tools() if state.set_aside is None else _Answer()
         return phase.process_iteration(model, state, output_schema)
 
@@ -372,6 +376,7 @@ class _Tools(DefaultStreamingOrchestrator):
         state: StreamingState,
         output_schema: JsonMap | None,  # noqa: ARG002
     ) -> ModelRequest:
+        """Returns the request of the first phase, with tools and without the schema."""
         return super().request(state, None)
 
     def shows(self, part: PartStarted) -> bool:  # noqa: ARG002 - whatever it is
@@ -381,6 +386,8 @@ class _Tools(DefaultStreamingOrchestrator):
         return None
 
     async def finish_message(self, state: StreamingState, intake: Intake) -> Steps:
+        """Ends a message of the first phase: runs its tools, or drops its text because the typed
+        answer follows."""
         message = intake.message()
         if intake.finish is None or message.tool_calls:
             async with aclosing(super().finish_message(state, intake)) as results:
@@ -400,6 +407,7 @@ class _Answer(DefaultStreamingOrchestrator):
     """The second phase."""
 
     def request(self, state: StreamingState, output_schema: JsonMap | None) -> ModelRequest:
+        """Returns the request of the second phase, with the schema and without tools."""
         request = super().request(state, output_schema)
         settings = msgspec.structs.replace(
             request.settings, tool_choice=None, parallel_tool_calls=None
@@ -407,6 +415,7 @@ class _Answer(DefaultStreamingOrchestrator):
         return request.replace(tools=(), settings=settings)
 
     async def finish_message(self, state: StreamingState, intake: Intake) -> Steps:
+        """Ends a message of the second phase, with the metadata of the first."""
         metadata = dict(state.set_aside or {})
         if state.suppressed_text:
             metadata["suppressedText"] = state.suppressed_text

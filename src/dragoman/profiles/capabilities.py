@@ -41,7 +41,7 @@ def with_profile(provider: Provider, profile: ModelProfile, settings: Settings) 
 
 
 def _can_force(profile: ModelProfile, settings: Settings) -> bool | None:
-    """Whether a tool can be forced; `None`: unknown."""
+    """Returns whether a profile lets a tool be forced under these settings, or None if unknown."""
     match profile.forced:
         case None:
             return None

@@ -83,7 +83,7 @@ class _Lowering:
         self.losses: list[Loss] = []
 
     def run(self) -> None:
-        """Takes all steps, in their order."""
+        """Lowers the request step by step: thinking, sampling, tool choice, limit, schema."""
         self._lower_reasoning()
         self._free_tools()
         self._lower_sampling()
@@ -108,6 +108,8 @@ class _Lowering:
     # reasoning
 
     def _lower_reasoning(self) -> None:
+        """Lowers the setting `reasoning` to an effort or a number of tokens that the model
+        accepts."""
         reasoning, profile = self._settings.reasoning, self._profile
         if reasoning is None:
             return
@@ -182,7 +184,8 @@ class _Lowering:
             self._set("reasoning", allowed, None)
 
     def _find_limit(self) -> int | None:
-        """The most tokens of an answer with its thinking."""
+        """Returns the most tokens that one answer of the model may have, its thinking included, or
+        None."""
         limits = (self._settings.max_tokens, self._profile.output)
         return min((limit for limit in limits if limit is not None), default=None)
 
@@ -197,6 +200,7 @@ class _Lowering:
     # sampling
 
     def _lower_sampling(self) -> None:
+        """Drops or adjusts the sampling settings that the model refuses, fixes or bounds."""
         thinks = may_think(self._settings, self._profile)
         profile = self._profile
         refused = {*(profile.refused or ())}
@@ -243,6 +247,8 @@ class _Lowering:
     # tools, limits, schema
 
     def _lower_tool_choice(self) -> None:
+        """Replaces a forced tool choice with `auto` where the model cannot be made to call a
+        tool."""
         settings, profile = self._settings, self._profile
         if is_forced(settings.tool_choice):
             why: str | None = None
@@ -280,7 +286,7 @@ class _Lowering:
 
 
 def _efforts(profile: ModelProfile) -> list[Effort]:
-    """The neutral efforts that a model takes, `off` aside."""
+    """Returns the neutral efforts of thinking that a profile lists, without `off`."""
     return [effort for effort in EFFORTS[1:] if effort in (profile.efforts or ())]
 
 

@@ -42,7 +42,7 @@ def find_refusals(request: ModelRequest, profile: ModelProfile, *, wire: str) ->
 
 
 def _find_options(request: ModelRequest, profile: ModelProfile) -> Iterator[str]:
-    """The options without a neutral name that the model refuses."""
+    """Yields the options without a neutral name that the model's profile refuses."""
     refused = {*(profile.refused or ())}
     if request.stream:
         refused |= {*(profile.refused_stream or ())}
@@ -59,7 +59,7 @@ def _find_options(request: ModelRequest, profile: ModelProfile) -> Iterator[str]
 
 
 def _find_tools(request: ModelRequest, profile: ModelProfile) -> Iterator[str]:
-    """The tools that the model refuses."""
+    """Yields the tools of a request that the model's profile refuses."""
     if profile.tools is False and any(isinstance(tool, ToolSpec) for tool in request.tools):
         yield "tools"
     names = [tool.name for tool in request.tools if isinstance(tool, ServerTool)]
@@ -70,7 +70,8 @@ def _find_tools(request: ModelRequest, profile: ModelProfile) -> Iterator[str]:
 
 
 def _find_content(request: ModelRequest, profile: ModelProfile) -> Iterator[str]:
-    """The kinds of media, roles and endings of the conversation that the model refuses."""
+    """Yields the media kinds, roles and endings of a conversation that the model's profile
+    refuses."""
     refused = {*(profile.no_inputs or ())}
     roles = profile.roles
     for message in request.messages:
@@ -84,7 +85,7 @@ def _find_content(request: ModelRequest, profile: ModelProfile) -> Iterator[str]
 
 
 def _media_types(part: Content) -> Iterator[str]:
-    """The kinds of media that a part of a message holds, in the words of a profile."""
+    """Yields the kinds of media that a part of a message holds, as a profile names them."""
     if isinstance(part, ToolResultPart) and part.is_content:
         for piece in cast("tuple[Content, ...]", part.result):
             yield from _media_types(piece)

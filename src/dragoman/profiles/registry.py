@@ -157,7 +157,7 @@ class ProfileRegistry:
 
     @property
     def has_lessons(self) -> bool:
-        """Whether anything was learned that may still hold."""
+        """Returns whether a provider's error taught anything about a model that may still hold."""
         return bool(self._learned)
 
     def learn(self, endpoint: str, wire: str, model: str, profile: ModelProfile) -> None:
@@ -185,7 +185,8 @@ class ProfileRegistry:
     def _build(
         self, provider: Provider, model: str, wire: str, lesson: ModelProfile | None
     ) -> ModelProfile:
-        """What is known of a model where it is asked by a wire, the weakest source first."""
+        """Returns the profile of a model on one wire, merged from all sources, the weakest source
+        first."""
         shipped = _find_shipped(provider, model).for_wire(wire)
         known = (
             shipped if provider.profile is None else provider.profile.for_wire(wire).over(shipped)
@@ -203,7 +204,8 @@ class ProfileRegistry:
         return known if registered is None else registered.for_wire(wire).over(known)
 
     def _lesson(self, endpoint: str, wire: str, model: str) -> ModelProfile | None:
-        """What was learned of a model and still holds."""
+        """Returns the profile that a provider's error taught about a model, or None if it has
+        expired."""
         key = (endpoint, wire, model)
         if key not in self._learned:
             return None
@@ -214,7 +216,8 @@ class ProfileRegistry:
         return None
 
     def _find_like(self, like: str) -> ModelProfile:
-        """What is known of the model that another one is like, with what differs by wire."""
+        """Returns the profile of the model that another entry is `like`, with what differs by
+        wire."""
         provider, name = _parse(like)
         family = _family(provider, name) or ""
         profile = self._registered.get((provider.name, name), EMPTY)
@@ -231,7 +234,7 @@ class ProfileRegistry:
         return profile
 
     def _user_tables(self) -> list[ProfileTable]:
-        """The user's own tables, the strongest first."""
+        """Returns the profile tables that the user registered or loaded, the strongest first."""
         if self._tables is None:
             self._tables = []
             for path in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
@@ -239,6 +242,7 @@ class ProfileRegistry:
         return self._tables
 
     def _read(self, path: Path) -> ProfileTable:
+        """Reads and checks a file of profiles. Raises `SettingsError` if it cannot be read."""
         try:
             text = path.read_text("utf-8")
         except (OSError, UnicodeDecodeError) as error:
@@ -250,14 +254,14 @@ class ProfileRegistry:
 
 
 def _parse(model: str) -> tuple[Provider, str]:
-    """The record and the name of the model that a model string names."""
+    """Returns the provider and the model name that a model string holds."""
     string = parse_model_string(model)
     provider = providers.get(string.provider)
     return provider, string.chat or provider.chat_model or ""
 
 
 def _family(provider: Provider, model: str) -> str | None:
-    """The vendor whose models a provider's are."""
+    """Returns the vendor under which the profile table lists a provider's models, or None."""
     family = provider.family
     if callable(family):
         return family(model)
@@ -268,7 +272,7 @@ def _family(provider: Provider, model: str) -> str | None:
 
 
 def _find_shipped(provider: Provider, model: str) -> ModelProfile:
-    """What dragoman's own table says of a provider's model."""
+    """Returns the profile of a provider's model in the table that dragoman ships."""
     family = _family(provider, model)
     profile = load_shipped().find(family, model) if family else None
     if profile is None:

@@ -126,7 +126,7 @@ class ProfileTable:
         return profile
 
     def check(self) -> None:
-        """Reads every entry.
+        """Reads every entry of the profile table. Raises `SettingsError` for an invalid one.
 
         Raises:
             SettingsError: one cannot be read; names the line and the key.
@@ -146,7 +146,8 @@ class ProfileTable:
         return sorted(pairs, key=lambda pair: len(pair[0]), reverse=True)
 
     def _resolve(self, vendor: str, key: str, path: tuple[str, ...]) -> Json:
-        """The cells of an entry, with those of the entry that it is like."""
+        """Returns the cells of a profile entry, merged over those of the entry that it is
+        `like`."""
         entry = self._vendors[vendor][key]
         cells = _cells(entry, f"{vendor}.{key}")
         like = entry.get("like")
@@ -165,6 +166,8 @@ class ProfileTable:
         return _merge(parent, cells)
 
     def _convert(self, vendor: str, key: str, cells: Json) -> ModelProfile:
+        """Converts the cells of an entry to a `ModelProfile`. An error names the line and the
+        field."""
         try:
             return msgspec.convert(cells, ModelProfile)
         except msgspec.ValidationError as error:
@@ -174,7 +177,8 @@ class ProfileTable:
             raise self._error(vendor, key, message, field) from None
 
     def _error(self, vendor: str, key: str, what: str, field: str | None = None) -> SettingsError:
-        """An error that names the line of a field, or else of the entry."""
+        """Returns a `SettingsError` that names the line of a field in the profile file, or of its
+        entry."""
         lines = self._text.split("\n")
         header = re.compile(rf'\["?{re.escape(vendor)}"?(\."?{re.escape(key)}"?[.\]]|\])')
         start = next((number for number, line in enumerate(lines, 1) if header.match(line)), 1)
@@ -203,8 +207,8 @@ def _dashed(name: str) -> str:
 
 
 def _plain_names(model: str) -> tuple[str, ...]:
-    """The names that a model may have in the table: as it is, and without what stands before it
-    (`models/`, a vendor, a region, `ft:`)."""
+    """Returns the names under which the profile table may list a model: its name as it is, and
+    without a prefix (`models/`, a vendor, a region, `ft:`)."""
     whole = model.lower().removeprefix("models/")
     name = whole.rpartition("/")[2].removeprefix("ft:")
     name = _VENDOR.sub("", _REGION.sub("", name, count=1), count=1)
@@ -212,7 +216,8 @@ def _plain_names(model: str) -> tuple[str, ...]:
 
 
 def _find_longest(beginnings: list[tuple[str, str]], name: str) -> str | None:
-    """The entry of the longest beginning of a name that ends at a boundary."""
+    """Returns the profile entry whose prefix is the longest that matches a model name up to a
+    boundary."""
     moving = _MOVING.search(name)
     for beginning, key in beginnings:
         if name == beginning:
@@ -225,7 +230,8 @@ def _find_longest(beginnings: list[tuple[str, str]], name: str) -> str | None:
 
 
 def _cells(entry: Json, where: str) -> Json:
-    """The fields of a profile in an entry. A source that is not told is the entry's `all`."""
+    """Returns the profile fields of an entry as cells. A field without a source gets the entry's
+    `all`. A source that is not told is the entry's `all`."""
     cells = {key: value for key, value in entry.items() if key not in _KEYS}
     if (sources := cells.get("sources")) is not None:
         usual = sources.get("all", "")
@@ -237,7 +243,8 @@ def _cells(entry: Json, where: str) -> Json:
 
 
 def _merge(parent: Json, cells: Json) -> Json:
-    """The cells of an entry over those of its parent. `on` is merged by wire and field."""
+    """Merges the cells of a profile entry over those of its parent. `on` is merged by wire and
+    field. `on` is merged by wire and field."""
     merged = {**parent, **cells}
     if "on" in parent and "on" in cells:
         on = cast("dict[str, Json]", parent["on"])
@@ -249,7 +256,7 @@ def _merge(parent: Json, cells: Json) -> Json:
 
 
 def _without(cells: Json, path: list[str]) -> Json:
-    """The cells without one, or without one of a cell's own."""
+    """Returns the cells of a profile entry without the cell at a path."""
     first, *further = path
     if not further:
         return {key: value for key, value in cells.items() if key != first}

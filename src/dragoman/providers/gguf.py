@@ -69,6 +69,7 @@ def _dump_string(text: str) -> bytes:
 
 
 def _dump_value(value: Value) -> bytes:
+    """Encodes a value with its type for GGUF."""
     match value:
         case bool():
             return struct.pack("<I?", _BOOL, value)
@@ -83,6 +84,7 @@ def _dump_value(value: Value) -> bytes:
 
 
 def _dump_array(values: Iterable[str | int]) -> bytes:
+    """Encodes a list of texts or numbers for GGUF."""
     items = list(values)
     if items and isinstance(items[0], str):
         item_type, data = _STRING, b"".join(_dump_string(str(item)) for item in items)

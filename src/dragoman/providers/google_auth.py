@@ -85,8 +85,7 @@ def vertex_url(project: str, location: str) -> str:
 
 
 def _grant_by_key(account: JsonMap, now: float) -> Flow:
-    """Flow for a service account: a statement signed with its key is exchanged for a token (RFC
-    7523)."""
+    """Exchanges a statement signed with a service account's key for a token (RFC 7523)."""
     url = if_text(account.get("token_uri")) or _TOKEN_URI
     who = if_text(account.get("client_email"))
     claims = {"iss": who, "scope": _SCOPE, "aud": url, "iat": int(now), "exp": int(now) + _LIFETIME}
@@ -104,7 +103,7 @@ def _grant_by_key(account: JsonMap, now: float) -> Flow:
 
 
 def _grant_by_refresh_token(account: JsonMap, now: float) -> Flow:
-    """Flow for a user's credentials file: its refresh token is exchanged for a token."""
+    """Exchanges the refresh token in a user's credentials file for a token."""
     fields = {
         name: if_text(account.get(name)) for name in ("client_id", "client_secret", "refresh_token")
     }
@@ -122,7 +121,7 @@ def _grant_by_refresh_token(account: JsonMap, now: float) -> Flow:
 
 
 def _grant_by_metadata(host: str, now: float) -> Flow:
-    """Flow for a machine in Google's cloud: its metadata server returns a token."""
+    """Fetches a token from the metadata server of a machine in Google's cloud."""
     answer = yield HttpRequest(
         _METADATA.format(host=host), {"metadata-flavor": "Google"}, method="GET", secret=True
     )
@@ -171,7 +170,7 @@ def _find_file(environment: Mapping[str, str]) -> Path | None:
 
 
 def _read_account(path: Path) -> Json:
-    """Reads a credentials file."""
+    """Reads a Google credentials file."""
     try:
         return if_object(msgspec.json.decode(path.read_bytes()))
     except (OSError, msgspec.DecodeError, UnicodeError) as error:

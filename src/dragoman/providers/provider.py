@@ -222,7 +222,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     def without(self, missing: frozenset[Capability]) -> Self:
-        """Returns the record without these capabilities."""
+        """Returns the provider's record without these capabilities."""
         if not self.capabilities & missing:
             return self
         return msgspec.structs.replace(self, capabilities=self.capabilities - missing)

@@ -77,7 +77,7 @@ class EventSource(Protocol):
 
     @property
     def id(self) -> str:
-        """Id of the run."""
+        """Returns the id of the run."""
         ...
 
     def cancel(self, driver: RunDriver) -> None:
@@ -345,7 +345,7 @@ class _OpenItems:
         """Ids of open runs, the outermost first."""
 
     def feed(self, event: Event) -> None:
-        """Takes the next event."""
+        """Tracks which messages and parts of a run are open, by the next event."""
         if isinstance(event, (PartDelta, PartStarted, PartFinished)):
             if (builder := self.messages.get(event.message_id)) is not None:
                 builder.add(event)

@@ -192,7 +192,7 @@ class MemoryLog:
             self._remove(next(iter(self._over_runs)))
 
     def _remove(self, run_id: str) -> None:
-        """Forgets a finished run."""
+        """Forgets a finished run of the log."""
         del self._over_runs[run_id], self._ledger.statuses[run_id], self._ledger.lease_ends[run_id]
         self._bytes -= sum(len(data) for _, data in self._rows.pop(run_id, []))
         self._messages.pop(run_id, None)

@@ -151,7 +151,7 @@ class Runs:
 
     @property
     def driven(self) -> Collection[str]:
-        """Ids of the runs that this process drives."""
+        """Returns the ids of the runs that this process drives."""
         return self._keeper.driven.keys()
 
     async def idle(self) -> None:
@@ -224,7 +224,7 @@ class Runs:
             await self._log.post(run_id, CANCEL)
 
     async def status(self, run_id: str) -> RunStatus:
-        """Returns the status of a run.
+        """Returns the status of a run: running, waiting, or how it ended.
 
         Raises:
             RunLogError: the log has no such run.

@@ -73,7 +73,7 @@ class RunStatements(msgspec.Struct, frozen=True):
 
 
 def _make_statements(dialect: SqlDialect) -> RunStatements:
-    """Returns the statements for a database."""
+    """Returns the SQL statements for a run log, for one database."""
     has_run_id = runs.c.run_id.in_(bindparam("run_ids", expanding=True))
     is_driven = (
         runs.c.run_id == bindparam("_run_id"),
@@ -220,7 +220,7 @@ def _load_runs(
 
 
 def _store(connection: Connection, ledger: Ledger) -> None:
-    """Writes what a ledger has collected."""
+    """Writes the events and states that a ledger has collected."""
     updates: list[Json] = []
     for run_id in sorted(ledger.changed_runs):
         status = ledger.statuses[run_id]

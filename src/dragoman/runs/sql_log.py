@@ -39,7 +39,7 @@ class SqlLog:
     one commit every 20 ms."""
 
     def __init__(self, url: str) -> None:
-        """`url`: see `open_log`. Nothing is opened before the first use."""
+        """Creates the log. `url`: see `open_log`. Nothing is opened before the first use."""
         self._database = Database(
             url,
             MIGRATIONS,
@@ -52,7 +52,7 @@ class SqlLog:
 
     @property
     def commits(self) -> int:
-        """Number of transactions that were written."""
+        """Returns the number of transactions that were written."""
         return self._database.commits
 
     async def append(

@@ -78,7 +78,7 @@ class RunTail:
         self._is_unpaced = False
 
     def extend(self, events: Sequence[Event]) -> None:
-        """Adds events that are stored."""
+        """Adds stored events to the tail of a run, for its readers."""
         for event in events:
             self._bytes += weigh_event(event)
             self._sums.append(self._bytes)

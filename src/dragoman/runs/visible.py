@@ -84,8 +84,8 @@ class Visible:
     """The filter of `visible` for one event at a time."""
 
     def __init__(self, *, retractable: bool = False, calls: bool = False) -> None:
-        """`retractable`: the client can take messages back. `calls`: the client runs all calls, so
-        none is hidden."""
+        """Creates the filter. `retractable`: the client can take messages back. `calls`: the client
+        runs all calls, so none is hidden."""
         self._retractable = retractable
         self._calls = calls
         self._inner = InnerRuns()
@@ -226,7 +226,7 @@ class Visible:
         return [*started, PartDelta(message.sent_as, seen_part.index or 0, delta)]
 
     def _feed_part_end(self, event: PartFinished) -> list[Event]:
-        """Takes the end of a part."""
+        """Filters the end of a part: the agent's own calls are hidden."""
         key, part = (event.message_id, event.index), event.part
         if self._typed == "call" and _is_result_call(part):
             part = _result_as_text(part)
@@ -278,7 +278,7 @@ class Visible:
         ]
 
     def _feed_message_drop(self, event: MessageDropped) -> list[Event]:
-        """Takes the retraction of a message."""
+        """Filters the retraction of a message for clients that cannot withdraw text."""
         message = self._messages.pop(event.message_id, None)
         if message is None:
             return []

@@ -149,6 +149,7 @@ def app(
 
 
 def _check_arguments(gateway: object, limits: object, webhooks: object) -> None:
+    """Checks the types of the arguments `gateway`, `limits` and `webhooks` of `app`."""
     from dragoman.serve.gateway.gateway import Gateway
     from dragoman.serve.http.limits import ServerLimits
     from dragoman.transport.address_policy import AddressPolicy

@@ -99,6 +99,7 @@ class Endpoint:
         route: Route,
         observed: Observed,
     ) -> None:
+        """Answers one request: finds its caller and route, reads its body and runs the call."""
         service = self._service
         id_headers = dict.fromkeys([_ID_HEADER, api_of(wire).id_header], observed.id)
         try:
@@ -163,8 +164,8 @@ class Endpoint:
     async def _refuse(
         self, connection: Connection, wire: Wire, route: Route, error: Exception, media_type: str
     ) -> int:
-        """Answers with an error, as the wire's API does → its status. `kind`: the media type of
-        what was sent."""
+        """Answers with an error in the shape of the wire's API. Returns the HTTP status.
+        `media_type`: that of the answer so far."""
         response = api_of(wire).refuse(wire, public(error), route.purpose, media_type)
         headers = {"content-type": "application/json", **response.headers}
         if isinstance(error, BodyTimeoutError):
@@ -174,6 +175,8 @@ class Endpoint:
         return response.status
 
     async def _find_caller(self, wire: Wire, route: Route, scope: Scope) -> Caller:
+        """Returns the caller with the keys of a request. Raises `AuthenticationError` without a
+        known key."""
         presented = find_keys(scope["headers"], scope["query_string"], get_serving(wire).keys)
         caller = await self._service.authenticate(presented)
         if caller is None and route.public and not presented:
@@ -187,6 +190,8 @@ class Endpoint:
         return caller
 
     def _choose_route(self, headers: dict[str, str]) -> tuple[Wire, Route]:
+        """Returns the wire and route for a request, by the headers that only one wire's clients
+        send."""
         candidates = self.method_path.candidates
         matches = [each for each in candidates if each[1].header and each[1].header in headers]
         defaults = [each for each in candidates if not each[1].header]
@@ -203,6 +208,7 @@ class Endpoint:
         connection: Connection,
         observed: Observed,
     ) -> Call:
+        """Returns the `Call` for a request to this endpoint."""
         service = self._service
         path, query = (
             scope["path"].removeprefix(scope.get("root_path", "")),
@@ -231,6 +237,7 @@ class Endpoint:
 
 
 def _parse_query(query: str) -> dict[str, str]:
+    """Returns the fields of a URL's query. Raises `InvalidRequestError` if there are too many."""
     if not query:
         return {}
     try:

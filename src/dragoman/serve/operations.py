@@ -56,6 +56,8 @@ def operation_routes(service: Service, method_paths: Sequence[MethodPath]) -> li
 
 
 def _handle_metrics(service: Service) -> Callable[[Request], Awaitable[Response]]:
+    """Returns the handler that answers with the metrics."""
+
     async def metrics(request: Request) -> Response:
         """Answers with the metrics, if the key may use every model: they cover all clients."""
         presented = find_keys(request.scope["headers"], b"")
@@ -77,6 +79,8 @@ def _handle_metrics(service: Service) -> Callable[[Request], Awaitable[Response]
 def _handle_openapi(
     describe: Callable[[], JsonMap],
 ) -> Callable[[Request], Awaitable[Response]]:
+    """Returns the handler that answers with the OpenAPI document."""
+
     async def openapi(request: Request) -> Response:
         root = request.scope.get("root_path", "")
         return Response(

@@ -123,7 +123,8 @@ class _Server(uvicorn.Server):
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """See uvicorn."""
+        """Starts uvicorn, then calls the function that waits for it. Raises `SettingsError` if the
+        application cannot start."""
         try:
             await super().startup(sockets)
         except SystemExit:
@@ -167,6 +168,7 @@ class _Shutdown:
             await asyncio.wait(tasks, timeout=_CLOSING_SECONDS)
 
     async def _drain(self) -> None:
+        """Waits for running calls to end, then stops the server."""
         with anyio.move_on_after(self._seconds):
             await self._service.drain()
         self._service.interrupt()

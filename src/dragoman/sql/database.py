@@ -87,7 +87,8 @@ class Database:
         """Number of transactions that were written."""
 
     async def write(self, work: Work) -> Any:
-        """Does work in a transaction. Returns its result once it is durable. See `submit`."""
+        """Runs `work` in a transaction. Returns its result once it is durable. Returns its result
+        once it is durable. See `submit`."""
         return await self.submit(work)
 
     async def submit(self, work: Any) -> Any:
@@ -106,7 +107,7 @@ class Database:
         self._writer.hurry()
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        """Does work that only reads. Returns its result.
+        """Runs work that only reads. Returns its result. Returns its result.
 
         Raises:
             DragomanError: what the work raised, or the database failed, or it is closed.
@@ -138,8 +139,8 @@ class Database:
         self._read_engine.dispose()
 
     def _commit(self, works: Sequence[Any]) -> Sequence[Any]:
-        """Does pieces of work, in the writer's thread. Returns the result of each, or the exception
-        that refuses it."""
+        """Runs pieces of work in the writer's thread. Returns the result of each, or the exception
+        that refuses it. Returns the result of each, or the exception that refuses it."""
         self._open()
         # Pieces of work of several callers share a transaction, which makes a commit cheap for
         # each.
@@ -175,6 +176,7 @@ class Database:
         raise AssertionError
 
     def _run_transaction(self, works: Sequence[Any]) -> Sequence[Any]:
+        """Runs pieces of work in one transaction; after a failure the connection is replaced."""
         try:
             transaction = self._begin()
             with transaction:

@@ -97,6 +97,7 @@ def open_engine(url: str, *, connections: int, writes: bool) -> Engine:
 
 
 def _prepare_sqlite(connection: Any, _record: Any) -> None:
+    """Prepares a new SQLite connection: lock timeout, WAL and pragmas."""
     # The driver begins no transaction by itself.
     connection.isolation_level = None
     cursor = connection.cursor()
@@ -108,6 +109,8 @@ def _prepare_sqlite(connection: Any, _record: Any) -> None:
 
 
 def _use_wal(cursor: sqlite3.Cursor) -> None:
+    """Switches a SQLite file to write-ahead logging, and waits while another process does the
+    same."""
     deadline = time.monotonic() + _LOCK_SECONDS
     while True:
         try:

@@ -88,6 +88,7 @@ def _restore_tables(connection: Connection, migrations: Migrations) -> None:
 
 
 def _run_alembic(command_name: str, connection: Connection, migrations: Migrations) -> None:
+    """Runs a command of Alembic on a connection, one at a time."""
     with _ALEMBIC:
         from alembic import command
         from alembic.config import Config

@@ -81,6 +81,7 @@ class Writer:
             thread.join()
 
     def _write_until_closed(self) -> None:
+        """Writes queued work until the writer is closed, with a pause between commits."""
         written_at = -self._pause
         is_open = True
         while is_open:
@@ -109,6 +110,7 @@ class Writer:
         return queued, False
 
     def _write(self, queued: list[_QueuedWork]) -> None:
+        """Commits a batch of queued work, and gives each waiting caller its result."""
         try:
             results = self._commit([work for work, _, _ in queued])
         except Exception as error:  # noqa: BLE001 - whatever the driver raises, those who wait must be told
@@ -125,6 +127,7 @@ class Writer:
 
 
 def _settle_futures(outcomes: list[tuple[asyncio.Future[Any], Any]]) -> None:
+    """Settles futures with their results or exceptions, in their own event loop."""
     for future, result in outcomes:
         if future.done():
             continue

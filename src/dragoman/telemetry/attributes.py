@@ -95,6 +95,7 @@ def metric_attributes(origin: Origin, served_model: str | None) -> Attributes:
 
 
 def _call_attributes(origin: Origin) -> Attributes:
+    """Returns the attributes of a model call: operation, provider and model."""
     return {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": provider_name(origin.provider),

@@ -97,6 +97,7 @@ def dump_tools(tools: Iterable[ToolSpec | ServerTool]) -> list[Json]:
 
 
 def _dump_tool(tool: ToolSpec | ServerTool) -> Json:
+    """Returns a tool's definition in the form of the conventions."""
     if not isinstance(tool, ToolSpec):
         return {"type": "builtin", "name": tool.name}
     return {
@@ -108,6 +109,8 @@ def _dump_tool(tool: ToolSpec | ServerTool) -> Json:
 
 
 def _dump_message(message: Message) -> list[Json]:
+    """Returns a message in the form of the conventions, with tool results as messages of their
+    own."""
     dumped: list[Json] = []
     for part in message.content:
         if isinstance(part, MarkPart):
@@ -123,6 +126,7 @@ def _dump_message(message: Message) -> list[Json]:
 
 
 def _dump_part(part: Content) -> Json:
+    """Returns a piece of content in the form of the conventions."""
     match part:
         case TextPart():
             return {"type": "text", "content": part.text}
@@ -163,6 +167,7 @@ def _dump_part(part: Content) -> Json:
 
 
 def _dump_file(mime_type: str | None) -> dict[str, str | None]:
+    """Returns the media type and the modality of a file."""
     media_type = (mime_type or "").partition("/")[0]
     return {
         "mime_type": mime_type,

@@ -112,6 +112,7 @@ class MetricRecorder:
         self._duration.record(end.seconds, attributes, context if self._of_parts else _NO_EXEMPLAR)
 
     def _record_parts(self, end: ModelEnd, attributes: Attributes) -> None:
+        """Records the time to the first chunk, and the tokens of a model call."""
         if end.first_seconds is not None and end.start.request.stream:
             self._first.record(end.first_seconds, attributes, _NO_EXEMPLAR)
         if (usage := end.usage) is None:
@@ -137,7 +138,7 @@ class MetricRecorder:
     def record_tool_call(
         self, end: ToolEnd, name: Attributes, error: str | None, context: Context
     ) -> None:
-        """Records a call of a tool."""
+        """Records the metrics of a tool call."""
         attributes: Attributes = {
             "gen_ai.tool.name": end.start.call.name,
             "gen_ai.tool.type": "function",

@@ -141,6 +141,7 @@ class Spans:
     # runs
 
     def _run_start(self, start: RunStart) -> None:
+        """Starts the span of a run, with its agent's name and, if wanted, its messages."""
         name = _agent_name(start)
         attributes: Attributes = {
             "gen_ai.operation.name": "invoke_agent",
@@ -154,6 +155,7 @@ class Spans:
             span.set_attributes(content.dump_input(start.messages))
 
     def _run_end(self, end: RunEnd) -> None:
+        """Ends the span of a run, with its usage and outcome."""
         run = self._runs.pop(id(end.start.run))
         span, result = run.span, end.result
         try:
@@ -181,6 +183,7 @@ class Spans:
     # model calls
 
     def _model_start(self, start: ModelStart) -> None:
+        """Starts the span of a model call, within its run's or the caller's."""
         run = self._find_run(start.run)
         # Without a run the span belongs to whatever span the caller has open.
         context = run.context if run is not None else get_current()
@@ -202,6 +205,7 @@ class Spans:
             span.set_attributes(attributes)
 
     def _model_end(self, end: ModelEnd) -> None:
+        """Ends the span of a model call, with its response or its error."""
         call = self._calls.pop(end.start)
         span, context = call.span, call.context
         try:
@@ -223,6 +227,7 @@ class Spans:
     # tools
 
     def _tool_start(self, start: ToolStart) -> None:
+        """Starts the span of a tool call, and makes it the current one."""
         run = self._find_run(start.run)
         context = get_current() if run is None else run.context
         attributes = tool_attributes(start)
@@ -240,6 +245,7 @@ class Spans:
             )
 
     def _tool_end(self, end: ToolEnd) -> None:
+        """Ends the span of a tool call, with its result or its error."""
         call = self._calls.pop(end.start)
         span, context, run = call.span, call.context, call.run
         if call.token is not None and not isinstance(end.error, GeneratorExit):
@@ -264,6 +270,7 @@ class Spans:
     # what happens between
 
     def _retry(self, retry: ModelRetry) -> None:
+        """Adds an event for a retry or a fallback to the span of its model call or run."""
         attributes: Attributes = {
             "dragoman.retry.attempt": retry.attempt,
             "dragoman.retry.wait": retry.wait,
@@ -280,6 +287,7 @@ class Spans:
         )
 
     def _loss(self, loss: RequestLoss) -> None:
+        """Adds an event for a loss to the span of its run."""
         run = self._find_run(loss.run)
         attributes: Attributes = {
             "dragoman.loss.what": loss.loss.what.value,

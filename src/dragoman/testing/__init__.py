@@ -170,6 +170,8 @@ def checks(
 
 
 def _instance(subject: T) -> T:
+    """Returns a subject of the kit. Raises `SettingsError` if it is a class instead of an
+    instance."""
     if isinstance(subject, type):
         name = subject.__name__
         raise SettingsError(f"{name} is a class: give an instance, such as {name}()")

@@ -106,12 +106,12 @@ class Check(msgspec.Struct, Generic[B], frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """The name of the check's function."""
+        """Returns the name of the check's function."""
         return getattr(self.function, "__name__", "check")
 
     @property
     def rule(self) -> str:
-        """The behaviour in words: the docstring of the check's function."""
+        """Returns the behaviour in words: the docstring of the check's function."""
         return inspect.cleandoc(self.function.__doc__ or "")
 
     def __call__(self, subject: Any, **options: Any) -> None:
@@ -195,7 +195,7 @@ class BoundCheck(msgspec.Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The check's name."""
+        """Returns the check's name."""
         return self.check.name
 
     def __call__(self) -> None:
@@ -210,7 +210,7 @@ class BoundCheck(msgspec.Struct, frozen=True):
 
     @property
     def shows(self) -> tuple[str, ...]:
-        """The capabilities that the provider declares and that a passing check proves."""
+        """Returns the capabilities that the provider declares and that a passing check proves."""
         declared = getattr(self.subject, "capabilities", frozenset[str]())
         return tuple(
             capability
@@ -220,7 +220,7 @@ class BoundCheck(msgspec.Struct, frozen=True):
 
     @property
     def subject_name(self) -> str:
-        """The subject's name in reports."""
+        """Returns the subject's name in reports."""
         return f"{self.check.prefix}{getattr(self.subject, 'name', self.subject)}"
 
     def __str__(self) -> str:

@@ -75,7 +75,7 @@ class Case(NamedTuple):
 
     @property
     def data(self) -> bytes:
-        """The value as it is sent."""
+        """Returns the value as it is sent."""
         if isinstance(self.value, bytes):
             return self.value
         if self.framing == "json":
@@ -302,6 +302,7 @@ def _try_embeddings_response(case: Case) -> None:
 
 
 def _get_embeddings(wire: Wire) -> EmbeddingsWire:
+    """Returns the embeddings part of a wire. Raises `HistoryError` if it has none."""
     embeddings = wires.embeddings(wire.name)
     if embeddings is None:
         raise HistoryError(f"the wire {wire.name} has no embeddings")
@@ -309,6 +310,7 @@ def _get_embeddings(wire: Wire) -> EmbeddingsWire:
 
 
 def _try_stored_message(case: Case) -> None:
+    """Loads malformed input as a stored message, then dumps and uses it."""
     message = Message.from_json(case.data)
     with suppress(DragomanError):
         _encode(case.wire.dump_messages([message], losses=[]))

@@ -162,6 +162,7 @@ def make_error_seed(status: int, headers: Mapping[str, str], body: bytes) -> See
 
 
 def _is_json(body: bytes) -> bool:
+    """Returns whether a recorded body is JSON."""
     try:
         msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -176,6 +177,7 @@ def _make_message_seeds(messages: Iterable[Message]) -> list[Seed]:
 
 
 def _make_event_seeds(messages: Sequence[Message]) -> list[Seed]:
+    """Returns the events of messages as seeds for mutations."""
     return [
         make_seed("stored_event", msgspec.json.decode(event_to_json(event)))
         for event in unfold(messages)

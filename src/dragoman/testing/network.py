@@ -144,6 +144,8 @@ class Recordings:
         return self._key(exchange.method, exchange.url or "", exchange.request_body)
 
     def _key(self, method: str, url: str, body: Any) -> tuple[str, str, Any]:
+        """Returns the key by which a recorded exchange is found: method, URL and body, without
+        secrets."""
         # Recordings have no keys in them, so those of a request are removed before a comparison.
         compared = public_body(body)
         if self._normalize is not None:

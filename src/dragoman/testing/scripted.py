@@ -174,12 +174,14 @@ class _Answers:
         self._next: list[Any] = []
 
     def has_next(self) -> bool:
+        """Returns whether another answer is left."""
         if self._function is not None or self._next:
             return True
         self._next = list(islice(self._rest, 1))
         return bool(self._next)
 
     def next(self) -> Any:
+        """Returns the next scripted answer, and counts it."""
         self.used_count += 1
         if self._function is not None:
             return self._function
@@ -336,27 +338,27 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
 
     @property
     def requests(self) -> list[ModelRequest]:
-        """The requests that it received, in order, as its wire reads them."""
+        """Returns the model requests that it received, in order, as its wire reads them."""
         return self._server.requests
 
     @property
     def sent(self) -> list[HttpRequest]:
-        """All HTTP requests that it received: URL, headers and body."""
+        """Returns all HTTP requests that it received: URL, headers and body."""
         return self._server.sent
 
     @property
     def bodies(self) -> list[Any]:
-        """The JSON bodies of all requests."""
+        """Returns the JSON bodies of all requests."""
         return [request_body(request) for request in self._server.sent]
 
     @property
     def embedded(self) -> list[EmbeddingsRequest]:
-        """The embeddings requests that it received."""
+        """Returns the embeddings requests that it received."""
         return self._server.embedded
 
     @property
     def media_requests(self) -> list[MediaRequest]:
-        """The requests for images, speech and transcripts that it received."""
+        """Returns the requests for images, speech and transcripts that it received."""
         return self._server.media_requests
 
     def assert_exhausted(self) -> None:

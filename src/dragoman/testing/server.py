@@ -117,7 +117,7 @@ class ScriptedServer:
 
     @property
     def open(self) -> int:
-        """The number of responses that are neither read to their end nor closed."""
+        """Returns the number of responses that are neither read to their end nor closed."""
         return len(self._open)
 
     async def send(self, request: HttpRequest) -> Response:

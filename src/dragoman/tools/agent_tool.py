@@ -211,7 +211,7 @@ class Handoff(Tool, frozen=True, eq=False, dict=True):
     """See `HandoffOptions`."""
 
     def sender(self) -> Sender:
-        """Who goes on.
+        """Returns what runs the agent that takes over.
 
         Raises:
             ToolError: there is nobody.

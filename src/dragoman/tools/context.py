@@ -39,7 +39,7 @@ class Sender(Protocol):
 
     @property
     def run(self) -> Callable[..., Any]:
-        """As `Agent.run`."""
+        """Returns the method that starts a run, as `Agent.run`."""
         ...
 
 
@@ -92,7 +92,7 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
 
     @property
     def call_id(self) -> str:
-        """Id of the call that is answered."""
+        """Returns the id of the call that the tool answers."""
         return self.call.id
 
     def emit(self, event: Event | str, value: object = None) -> Emission:
@@ -137,14 +137,15 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
 
     @property
     def record(self) -> CallRecord:
-        """What is known of the call that is answered."""
+        """Returns the record of the call that the tool answers."""
         if self.records is None:
             return CallRecord()
         return self.records.of(self.call)
 
     def ask(self, message: str, schema: JsonMap | None = None) -> Any:
-        """Asks a person → the answer, once there is one. Until then it raises: the run ends, and
-        the tool is run again from its start, where the same questions must come in the same order.
+        """Asks a person. Returns the answer once there is one. Until then it raises: the run ends,
+        and the tool is run again from its start, where the same questions must come in the same
+        order.
 
         Raises:
             AskUser: nobody has answered it yet. Let it pass.

@@ -130,7 +130,7 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
 
     @cached_property
     def spec(self) -> ToolSpec:
-        """The tool's entry in a request.
+        """Returns the tool's entry in a model request.
 
         Raises:
             ToolError: the signature has a type without JSON Schema.
@@ -177,6 +177,8 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
         arguments: JsonMap,
         tell: Callable[[Any], Emission] | None,
     ) -> Any:
+        """Calls the tool's handler, in a thread if it is not async, and tells each preliminary
+        result."""
         if self._is_async:
             if tell is None:
                 return await handler(**arguments)
@@ -213,6 +215,7 @@ def _preliminary(call: ToolCallPart, context: ToolContext[Any], value: object) -
 
 
 async def _last_of(values: AsyncGenerator[Any, None], tell: Callable[[Any], Emission]) -> Any:
+    """Consumes an async generator, tells each value, and returns the last."""
     value = None
     async with aclosing(values):
         async for value in values:
@@ -225,6 +228,7 @@ def _last_in_thread(
     arguments: JsonMap,
     tell: Callable[[Any], Emission],
 ) -> Any:
+    """Consumes a generator in a thread, tells each value, and returns the last."""
     value = None
     for value in handler(**arguments):
         tell(value)
@@ -236,15 +240,12 @@ class FunctionTool(Tool[DepsContra], Generic[P, R, DepsContra], frozen=True, eq=
     instance."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Calls the function as it is: no check, no thread, no time limit."""
+        """Calls the function directly: no check, no thread, no time limit."""
         return cast("Callable[P, R]", self.handler)(*args, **kwargs)
 
     def __get__(self, instance: object, owner: object = None) -> FunctionTool[..., R, DepsContra]:
         bind = getattr(self.handler, "__get__", None)
-        if bind:
-            bound = bind(instance, owner)
-        else:
-            bound = self.handler
+        bound = bind(instance, owner) if bind else self.handler
         if bound is self.handler:
             return self
         schema: JsonMap = (
@@ -259,7 +260,7 @@ class PlainFunction(Protocol):
 
     @property
     def __code__(self) -> CodeType:
-        """Every function has it, and no tool."""
+        """Returns the function's code, which every function has and no tool."""
         ...
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -319,18 +320,19 @@ def _function_tool(
     description: str | None = None,
     **options: Any,
 ) -> FunctionTool[..., Any]:
+    """Makes a tool of a function, described by its docstring."""
     if description is None:
         description = describe(function)[0]
     return FunctionTool(name or getattr(function, "__name__", ""), description, function, **options)
 
 
 def is_tool(value: object) -> TypeIs[Tool]:
-    """Whether a value is a tool."""
+    """Returns whether a value is a tool."""
     return isinstance(value, Tool)
 
 
 def tool_map(tools: Iterable[Tool]) -> dict[str, Tool]:
-    """Tools by name.
+    """Returns the tools by their names.
 
     Raises:
         ToolError: two have one name.
@@ -364,7 +366,7 @@ class SignatureSchema(JsonMap):
         return build(self._handler)
 
     def convert(self, arguments: JsonMap) -> Json:
-        """Returns what the model gave → what the handler takes, without the defaults of the
+        """Converts a model's arguments to those that the handler takes, without the defaults of the
         signature.
 
         Raises:

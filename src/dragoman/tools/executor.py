@@ -54,7 +54,7 @@ class ToolExecutor:
 
     @property
     def context(self) -> ToolContext[Any]:
-        """What the tools of the batch that is running may know of its run; `call` is filled in for
+        """Returns the context for the tools of the batch that is running; `call` is filled in for
         each."""
         return _RUN.get()
 
@@ -95,6 +95,7 @@ class ToolExecutor:
     async def _run(
         self, call: ToolCallPart, tools: Mapping[str, Tool], context: ToolContext[Any]
     ) -> ToolExecutionResult:
+        """Runs one call. Every error, also a failed lookup, becomes a result for the model."""
         try:
             return success_result(call, await _find(call, tools).run(call, context))
         except AskUser as question:
@@ -145,7 +146,8 @@ class ParallelToolExecutor(ToolExecutor):
     async def execute_reporting(
         self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], report: Report | None = None
     ) -> list[ToolExecutionResult]:
-        """As in `ToolExecutor`, with calls between two `sequential` ones side by side."""
+        """Runs calls as `ToolExecutor` does, with those between two `sequential` ones side by
+        side."""
         results: list[ToolExecutionResult] = []
         for alone, group in groupby(
             range(len(calls)),
@@ -166,6 +168,8 @@ class ParallelToolExecutor(ToolExecutor):
         tools: Mapping[str, Tool],
         report: Report | None,
     ) -> list[ToolExecutionResult]:
+        """Runs several calls side by side, at most `max_concurrency` at once, and reports each
+        result."""
         results: dict[int, ToolExecutionResult] = {}
         waiting = iter(indexes)
 
@@ -190,22 +194,22 @@ class BoundExecutor:
         context: Callable[[], ToolContext[Any]],
         begin: Callable[[Sequence[ToolCallPart]], Awaitable[None] | None],
     ) -> None:
-        """`context`: what the tools may know when they are run. `begin`: called before calls are
-        run, and awaited if it returns something to await; it raises where they may not be run."""
+        """Creates the executor. `context`: returns what the tools may know. `begin`: called before
+        calls are run, and awaited if it returns an awaitable; it raises if they may not be run."""
         self.executor = executor
         self._context = context
         self._begin = begin
 
     @property
     def reports(self) -> bool:
-        """Whether each result is final when its tool is done: a batch that is somebody else's may
-        change what it gives."""
+        """Returns whether each result is final when its tool ends: a batch that the user overrides
+        may change its results."""
         return type(self.executor).execute_batch is ToolExecutor.execute_batch
 
     async def execute_reporting(
         self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], report: Report
     ) -> list[ToolExecutionResult]:
-        """As `ToolExecutor.execute_reporting`, where it `reports`."""
+        """Runs calls as `ToolExecutor.execute_reporting` does, if it `reports`."""
         if (begun := self._begin(calls)) is not None:
             await begun
         with _knowing(self._context()):
@@ -214,7 +218,7 @@ class BoundExecutor:
     async def execute_batch(
         self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool]
     ) -> list[ToolExecutionResult]:
-        """As `ToolExecutor.execute_batch`."""
+        """Runs calls as `ToolExecutor.execute_batch` does."""
         if (begun := self._begin(calls)) is not None:
             await begun
         with _knowing(self._context()):
@@ -223,7 +227,7 @@ class BoundExecutor:
     async def execute_single(
         self, call: ToolCallPart, tools: Mapping[str, Tool]
     ) -> ToolExecutionResult:
-        """As `ToolExecutor.execute_single`."""
+        """Runs a call as `ToolExecutor.execute_single` does."""
         if (begun := self._begin((call,))) is not None:
             await begun
         with _knowing(self._context()):
@@ -270,6 +274,8 @@ async def _wait_for_all(tasks: Sequence[asyncio.Task[None]]) -> None:
 
 
 def _find(call: ToolCallPart, tools: Mapping[str, Tool]) -> Tool:
+    """Returns the tool of a call. Raises `ToolError` if it does not exist or its arguments cannot
+    be read."""
     if call.run_by == "provider":
         raise ToolError(f"{call.name} was run by the provider and is not run again")
     if call.name not in tools:
@@ -296,10 +302,7 @@ async def watch_call(
         raise
     finally:
         work.close()
-        if result is None:
-            error = raised
-        else:
-            error = result.exception
+        error = raised if result is None else result.exception
         if result is None or isinstance(error, AskUser):
             part = None
         else:

@@ -96,10 +96,7 @@ class Account:
         account: Account | None = self
         while account is not None:
             account.full = account.full or why
-            if account is last:
-                account = None
-            else:
-                account = account._outer
+            account = None if account is last else account._outer
 
 
 _Owned: TypeAlias = (
@@ -113,19 +110,21 @@ class Relay:
     one, which no reader can tell apart else."""
 
     def __init__(self, run_id: str, outer_ids: Collection[str], owners: dict[str, str]) -> None:
-        """`outer_ids`: ids of messages of the run around. `owners`: by the id of a message, the run
-        whose relay has told it; grows."""
+        """Creates the relay. `outer_ids`: ids of messages of the outer run. `owners`: id of a
+        message to the run whose relay reported it; grows."""
         self._run_id = run_id
         self._others, self._owners = outer_ids, owners
         self._new_ids: dict[str, str] = {}
 
     def feed(self, events: Sequence[Event]) -> list[Event]:
-        """The run's next events → the same, as they stand in the stream around it."""
+        """Returns an inner run's next events as they stand in the stream of the outer run."""
         if self._new_ids:
             return [self._stamp(event) for event in events]
         return [event if type(event) is PartDelta else self._stamp(event) for event in events]
 
     def _stamp(self, event: Event) -> Event:
+        """Returns an event of an inner run with its run's id, and with a message id that the outer
+        run does not use."""
         if isinstance(event, RunStarted | RunFinished | RunError):
             return event
         changes: Json = {}
@@ -141,7 +140,7 @@ class Relay:
         return event
 
     def _own(self, message_id: str) -> None:
-        """Notes whose a message is."""
+        """Notes to which run within a tool a message id belongs."""
         if (
             message_id in self._others
             or self._owners.setdefault(message_id, self._run_id) != self._run_id

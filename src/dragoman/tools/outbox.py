@@ -71,11 +71,13 @@ class Outbox:
         return len(self.events)
 
     def open(self) -> None:
-        """From now on, and until `pause`, somebody reads in this event loop and thread."""
+        """Opens the outbox: from now on until `pause`, a reader in this event loop and thread takes
+        events."""
         self._loop, self._thread = asyncio.get_running_loop(), get_ident()
 
     def pause(self) -> None:
-        """Nobody reads before the next `open`, so nobody waits for room."""
+        """Pauses the outbox: until the next `open` there is no reader, so no sender waits for
+        room."""
         self._loop, self._thread = None, 0
         _wake(self._writers)
         _wake(self._returns)
@@ -94,7 +96,7 @@ class Outbox:
         return Emission(self, is_excess=is_excess)
 
     def put(self, events: Iterable[Event]) -> None:
-        """Puts events in, from any thread."""
+        """Puts events of a tool into the outbox, from any thread."""
         if self.is_closed:
             return
         self.events.extend(events)

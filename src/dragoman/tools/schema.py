@@ -41,7 +41,7 @@ class Arguments(NamedTuple):
 
 
 def build(handler: Callable[..., Any]) -> Arguments:
-    """Reads signature, annotations and docstring.
+    """Reads a handler's signature, annotations and docstring into its argument schema.
 
     Raises:
         ToolError: a parameter's type has no JSON Schema, cannot be resolved, or the handler is a method without its
@@ -79,6 +79,7 @@ def build(handler: Callable[..., Any]) -> Arguments:
 
 
 def _adapter(parameters: Sequence[inspect.Parameter], types: JsonMap) -> TypeAdapter[Json]:
+    """Returns the pydantic adapter for a handler's parameters."""
     fields: Json = {}
     more: Json = {"closed": True}
     for parameter in parameters:
@@ -97,6 +98,7 @@ def _adapter(parameters: Sequence[inspect.Parameter], types: JsonMap) -> TypeAda
 
 
 def _has_schema(hint: Any) -> bool:
+    """Returns whether pydantic can make a JSON Schema of a type hint."""
     try:
         TypeAdapter(hint).json_schema()
     except (PydanticUserError, PydanticUndefinedAnnotation):
@@ -144,6 +146,7 @@ def _without_titles(schema: object) -> Any:
 
 
 def _explain(error: ValidationError) -> str:
+    """Explains invalid arguments to the model, one fault after the other."""
     faults = [
         f"{'.'.join(map(str, fault['loc'])) or 'the whole'}: "
         + (_FAULTS.get(fault["type"]) or f"{fault['msg']}, got {fault['input']!r:.100}")

@@ -57,7 +57,7 @@ class _Check:
         that no loop is endless."""
 
     def spend(self, steps: int = 1) -> None:
-        """Takes steps.
+        """Counts steps of the schema check. Raises an error beyond the limit.
 
         Raises:
             _TooMuchWorkError: there are none left.
@@ -97,6 +97,7 @@ def find_faults(schema: JsonMap, value: object) -> list[str]:
 def _check_value(
     schema: object, value: object, where: str, depth: int, check: _Check
 ) -> Sequence[str]:
+    """Returns the faults of a value under a schema, each pair checked once."""
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
         return ()
     rule = cast("JsonMap", schema)
@@ -113,6 +114,7 @@ def _check_value(
 def _check_rule(
     rule: JsonMap, value: object, where: str, depth: int, check: _Check
 ) -> Iterator[str]:
+    """Yields the faults of a value under one schema object: reference, type, choices, members."""
     label = where or "the value"
     if isinstance(reference := rule.get("$ref"), str):
         yield from _check_value(
@@ -176,6 +178,7 @@ def _show_choices(choices: Sequence[Any]) -> str:
 def _check_object(
     rule: JsonMap, value: JsonMap, where: str, depth: int, check: _Check
 ) -> Iterator[str]:
+    """Yields the faults of an object: missing keys, members, unexpected keys."""
     declared: Any = rule.get("properties")
     properties: JsonMap = cast("JsonMap", declared) if isinstance(declared, Mapping) else _NONE
     prefix = f"{where}." if where else ""
@@ -202,6 +205,7 @@ def _resolve_reference(reference: str, root: JsonMap) -> Any:
 
 
 def _as_list(value: object) -> Sequence[Any]:
+    """Returns a value as a list: a single text as a list of one, anything else as an empty list."""
     if isinstance(value, (list, tuple)):
         return cast("list[Any]", value)
     if isinstance(value, str):
@@ -210,6 +214,7 @@ def _as_list(value: object) -> Sequence[Any]:
 
 
 def _is(value: object, name: object) -> bool:
+    """Returns whether a value has a JSON type. Unknown types match anything."""
     if not isinstance(name, str) or name not in _TYPES:
         return True
     if isinstance(value, bool):

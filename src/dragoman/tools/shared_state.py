@@ -21,7 +21,7 @@ class SharedState:
     threads."""
 
     def __init__(self, value: object = None, outbox: Outbox | None = None) -> None:
-        """`outbox`: where changes are told; `None`: nowhere.
+        """Creates the state. `outbox`: where changes are reported; `None`: nowhere.
 
         Raises:
             ToolError: the value is not JSON.
@@ -37,7 +37,8 @@ class SharedState:
 
     @property
     def value(self) -> Any:
-        """What it is now, as a copy: changing that changes nothing. `None`: there is no state."""
+        """Returns a copy of the current state, or None if there is no state. `None`: there is no
+        state."""
         return copy_value(self._state.value)
 
     def snapshot(self) -> tuple[StateSnapshot, ...]:
@@ -58,10 +59,7 @@ class SharedState:
         with self._lock:
             is_new = self._state.value is None
             # A failed patch undoes itself, so the state is assigned only once it held.
-            if is_new:
-                changed = PatchedValue({})
-            else:
-                changed = self._state
+            changed = PatchedValue({}) if is_new else self._state
             try:
                 changed.patch(changes)
             except PatchError as error:
@@ -117,6 +115,7 @@ class SharedState:
 
 
 def _own(value: object) -> PatchedValue:
+    """Returns a copy of a value for the shared state. Raises `ToolError` if it is too large."""
     try:
         return PatchedValue(value)
     except PatchTooLargeError as error:

@@ -87,6 +87,7 @@ def resolve(handler: Callable[..., Any], parameter: inspect.Parameter) -> Any:
 
 
 def _is_context(handler: Callable[..., Any], parameter: inspect.Parameter) -> bool:
+    """Returns whether a parameter of a handler takes the `ToolContext`, by its annotation."""
     annotation = parameter.annotation
     if isinstance(annotation, str):
         # Its type argument may exist for type checkers only.

@@ -35,12 +35,12 @@ class ToolExecutionResult(msgspec.Struct, frozen=True):
 
     @property
     def is_success(self) -> bool:
-        """Whether the tool returned a value."""
+        """Returns whether the tool returned a value."""
         return self.exception is None
 
     @property
     def result(self) -> str:
-        """The answer as text: a string as it is, anything else as JSON."""
+        """Returns the answer as text: a string unchanged, anything else as JSON."""
         value = self.part.result
         if isinstance(value, str):
             return value
@@ -48,7 +48,7 @@ class ToolExecutionResult(msgspec.Struct, frozen=True):
 
     @property
     def error(self) -> str | None:
-        """What the model is told of the failure; `None` on success."""
+        """Returns what the model is told of the failure, or None on success."""
         if self.exception is None:
             return None
         return _encodable(self.exception)
@@ -110,6 +110,7 @@ def to_json_value(value: Any) -> Any:
 
 
 def _content(value: Any) -> Any:
+    """Returns a tool's value as content: parts if it holds parts, otherwise JSON."""
     if isinstance(value, (list, tuple)):
         items = tuple(cast("list[Any]", value))
     else:
@@ -129,6 +130,7 @@ def _is_finite(value: object) -> bool:
 
 
 def _parts(items: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Returns the parts of a tool's value. Raises `ToolError` if other values are mixed in."""
     parts = tuple(TextPart(item) if isinstance(item, str) else item for item in items)
     strange = {type(item).__name__ for item in parts if not isinstance(item, _PARTS)}
     if strange:
@@ -139,6 +141,8 @@ def _parts(items: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _jsonable(value: object) -> Any:
+    """Returns a value that msgspec cannot encode as JSON, such as a pydantic model, as JSON
+    values."""
     # Anywhere else it would not have to be asked for.
     if isinstance(value, (list, tuple)):
         raise ToolError(

@@ -74,7 +74,8 @@ class Toolset:
         return None
 
     def filter(self, keep: Callable[[Tool, ToolContext[Any]], bool | Awaitable[bool]]) -> Toolset:
-        """Those tools for which the function, plain or async, says so, in this step."""
+        """Returns a toolset with only those tools for which the function, plain or async, returns
+        True in this step."""
         expect_callable("filter()", keep, "a function of a tool and a context")
 
         async def keep_tool(tool: Tool, context: ToolContext[Any]) -> Tool | None:
@@ -91,7 +92,8 @@ class Toolset:
         return _Prepared(self, change)
 
     def rename(self, names: Mapping[str, str]) -> Toolset:
-        """Tools by other names: old name → new name. A name that no tool has changes nothing."""
+        """Returns a toolset with renamed tools: old name to new name. A name that no tool has
+        changes nothing. A name that no tool has changes nothing."""
         expect("rename()", names, Mapping)
         expect_each("names", [name for pair in names.items() for name in pair], str)
         return _Changed(self, lambda tool: _with_name(tool, names.get(tool.name, tool.name)))
@@ -222,6 +224,8 @@ class _Prepared(_Derived):
         self._change = change
 
     async def list_tools(self, context: ToolContext[Any]) -> Sequence[Tool]:
+        """Returns the inner toolset's tools as the function changed them, without those for which
+        it returned None."""
         changed = [
             await _await_if_needed(self._change(listed_tool, context))
             for listed_tool in await self._inner.list_tools(context)
@@ -252,6 +256,8 @@ class _FunctionToolset(Toolset):
         return self._known.each(await _await_if_needed(self._function(context)))
 
     def _tool(self, value: Given) -> Tool:
+        """Returns a value that a toolset function gave as a tool. Raises `ToolError` for anything
+        else."""
         if is_tool(value):
             return value
         if isinstance(value, Toolset) or not callable(value):
@@ -270,6 +276,7 @@ class _Memory:
         self._known: Mapping[int, tuple[object, Tool]] = {}
 
     def each(self, values: Iterable[object]) -> list[Tool]:
+        """Returns the tool for each value, made once and remembered by identity."""
         before = self._known
         pairs = [before.get(id(value)) or (value, self._change(value)) for value in values]
         # Holds them, so that no id is another's.
@@ -342,6 +349,7 @@ async def _each_listed(sets: Sequence[Toolset], context: ToolContext[Any]) -> li
 
 
 async def _list_one(member: Toolset, context: ToolContext[Any]) -> Sequence[Tool]:
+    """Lists the tools of one member of a toolset. Raises `ToolError` if it fails."""
     try:
         return expect_each("list_tools()", await member.list_tools(context), Tool)
     except Exception as error:

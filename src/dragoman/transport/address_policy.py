@@ -200,12 +200,14 @@ class AddressPolicy:
         )
 
     def _in_network(self, address: Address) -> bool:
+        """Returns whether an address is in one of the allowed networks."""
         real_address = unwrap_address(address)
         return real_address is not None and any(
             real_address in network for network in self._networks
         )
 
     def _allows_name(self, host: str) -> bool:
+        """Returns whether the policy allows a host by its name."""
         if host in self._names or ("*" in self._names and "." in host):
             return True
         labels = host.split(".")
@@ -241,6 +243,7 @@ def _parse_network(text: str) -> Network | None:
 
 
 def _check_name(name: str) -> None:
+    """Raises `SettingsError` if an entry of `allow` is neither a host nor a network."""
     if name != "*" and not is_name(name.removeprefix("*.")):
         raise SettingsError(
             f"AddressPolicy(allow=[{name!r}]) is neither a host nor a network: write example.org, *.example.org or 10.1.0.0/16, "

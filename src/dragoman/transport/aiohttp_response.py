@@ -128,6 +128,7 @@ class AiohttpResponse:
             self._end()
 
     def _end(self) -> None:
+        """Ends the connection at once, without waiting for the server."""
         self._cancel_timers()
         connection = self._response.connection
         if connection is not None and connection.transport is not None:
@@ -199,6 +200,7 @@ class AiohttpResponse:
         )
 
     def _cancel_timers(self) -> None:
+        """Cancels the timers for progress and for the deadline."""
         for timer in (self._timer, self._deadline):
             if timer is not None:
                 timer.cancel()

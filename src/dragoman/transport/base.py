@@ -80,8 +80,8 @@ class Transport(Protocol):
     """Sends requests. One value serves many event loops; each loop has connections of its own."""
 
     async def send(self, request: HttpRequest) -> Response:
-        """Sends a request (`request.path` is the whole URL) → the answer as soon as its headers are
-        there.
+        """Sends a request (`request.path` is the whole URL). Returns the response as soon as its
+        headers are there.
 
         Raises:
             ProviderConnectionError: no connection, or a broken one; a `ConnectionLostError` where the next may well hold.

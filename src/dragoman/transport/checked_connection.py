@@ -126,6 +126,7 @@ class _FixedResolver(AbstractResolver):
         port: int = 0,
         family: int = socket.AF_INET,  # noqa: ARG002
     ) -> list[ResolveResult]:
+        """Returns the checked addresses for any host, without asking the DNS."""
         return [
             ResolveResult(
                 hostname=host,

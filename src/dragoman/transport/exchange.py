@@ -73,7 +73,7 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def load_exchange(path: Path) -> Exchange:
-    """Reads a recorded file.
+    """Reads a recorded exchange from its JSON file.
 
     Raises:
         DecodeError: it is not one.

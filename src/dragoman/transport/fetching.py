@@ -145,6 +145,7 @@ async def _open_request(
     headers: Mapping[str, str],
     body: bytes | None = None,
 ) -> AsyncGenerator[aiohttp.ClientResponse]:
+    """Opens one request to a URL that the policy allows, and yields its response."""
     from dragoman.transport.checked_connection import open_response
 
     async with open_response(policy, target, method, headers, body) as response:

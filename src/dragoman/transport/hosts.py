@@ -62,7 +62,7 @@ def is_name(host: str) -> bool:
 
 
 def parse_target(url: str) -> UrlTarget:
-    """Parses a URL strictly.
+    """Parses a URL that somebody else wrote, strictly.
 
     Raises:
         InvalidRequestError: it is none, or is written in a way that not everybody reads alike.

@@ -157,7 +157,7 @@ def register(wire: Wire, *, replace: bool = False) -> None:
 
 
 def get(name: str) -> Wire:
-    """Returns the wire of that name.
+    """Returns the registered wire with a name.
 
     Raises:
         SettingsError: there is no such wire, or its plug-in is broken.

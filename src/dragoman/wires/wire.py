@@ -73,7 +73,8 @@ class _AnyWire(Protocol):
 
     @property
     def name(self) -> str:
-        """The wire's name, by which provider records refer to it. An attribute."""
+        """Returns the wire's name, by which provider records refer to it. An attribute. An
+        attribute."""
         ...
 
     @property
@@ -83,13 +84,13 @@ class _AnyWire(Protocol):
 
     @property
     def stream_type(self) -> str:
-        """Media type of a streamed response. An attribute."""
+        """Returns the media type of a streamed response. An attribute. An attribute."""
         ...
 
     @property
     def ping(self) -> bytes:
-        """Bytes that keep a stream open without adding to it, or `b""` if the format has none. An
-        attribute."""
+        """Returns bytes that keep a stream open without adding to it, or `b""` if the format has
+        none. An attribute. An attribute."""
         ...
 
     def votes(self, message: Any) -> int:
@@ -167,7 +168,7 @@ class Wire(_AnyWire, Protocol):
         quirks: Any = None,
         losses: list[Loss] | None = None,
     ) -> Json:
-        """Writes the body of a request."""
+        """Writes the body of a model request in the wire's format."""
         ...
 
     def dump_http(
@@ -270,7 +271,7 @@ class AgentClient(Protocol):
 
     @property
     def name(self) -> str:
-        """The wire's name. An attribute."""
+        """Returns the wire's name. An attribute. An attribute."""
         ...
 
     def dump_request(
@@ -333,7 +334,7 @@ class EmbeddingsWire(Protocol):
     responses are read by the wire's own `load_error`."""
 
     def load_request(self, body: JsonMap, *, path: str = "") -> EmbeddingsRequest:
-        """Reads the body of a request.
+        """Reads the body of an embeddings request.
 
         Raises:
             InvalidRequestError: the body is not of this format, or holds no text.

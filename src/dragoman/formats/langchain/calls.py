@@ -70,10 +70,7 @@ def _read_arguments(fields: JsonMap) -> Json:
     arguments = fields.get("args")
     if isinstance(arguments, dict):
         return {"arguments": cast("Json", arguments), "raw": None, "state": "complete"}
-    if fields.get("error") == _CUT:
-        state = "cut"
-    else:
-        state = "invalid"
+    state = "cut" if fields.get("error") == _CUT else "invalid"
     return {"arguments": {}, "raw": arguments or "", "state": state}
 
 
@@ -121,7 +118,7 @@ def load_function_call(value: Any, where: str) -> ToolCallPart | None:
 
 
 def dump_function_call(call: ToolCallPart) -> Json:
-    """Returns the inverse."""
+    """Returns a call as the older field `function_call` of a LangChain message."""
     if call.raw is not None:
         raw = call.raw
     else:
@@ -130,7 +127,7 @@ def dump_function_call(call: ToolCallPart) -> Json:
 
 
 def _cut(chunks: object) -> dict[str, str]:
-    """Ids of calls of a chunk whose arguments are not whole → their text."""
+    """Returns the argument texts of a chunk's incomplete calls, by their ids."""
     texts: dict[str, str] = {}
     for chunk in if_list(chunks):
         fields = if_object(chunk)

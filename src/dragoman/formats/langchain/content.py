@@ -1,6 +1,5 @@
-"""The content of a message ↔ pieces: LangChain's standard blocks here, files in `media.py`, those
-of providers in `provider_blocks.py`. A block without a neutral shape is kept whole.
-"""
+"""Reads and writes the content of LangChain's messages: standard blocks here, files in `media.py`,
+those of providers in `provider_blocks.py`. A block without a neutral shape is kept whole."""
 
 from __future__ import annotations
 
@@ -151,8 +150,7 @@ def in_content(piece: ToolCallPart | ToolResultPart) -> bool:
 
 
 def _family(block: object, role: Role, signer: str | None) -> str | None:
-    """As `family`; for one of the standard blocks of a reasoning item that OpenAI signed what they
-    all have in common."""
+    """Returns the provider family of a block, shared by the blocks of a signed reasoning item."""
     if not isinstance(block, dict):
         return None
     fields = cast("Block", block)
@@ -167,6 +165,7 @@ def _family(block: object, role: Role, signer: str | None) -> str | None:
 
 
 def _load_exploded(blocks: list[Block], signer: str | None) -> Sequence[Content]:
+    """Returns the piece of exploded blocks, or a piece for each if they cannot be written back."""
     pieces = load_exploded(blocks)
     if len(pieces) != 1 or dump_exploded(pieces[0]) != blocks:
         return [_load(block, signer) for block in blocks]
@@ -184,6 +183,7 @@ def _load_wrapped(block: Block) -> Content | None:
 
 
 def _of_wire(wire: str, blocks: list[Block], role: Role) -> tuple[Content, ...]:
+    """Reads blocks by a provider's wire, and keeps those whole that it would write differently."""
     try:
         pieces = load_blocks(wire, blocks, role)
         again = dump_blocks(wire, pieces, role, [])
@@ -285,6 +285,7 @@ def _whole_text() -> ProviderPart:
 
 
 def _whole(block: Block) -> ProviderPart:
+    """Keeps a block whole as a provider's part."""
     block_type = if_text(block.get("type")) or "block"
     if block_type == "non_standard" and (foreign := _foreign(if_object(block.get("value")))):
         return ProviderPart(if_text(block["value"].get("type")) or block_type, foreign)
@@ -298,7 +299,7 @@ def _dump_all(piece: Content) -> list[Any]:
 
 
 def _dump(piece: Content) -> Any:
-    """A piece → its text or block."""
+    """Returns a piece of content as LangChain's text or block."""
     block_fields, form = OWN.fields(piece.native), OWN.form(piece.native)
     if form.get("as") == "non_standard" and form.get("of") in (ANTHROPIC, RESPONSES):
         value = dump_blocks(form["of"], [piece], Role.MODEL, [])
@@ -324,6 +325,7 @@ def _dump(piece: Content) -> Any:
 
 
 def _load_text(block: Block, _: str | None) -> TextPart | None:
+    """Returns a block of text as a part, or None if it is empty."""
     text = block.get("text")
     extra_fields, foreign = _extras(read_extra_fields(block, "type", "text"))
     if isinstance(text, str) and text:
@@ -360,6 +362,7 @@ def _load_reasoning(block: Block, signer: str | None) -> ThinkingPart | None:
 
 
 def _dump_reasoning(piece: ThinkingPart, block_fields: Block, form: JsonMap) -> Block:
+    """Returns thinking as a block `reasoning` or `thinking`, with its signature."""
     block_type, signer = form.get("as", "reasoning"), form.get("signer")
     field = "reasoning" if block_type == "reasoning" else "thinking"
     block = {
@@ -378,22 +381,18 @@ def _dump_reasoning(piece: ThinkingPart, block_fields: Block, form: JsonMap) -> 
 
 
 def _load_call(block: Block, _: str | None) -> ToolCallPart | None:
+    """Returns a block of a tool call as a part, or None if its shape is unknown."""
     id_, name, arguments = block.get("id"), block.get("name"), block.get("args")
     if not isinstance(id_, str) or not isinstance(name, str) or not isinstance(arguments, dict):
         return None
     extra_fields, foreign = _extras(read_extra_fields(block, "type", "id", "name", "args"))
-    by_provider = block["type"] == "server_tool_call"
+    runner = "provider" if block["type"] == "server_tool_call" else "agent"
     native = _native(extra_fields, {"as": block["type"]}, foreign)
-    return ToolCallPart(
-        id_,
-        name,
-        cast("Block", arguments),
-        run_by="provider" if by_provider else "agent",
-        native=native,
-    )
+    return ToolCallPart(id_, name, cast("Block", arguments), run_by=runner, native=native)
 
 
 def _dump_call(piece: ToolCallPart, block_fields: Block, _: JsonMap) -> Block:
+    """Returns a tool call as a block, by who runs it and whether it is valid."""
     block_type = "server_tool_call" if piece.run_by == "provider" else "tool_call"
     block = {
         **block_fields,
@@ -412,6 +411,7 @@ def _dump_call(piece: ToolCallPart, block_fields: Block, _: JsonMap) -> Block:
 
 
 def _load_server_result(block: Block, _: str | None) -> ToolResultPart | None:
+    """Returns a block `server_tool_result` as a part, or None if its shape is unknown."""
     id_, status = block.get("tool_call_id"), block.get("status")
     if not isinstance(id_, str) or status not in ("success", "error"):
         return None
@@ -424,6 +424,7 @@ def _load_server_result(block: Block, _: str | None) -> ToolResultPart | None:
 
 
 def _dump_result(piece: ToolResultPart, block_fields: Block, form: JsonMap) -> Block:
+    """Returns a tool result as a block `server_tool_result`."""
     block: Block = {**block_fields, "type": "server_tool_result", "tool_call_id": piece.id}
     block["status"] = "error" if piece.is_error else "success"
     if form.get("output") != "absent" or piece.result is not None:
@@ -434,8 +435,8 @@ def _dump_result(piece: ToolResultPart, block_fields: Block, form: JsonMap) -> B
 
 
 def _extras(block_fields: Block) -> tuple[Block, Json]:
-    """Fields of a block → those that are LangChain's, and the `native` of other formats that we
-    wrote into its `extras`."""
+    """Splits the fields of a block into LangChain's own and the `native` of other formats that
+    dragoman wrote into `extras`."""
     extras = if_object(block_fields.get("extras"))
     if not (foreign := _foreign(extras)):
         return block_fields, {}
@@ -475,6 +476,7 @@ def _native(extra_fields: Block, form: Json, foreign: JsonMap) -> Native:
 
 
 def _is_plain(block: object) -> bool:
+    """Returns whether a block is a text and nothing else."""
     if not isinstance(block, dict):
         return False
     fields = cast("Block", block)

@@ -95,7 +95,7 @@ def base_type(type_: str) -> str:
 
 
 def open_message(entry: object, where: str) -> OpenedMessage:
-    """A message → its type and fields.
+    """Returns the type and the fields of a LangChain message, without what stands around them.
 
     Raises:
         HistoryError: it is no message of the format.
@@ -159,8 +159,8 @@ def _has_type(fields: JsonMap) -> bool:
 
 
 def close_message(type_: str, fields: JsonMap, form: JsonMap, version: str | None) -> Json:
-    """Type and fields → the message. `version`: what stands around them in any case; `None`: what
-    stood there."""
+    """Returns a LangChain message of a type with these fields. `version`: the form around them;
+    `None`: the form that the message had."""
     wrap = version or form.get("wrap", "dict")
     if wrap == form.get("wrap", "dict"):
         absent = if_list(form.get("absent"))
@@ -186,10 +186,7 @@ def close_message(type_: str, fields: JsonMap, form: JsonMap, version: str | Non
 @cache
 def defaults(type_: str, wrap: str) -> JsonMap:
     """Returns the fields that are written also where they say nothing; not to be changed."""
-    if type_ == "AIMessageChunk":
-        chunk = _OF_CHUNK
-    else:
-        chunk = {}
+    chunk = _OF_CHUNK if type_ == "AIMessageChunk" else {}
     fields = {**_ALL, **_OF_TYPE.get(base_type(type_), {}), **chunk, "type": type_}
     return {key: value for key, value in fields.items() if wrap != "constructor" or key in _KEPT}
 

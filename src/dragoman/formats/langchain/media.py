@@ -33,7 +33,7 @@ _FORMATS = {mime_type: name for name, mime_type in _AUDIO.items()}
 
 
 def load_media(block: JsonMap) -> Media | None:
-    """A block → the part that it is; `None` where it is none."""
+    """Returns a file block as a part, or None if it is no file."""
     block_type = if_text(block.get("type"))
     if block_type == "image_url":
         return _load_url(block)
@@ -47,7 +47,7 @@ def load_media(block: JsonMap) -> Media | None:
 
 
 def dump_media(part: Media) -> Block:
-    """A part → its block: a standard one, unless it came in another."""
+    """Returns a file as a block, a standard one unless it was read from another."""
     form = OWN.form(part.native)
     dump = _FORMS.get(form.get("as", ""), _standard)
     return dump(part, OWN.fields(part.native), form)
@@ -58,6 +58,7 @@ def _name(extras: object) -> str | None:
 
 
 def _load_standard(block: JsonMap, block_type: str) -> Media | None:
+    """Returns one of LangChain's standard file blocks as a part, or None."""
     mime_type, name = if_text(block.get("mime_type")) or None, _name(block.get("extras"))
     extra_fields = read_extra_fields(block, "type", "mime_type", "base64", "url", "file_id")
     if name is not None:
@@ -94,6 +95,7 @@ def _load_file(
 
 
 def _standard(part: Media, block_fields: Block, form: JsonMap) -> Block:
+    """Returns a file as one of LangChain's standard blocks."""
     block_type = form.get("kind") or _kind(part.mime_type)
     block: Block = {**block_fields, "type": block_type}
     if part.mime_type and form.get("mime_type") != "absent":
@@ -143,6 +145,7 @@ def _load_source(block: JsonMap) -> Media | None:
 
 
 def _source(part: Media, block_fields: Block, form: JsonMap) -> Block:
+    """Returns a file as a block of the older form, with `source_type`."""
     block = {**block_fields, "type": form.get("kind") or _kind(part.mime_type)}
     if part.mime_type and form.get("mime_type") != "absent":
         block["mime_type"] = part.mime_type
@@ -174,6 +177,7 @@ def _load_url(block: JsonMap) -> Media | None:
 
 
 def _image_url(part: Media, block_fields: Block, form: JsonMap) -> Block:
+    """Returns an image as a block `image_url` of Chat Completions."""
     if isinstance(part, FilePart):
         return _standard(part, block_fields, {})
     if isinstance(part, LinkPart):
@@ -189,6 +193,7 @@ def _image_url(part: Media, block_fields: Block, form: JsonMap) -> Block:
 
 
 def _load_audio(block: JsonMap) -> Media | None:
+    """Returns a block `input_audio` as a part, or None if its data cannot be read."""
     audio = if_object(block.get("input_audio"))
     data, name = decode_base64(audio.get("data")), if_text(audio.get("format"))
     if data is None or not name:
@@ -198,6 +203,7 @@ def _load_audio(block: JsonMap) -> Media | None:
 
 
 def _input_audio(part: Media, block_fields: Block, _: JsonMap) -> Block:
+    """Returns audio as a block `input_audio` of Chat Completions."""
     if not isinstance(part, DataPart):
         return _standard(part, block_fields, {})
     format_ = _FORMATS.get(part.mime_type, part.mime_type.rpartition("/")[2])
@@ -218,6 +224,7 @@ def _load_chat_file(block: JsonMap) -> Media | None:
 
 
 def _chat_file(part: Media, block_fields: Block, _: JsonMap) -> Block:
+    """Returns a file as a block `file` of Chat Completions."""
     if isinstance(part, LinkPart):
         return _standard(part, block_fields, {})
     if isinstance(part, FilePart):
@@ -240,6 +247,7 @@ _FORMS: Mapping[str, Callable[[Media, Block, JsonMap], Block]] = {
 
 
 def _kind(mime_type: str | None) -> str:
+    """Returns the type of LangChain's block for a media type."""
     main_type = (mime_type or "").partition("/")[0]
     if main_type in ("image", "audio", "video"):
         return main_type

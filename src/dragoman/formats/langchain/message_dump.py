@@ -223,7 +223,7 @@ def _dump_to_kwargs(piece: Content, kwargs: Json) -> bool:
 def dump_result(
     part: ToolResultPart, extra: Extra, losses: list[Loss], version: str | None
 ) -> Json:
-    """A result → a message of the tool's."""
+    """Returns a tool result as a LangChain message of the tool."""
     fields, form = OWN.fields(part.native), OWN.form(part.native)
     type_ = if_text(form.get("type")) or "tool"
     if base_type(type_) != "function":

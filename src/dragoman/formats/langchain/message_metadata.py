@@ -91,7 +91,7 @@ _COUNTS = ("input_tokens", "output_tokens", "total_tokens")
 
 
 def provider(data: JsonMap) -> str | None:
-    """Who answered, by our name; `None`: nothing tells it."""
+    """Returns the provider that a LangChain message names, by dragoman's name, or None."""
     response = if_object(data.get("response_metadata"))
     if named := if_text(response.get("model_provider")):
         return _PROVIDERS.get(named, named)
@@ -104,8 +104,8 @@ def provider(data: JsonMap) -> str | None:
 def load_response(
     data: JsonMap, origin: Origin | None, signer: str | None
 ) -> tuple[Origin | None, FinishReason | None]:
-    """The fields of a model's message → who answered and why it stopped. `origin`: where they do
-    not say who; `signer`: who, by `provider`."""
+    """Returns the origin and the finish reason in the fields of a model message. `origin`: the
+    caller's default. `signer`: the provider, from `provider`."""
     response = if_object(data.get("response_metadata"))
     answered_by = origin
     if own_origin := if_object(if_object(response.get(OURS)).get("origin")):
@@ -194,7 +194,8 @@ def dump_extra(extra: Extra) -> Json:
 
 
 def load_usage(value: object) -> tuple[Usage | None, Json]:
-    """`usage_metadata` → tokens, and what else it says. No tokens where it is of another shape."""
+    """Returns the token counts in `usage_metadata`, and its other fields. An unknown shape has no
+    counts. No tokens where it is of another shape."""
     fields = if_object(value)
     counts = {key: fields.get(key) for key in _COUNTS}
     for name, (group, key) in _DETAILS.items():
@@ -295,6 +296,7 @@ def _is_usual_extra(kwargs: Any, *names: str) -> bool:
 
 
 def _is_usual_call(call: object) -> bool:
+    """Returns whether a tool call has only the fields that LangChain always writes."""
     fields = if_object(call)
     return (
         fields.get("type") == "tool_call"
@@ -315,8 +317,8 @@ def exactly(
     again: JsonMap,
     data: JsonMap,
 ) -> Native:
-    """`native` with a note of the fields that neutral ones do not give back as they were. `again`:
-    the message that they give."""
+    """Returns `native` with a note of the fields that would not be written again as they were.
+    `again`: the message as it would be written."""
     inner = if_object(again.get("data")) or if_object(again.get("kwargs")) or again
     differ = {key: field for key, field in data.items() if inner.get(key, _MISSING) != field}
     dropped = [key for key in inner if key not in data]
@@ -340,6 +342,8 @@ def as_was(value: Message | ToolResultPart, fields: Json, form: JsonMap) -> Json
 
 
 def _digest(value: Message | ToolResultPart) -> str:
+    """Returns a digest of what a message or result says, to see whether it was changed since it was
+    read."""
     substance: Any = (
         [piece for piece in value.content if not isinstance(piece, MarkPart)]
         if isinstance(value, Message)

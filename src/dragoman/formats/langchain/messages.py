@@ -83,9 +83,8 @@ _MISSING = object()
 def load_messages(
     payload: object, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
-    """A list of LangChain's messages as JSON → messages. `origin` is given to the model's where
-    they do not say whose they are. With `problems`, a message that cannot be read is left out and
-    noted there.
+    """Reads a list of LangChain's messages. `origin` is given to the model's where they do not say
+    whose they are. With `problems`, a message that cannot be read is left out and noted there.
 
     Raises:
         HistoryError: it is no list, or a message cannot be read and no problems are noted.
@@ -111,7 +110,7 @@ def dump_messages(
     losses: list[Loss] | None = None,
     version: Literal["dict", "constructor", "plain"] | None = None,
 ) -> list[Json]:
-    """Messages → a list of LangChain's messages as JSON. `version`: as `messages_to_dict` (`dict`),
+    """Writes messages as a list of LangChain's messages. `version`: as `messages_to_dict` (`dict`),
     `dumpd` (`constructor`) or `model_dump` (`plain`) has them; `None`: as each was read, else as
     `messages_to_dict`. What the format cannot hold is added to `losses`."""
     losses = [] if losses is None else losses
@@ -139,7 +138,7 @@ class _Reader:
         ] = {}  # name of a call without an id → the id that it was given
 
     def read(self, entry: object, where: str) -> None:
-        """A message."""
+        """Reads one LangChain message, and adds it to the conversation."""
         opened_message = open_message(entry, where)
         if base_type(opened_message.type) in ("tool", "function"):
             part, extra = self._result(opened_message, where)
@@ -170,7 +169,7 @@ class _Reader:
         return self._out
 
     def _remove(self, opened_message: OpenedMessage) -> None:
-        """A message that says which one to remove: a mark behind the message before it."""
+        """Reads a message that removes another, as a mark in the message before it."""
         self._end_results()
         form, extra_fields = _own(opened_message)
         fields = {**extra_fields, "content": opened_message.data.get("content", "")}
@@ -226,6 +225,7 @@ class _Reader:
         )
 
     def _end_results(self) -> None:
+        """Ends a group of tool results, which become one user message."""
         if self._results:
             if self._about is None:
                 about = {}
@@ -298,7 +298,7 @@ def _own(opened_message: OpenedMessage) -> tuple[Json, Json]:
 
 
 def _entry(opened_message: OpenedMessage, form: JsonMap) -> Json:
-    """Returns the message as it came."""
+    """Returns the fields that are needed to write a LangChain message again as it was."""
     fields = close_message(
         opened_message.type,
         {},

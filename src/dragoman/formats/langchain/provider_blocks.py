@@ -153,8 +153,7 @@ def _split_item(item: JsonMap, role: Role) -> list[Any]:
 
 
 def load_exploded(blocks: Sequence[Block]) -> tuple[Content, ...]:
-    """The standard blocks of one reasoning item, each a piece of its summary, the first with its
-    other fields → its piece."""
+    """Returns the piece that the standard blocks of one reasoning item were made of."""
     first = read_extra_fields(blocks[0], "reasoning", "extras")
     summary = [
         {"type": "summary_text", "text": block["reasoning"]}
@@ -166,7 +165,7 @@ def load_exploded(blocks: Sequence[Block]) -> tuple[Content, ...]:
 
 
 def dump_exploded(piece: Content) -> list[Block]:
-    """Returns the inverse."""
+    """Returns a reasoning item as standard blocks, one for each piece of its summary."""
     item = if_object(next(iter(dump_blocks(RESPONSES, [piece], Role.MODEL, [])), None))
     common, more = (
         {key: item[key] for key in ("type", "id") if key in item},
@@ -181,6 +180,7 @@ def dump_exploded(piece: Content) -> list[Block]:
 
 
 def _items(blocks: Sequence[Block]) -> list[Block]:
+    """Returns blocks as items of the Responses API: adjacent texts of one message are one item."""
     items: list[Block] = []
     for block in blocks:
         block_type = if_text(block.get("type"))

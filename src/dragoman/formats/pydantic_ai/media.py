@@ -59,7 +59,8 @@ _STANDARD = "standard"
 
 
 def load_item(item: object) -> Content:
-    """An item of a user's content → its piece. What is not known is kept whole."""
+    """Reads an item of a user's content. Unknown items are kept whole. What is not known is kept
+    whole."""
     if isinstance(item, str):
         if item:
             return TextPart(item)
@@ -79,7 +80,7 @@ def load_item(item: object) -> Content:
 
 
 def load_file(fields: JsonMap) -> DataPart | LinkPart | FilePart | None:
-    """An item that is a file → its part; `None` where it is none, or not of the documented
+    """Returns an item that is a file as a part, or None if it is none, or not of the documented
     shape."""
     item_kind = if_text(fields.get("kind"))
     if item_kind in _LINKS and isinstance(fields.get("url"), str):
@@ -95,7 +96,7 @@ def load_file(fields: JsonMap) -> DataPart | LinkPart | FilePart | None:
 
 
 def load_binary(fields: JsonMap) -> DataPart | None:
-    """A file by its bytes → its part; `None` where it is none."""
+    """Returns a file given by its bytes as a part, or None if it is none."""
     text, mime_type = fields.get("data"), fields.get("media_type")
     if (
         fields.get("kind") != "binary"
@@ -110,8 +111,8 @@ def load_binary(fields: JsonMap) -> DataPart | None:
 
 
 def dump_item(piece: TextPart | DataPart | LinkPart | FilePart) -> Any:
-    """A piece → the item of a content; `None`: a file that none of the library's providers
-    holds."""
+    """Returns a piece as an item of a content, or None for a file that none of the library's
+    providers holds."""
     if isinstance(piece, TextPart):
         item_kind = OWN.form(piece.native).get("kind")
         if item_kind:
@@ -142,7 +143,7 @@ def _dump_link(piece: LinkPart) -> Json:
 
 
 def dump_binary(piece: DataPart) -> Json:
-    """A file by its bytes → its object."""
+    """Returns a file given by its bytes as a `BinaryContent` object."""
     if OWN.form(piece.native).get("base64") == _STANDARD:
         encode = b64encode
     else:
@@ -168,7 +169,8 @@ def _read(piece: Any, fields: JsonMap) -> Any:
 
 
 def _read_data_url(text: str) -> tuple[bytes | None, dict[str, str]]:
-    """Base64 → bytes (`None`: it is none that could be given back) and the form that it was in."""
+    """Returns the bytes of a base64 text, None if they could not be written back, and the form of
+    the text."""
     for decode, encode, form in (
         (urlsafe_b64decode, urlsafe_b64encode, {}),
         (b64decode, b64encode, {"base64": _STANDARD}),
@@ -203,8 +205,8 @@ class Sent(msgspec.Struct, frozen=True):
         self.lose(part_index, name_part_type(piece), why)
 
     def item(self, part_index: int, piece: TextPart | Media) -> Any:
-        """A text or a file → the item of a content; a text that stands for it where it cannot be
-        held."""
+        """Returns a text or file as an item of a content, or a text that stands for it if the
+        format cannot hold it."""
         item = dump_item(piece)
         if item is None:
             return self.stand_in(part_index, piece, ELSEWHERE)

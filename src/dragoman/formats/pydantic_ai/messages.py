@@ -33,8 +33,8 @@ def votes(message: object) -> int:
 def load_messages(
     payload: object, *, origin: Origin | None = None, problems: list[Problem] | None = None
 ) -> list[Message]:
-    """A history → messages. `origin` is given to responses that do not name their provider. With
-    `problems`, an element that cannot be read is left out and noted there.
+    """Reads a history of requests and responses. `origin` is given to responses that do not name
+    their provider. With `problems`, an element that cannot be read is left out and noted there.
 
     Raises:
         HistoryError: the payload is no list of requests and responses.
@@ -71,7 +71,7 @@ def dump_messages(
     target: Origin | None = None,  # noqa: ARG001 it is written for every reader alike
     losses: list[Loss] | None = None,
 ) -> list[Json]:
-    """Messages → a history. What it cannot hold is added to `losses`."""
+    """Writes messages as a history. What it cannot hold is added to `losses`."""
     losses = [] if losses is None else losses
     entries: list[Json] = []
     names: dict[str, str] = {}

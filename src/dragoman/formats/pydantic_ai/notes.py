@@ -110,8 +110,7 @@ def whole(native: Native) -> Any:
 
 
 def read_time(text: object) -> datetime | None:
-    """A time as it is stored → the time; `None` where it is none, or none that is known to the
-    zone."""
+    """Returns a stored time, or None if it is invalid or has no zone."""
     if isinstance(text, str):
         return _time(text)
     return None
@@ -119,6 +118,7 @@ def read_time(text: object) -> datetime | None:
 
 @lru_cache(maxsize=16)
 def _time(text: str) -> datetime | None:  # the parts of a message have the same, most often
+    """Parses a time with a zone, or returns None."""
     try:
         time = datetime.fromisoformat(text)
         if time.tzinfo is None:

@@ -141,7 +141,7 @@ def reader_of(origin: Origin | None) -> str | None:
 
 
 def load_finish(response: JsonMap) -> FinishReason | None:
-    """Why the model stopped."""
+    """Returns the finish reason of a response."""
     if if_text(if_object(response.get("provider_details")).get("finish_reason")) == "refusal":
         return FinishReason.refusal
     reason = response.get("finish_reason")

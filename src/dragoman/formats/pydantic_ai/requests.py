@@ -190,7 +190,7 @@ def _request_fields(created: datetime | None, metadata: Json, instructions: str 
 
 
 def _load(part: JsonMap, created: object) -> list[Content]:
-    """A part → its pieces, one at least."""
+    """Returns a part of a request as pieces, one at least."""
     part_kind = part["part_kind"]
     if part_kind == "user-prompt" and (pieces := _load_prompt(part, created)) is not None:
         return pieces
@@ -229,7 +229,7 @@ def _load_text(part: JsonMap, field: str, created: object) -> Content | None:
 
 
 def _load_prompt(part: JsonMap, created: object) -> list[Content] | None:
-    """Returns what the user said → its pieces; `None`: it is not of the documented shape."""
+    """Returns what a user said as pieces, or None if it is not of the documented shape."""
     content = part.get("content")
     if not isinstance(content, (str, list)):
         return None
@@ -267,6 +267,7 @@ def _time(created: object) -> Json:
 
 
 def _text_part(text: str, part_kind: str, created: object) -> Json:
+    """Returns a part with a text in the field that its kind has for it, and a time."""
     if part_kind in ("instruction-delta", "compaction", "speech"):
         times = {}
     else:
@@ -275,7 +276,7 @@ def _text_part(text: str, part_kind: str, created: object) -> Json:
 
 
 def _dump(outgoing: Sent) -> list[Json]:
-    """Returns the parts of a message."""
+    """Returns a message of system or user as parts of a pydantic-ai request."""
     parts: list[Json] = []
     open_prompt: list[tuple[int, Content]] = []
     for part_index, piece in enumerate(outgoing.message.content):
@@ -309,7 +310,7 @@ def _is_prompt(piece: Content) -> bool:
 
 
 def _prompt(pieces: Sequence[tuple[int, Content]], outgoing: Sent) -> Json:
-    """Pieces that follow each other → the part that says them."""
+    """Returns the part for pieces that follow each other."""
     items: list[Any] = []
     for part_index, piece in pieces:
         kept_item = if_list(OWN.notes(piece.native).get("whole"))
@@ -324,7 +325,7 @@ def _prompt(pieces: Sequence[tuple[int, Content]], outgoing: Sent) -> Json:
 
 
 def _part(piece: Content, outgoing: Sent, part_index: int) -> Json | None:
-    """A piece that is a part by itself → the part; `None`: it cannot be held."""
+    """Returns the part for a single piece, or None if the format cannot hold it."""
     if (all_of_it := whole(piece.native)) is not None:
         return all_of_it
     created = outgoing.message.created_at

@@ -91,7 +91,7 @@ class _Read(msgspec.Struct, frozen=True):
 
 
 def load_response(entry: _Part, parts: Sequence[_Part], origin: Origin | None) -> Message:
-    """A response → the message. `origin`: for one that does not say whose it is."""
+    """Reads a response as the model's message. `origin`: for a response that names no provider."""
     source = load_origin(entry, parts, origin)
     read = _Read(wire_of(source), entry.get("state") in ("interrupted", "incomplete"), source)
     content: list[Content] = []
@@ -127,7 +127,7 @@ def load_response(entry: _Part, parts: Sequence[_Part], origin: Origin | None) -
 
 
 def dump_response(outgoing: Sent) -> Json:
-    """The message → a response."""
+    """Writes the model's message as a response."""
     message = outgoing.message
     parts = [
         part
@@ -228,6 +228,7 @@ def _load_noted(piece: Any, group: Sequence[_Part], read: _Read) -> list[Content
 
 
 def _note(piece: Any, **notes: Any) -> Any:
+    """Returns a piece with further notes in its native fields."""
     native: Json = {
         **(piece.native or {}),
         **(OWN.with_notes(piece.native, **notes) or {}),
@@ -280,6 +281,7 @@ def _load_thinking(group: Sequence[_Part], read: _Read, _: str | None) -> Conten
 
 
 def _load_text(group: Sequence[_Part], read: _Read, item: str | None) -> Content | None:
+    """Returns a text part of a response, or thinking if Google signed it, or a mark."""
     part = group[0]
     text = part.get("content")
     if not isinstance(text, str):
@@ -292,6 +294,7 @@ def _load_text(group: Sequence[_Part], read: _Read, item: str | None) -> Content
 
 
 def _load_file(group: Sequence[_Part], read: _Read, _: str | None) -> Content | None:
+    """Returns a file part of a response, with Google's signature."""
     content = load_binary(if_object(group[0].get("content")))
     if content is None or read.wire != "google":
         return content
@@ -301,6 +304,7 @@ def _load_file(group: Sequence[_Part], read: _Read, _: str | None) -> Content | 
 
 
 def _load_compaction(group: Sequence[_Part], read: _Read, _: str | None) -> Content | None:
+    """Returns a compaction part of Anthropic as a provider's part, or None for another provider."""
     content = group[0].get("content")
     if read.wire != "anthropic" or not isinstance(content, str):
         return None
@@ -308,6 +312,7 @@ def _load_compaction(group: Sequence[_Part], read: _Read, _: str | None) -> Cont
 
 
 def _load_speech(group: Sequence[_Part], _: _Read, __: str | None) -> Content | None:
+    """Returns a speech part by its transcript, or None without one."""
     text = if_text(group[0].get("transcript"))
     if text:
         return TextPart(text, OWN.note(form={"kind": "speech"}))

@@ -151,7 +151,7 @@ def dump_call(call: ToolCallPart) -> Json:
 
 
 def load_signed(part: JsonMap) -> Native:
-    """Google's native of a part that it signed."""
+    """Returns Google's native fields of a part that it signed."""
     signature = if_object(part.get("provider_details")).get("thought_signature")
     if isinstance(signature, str) and signature:
         return _GOOGLE.note({_SIGNATURE: signature})
@@ -167,6 +167,7 @@ def dump_signed(native: Native) -> Json:
 
 
 def _details(native: Native, fields: JsonMap) -> Json:
+    """Returns the field `provider_details` of a part, if there are any."""
     details = {**fields, **if_object(OWN.notes(native).get("details"))}
     if details:
         return {"provider_details": details}
@@ -174,7 +175,7 @@ def _details(native: Native, fields: JsonMap) -> Json:
 
 
 def _reasoning(piece: ThinkingPart, fields: JsonMap) -> list[Json]:
-    """A reasoning item → a part for each of its summaries."""
+    """Returns a part for each summary of a reasoning item."""
     summaries, raw = _split_reasoning(piece)
     parts: list[Json] = [
         {"content": text, "id": fields["id"], "provider_name": "openai", "part_kind": "thinking"}

@@ -71,7 +71,7 @@ def _arguments_form(part: JsonMap) -> str:
 
 
 def dump_call(call: ToolCallPart) -> Json:
-    """Returns the inverse."""
+    """Returns a tool call as a part of a pydantic-ai response."""
     provider = call.run_by == "provider"
     if provider:
         part_kind = "builtin-tool-call"
@@ -114,7 +114,7 @@ def load_result(part: JsonMap) -> ToolResultPart | None:
 
 
 def dump_result(part: ToolResultPart, outgoing: Sent, part_index: int) -> Json:
-    """Returns the inverse."""
+    """Returns a tool result as a part of a pydantic-ai request or response."""
     if part.run_by == "provider":
         part_kind = "builtin-tool-return"
     else:
@@ -172,6 +172,7 @@ def _text(item: object) -> TextPart:
 
 
 def _file(item: object) -> Any:
+    """Returns an item of a tool's content as a file, or None."""
     fields = if_object(item)
     if if_text(fields.get("kind")).endswith("-url") and not (
         "media_type" in fields and fields["media_type"] != ""
@@ -183,6 +184,7 @@ def _file(item: object) -> Any:
 
 
 def _content(part: ToolResultPart, outgoing: Sent, part_index: int) -> Any:
+    """Returns a tool result as the content of a tool return: a value, or a list of items."""
     if not part.is_content:
         return part.result
     pieces: tuple[Any, ...] = part.result
@@ -200,6 +202,7 @@ def _content(part: ToolResultPart, outgoing: Sent, part_index: int) -> Any:
 
 
 def _item(piece: Any, outgoing: Sent, part_index: int) -> Any:
+    """Returns an item of a tool result as it was read, otherwise as it is written for its piece."""
     values = OWN.notes(piece.native).get("whole")
     if isinstance(piece, TextPart) and isinstance(values, list) and values:
         return cast("list[Any]", values)[0]

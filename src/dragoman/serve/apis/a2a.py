@@ -36,7 +36,8 @@ _VERSIONS = ("", "1.0", "0.3")
 
 
 async def answer_rpc(call: Call) -> None:
-    """Does what a method asks for; every error is an answer of JSON-RPC."""
+    """Runs the JSON-RPC method that a client of A2A calls. Every error becomes a JSON-RPC
+    answer."""
     body, id_ = call.body, call.body.get("id")
     frame = Frame(rpc=True, id=id_ if isinstance(id_, str | int | float) or id_ is None else None)
     try:
@@ -63,6 +64,8 @@ def _find_method(name: str) -> methods.Method:
 
 
 def _read_params(call: Call) -> Json:
+    """Returns the params of a JSON-RPC request, with keys in camelCase. Raises `TaskError` if they
+    are no object."""
     _check_version(call)
     params: Any = call.body.get("params")
     if params is not None and not isinstance(params, dict):
@@ -71,6 +74,7 @@ def _read_params(call: Call) -> Json:
 
 
 def _check_rpc(call: Call, id_: Any) -> None:
+    """Checks that a body is a valid JSON-RPC 2.0 request with a method and an id."""
     body = call.body
     is_wrong = body.get("jsonrpc") != "2.0" or not isinstance(body.get("method"), str)
     if is_wrong or isinstance(id_, bool) or not isinstance(id_, str | int | float | None):
@@ -104,6 +108,7 @@ def _make_path_handler(method: methods.Method) -> Callable[[Call], Awaitable[Non
 
 
 def _read_path_params(call: Call, *, is_old: bool) -> Json:
+    """Returns the params of an A2A request by path, from its path, query and body."""
     parameters = call.parameters
     if "id" in parameters:
         ids = {"id": parameters["id"]}
@@ -122,6 +127,7 @@ def _read_path_params(call: Call, *, is_old: bool) -> Json:
 
 
 def _check_type(call: Call) -> None:
+    """Raises `TaskError` if the content type of a request's body is none of A2A's."""
     media_type = call.headers.get("content-type", "").partition(";")[0].strip().lower()
     if call.body and media_type and media_type not in a2a.MEDIA_TYPES:
         message = f"a body of the type {media_type!r:.100} is not read here; send {' or '.join(a2a.MEDIA_TYPES)}"
@@ -152,6 +158,7 @@ def _drop_user(call: Call) -> Call:
 
 
 def _check_version(call: Call) -> None:
+    """Raises `TaskError` if the client asks for a version of A2A other than 1.0 and 0.3."""
     version = call.headers.get("a2a-version") or call.query.get("A2A-Version", "")
     if version not in _VERSIONS:
         raise TaskError(

@@ -36,7 +36,7 @@ class Frame(msgspec.Struct, frozen=True):
 
     @property
     def envelope(self) -> Json:
-        """What an encoder takes to frame a stream for a client of today."""
+        """Returns the arguments that make an encoder frame a stream for a client of A2A 1.0."""
         return {"rpc_id": self.id} if self.rpc else {}
 
     async def respond(self, call: Call, value: Any) -> None:

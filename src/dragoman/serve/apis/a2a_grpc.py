@@ -92,8 +92,8 @@ def load_methods() -> tuple[str, dict[str, Method]]:
 async def serve_grpc(
     app: Starlette, *, host: str = "127.0.0.1", port: int = 0, grace_seconds: float = 5.0
 ) -> AsyncGenerator[str]:
-    """Serves the agents of `serve.app` over gRPC too → the address, which their cards name from
-    then on. Use it around `serve_http`, which runs the application.
+    """Serves the agents of `serve.app` over gRPC, and yields the address, which their cards name
+    from then on. Use it around `serve_http`, which runs the application.
 
     Raises:
         SettingsError: a package is missing, the port is taken, or others than this machine could reach it and there are no keys.
@@ -136,6 +136,8 @@ async def serve_grpc(
 
 
 def _make_unary_handler(app: Any, method: Method) -> Any:
+    """Returns a gRPC handler that answers one A2A call with a single response."""
+
     async def call(request: bytes, context: Any) -> bytes:
         pieces: list[bytes] = []
         async with aclosing(_forward(app, method, request, context)) as body:
@@ -150,6 +152,8 @@ def _make_unary_handler(app: Any, method: Method) -> Any:
 
 
 def _make_stream_handler(app: Any, method: Method) -> Any:
+    """Returns a gRPC handler that answers one A2A call with a stream of responses."""
+
     async def call(request: bytes, context: Any) -> AsyncGenerator[bytes]:
         pending = b""
         async with aclosing(_forward(app, method, request, context)) as body:
@@ -217,7 +221,7 @@ class _Pipe:
         self._room = asyncio.Event()
 
     async def receive(self) -> Json:
-        """See ASGI."""
+        """Passes the body of a gRPC call to the ASGI application."""
         if self._body is not None:
             body, self._body = self._body, None
             return {"type": "http.request", "body": body, "more_body": False}
@@ -225,7 +229,7 @@ class _Pipe:
         return {"type": "http.disconnect"}
 
     async def send(self, message: Any) -> None:
-        """See ASGI."""
+        """Takes the response of the ASGI application for a gRPC call."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
         elif not self.client_left.is_set() and (piece := message.get("body")):
@@ -251,6 +255,7 @@ class _Pipe:
 
 
 async def _refuse(context: Any, status: int) -> None:
+    """Aborts a gRPC call with the gRPC status that matches an HTTP status."""
     import grpc
 
     name = _STATUSES.get(status, "INTERNAL")

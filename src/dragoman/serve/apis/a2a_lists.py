@@ -81,6 +81,7 @@ def trim_history(task: Json, most: Any) -> Json:
 
 
 def _read_thread(call: Call, context: Any) -> str | None:
+    """Returns the stored thread id for a client's `contextId`, or None if it gives none."""
     if context in (None, ""):
         return None
     if not isinstance(context, str):
@@ -89,6 +90,7 @@ def _read_thread(call: Call, context: Any) -> str | None:
 
 
 def _read_stages(status: Any) -> tuple[Stage, ...] | None:
+    """Returns the stages that the wanted task status stands for, or None for any status."""
     if status in (None, "", *a2a.NO_STATE):
         return None
     if not isinstance(status, str) or status not in a2a.STAGES:
@@ -97,6 +99,8 @@ def _read_stages(status: Any) -> tuple[Stage, ...] | None:
 
 
 def _read_time(text: Any) -> datetime | None:
+    """Parses `statusTimestampAfter` as a time with a zone, UTC by default, or None if it is
+    absent."""
     if text in (None, ""):
         return None
     try:
@@ -115,6 +119,8 @@ def _without(task: Json, names: Sequence[str]) -> Json:
 
 
 def _read_number(value: Any, default: int, name: str) -> int:
+    """Parses a whole number in the params of an A2A list request, or returns `default` if
+    absent."""
     if value is None or value == "":
         return default
     if isinstance(value, str):
@@ -133,6 +139,7 @@ def _make_token(position: int) -> str:
 
 
 def _read_token(token: str) -> int | None:
+    """Returns the position that a page token stands for, or None for the first page."""
     if not token:
         return None
     try:

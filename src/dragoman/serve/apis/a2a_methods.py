@@ -128,7 +128,7 @@ async def _begin_message(
 
 
 async def _read_message(call: Call, params: Json) -> _MessageRequest:
-    """Reads what a message asks for.
+    """Reads the message in the parameters of `SendMessage`, and finds or makes its task.
 
     Raises:
         TaskError: its task is over, works, or is of another conversation.
@@ -160,6 +160,8 @@ async def _read_message(call: Call, params: Json) -> _MessageRequest:
 
 
 async def _continue_task(call: Call, request: RunRequest, task_id: str) -> _MessageRequest:
+    """Returns the request that continues a waiting A2A task. Raises `TaskError` if the task takes
+    no message."""
     run = await find_run(call, task_id)
     context = context_of(call, run)
     if request.thread_id not in (None, context):
@@ -174,7 +176,7 @@ async def _continue_task(call: Call, request: RunRequest, task_id: str) -> _Mess
 
 
 async def _wait_for_run(call: Call, run_id: str) -> None:
-    """Waits until a run is over."""
+    """Waits until the run of an A2A task is over or waits for the client."""
     async with aclosing(call.service.runs.pages(run_id)) as pages:
         async for page in pages:
             call.observed.add(page)
@@ -189,6 +191,7 @@ async def _stream(
     *,
     cancel_on_leave: bool = False,
 ) -> None:
+    """Streams the objects of an A2A task to the client while its run goes on."""
     connection = call.connection
     envelope = a2a.envelope(request, id=task_id, now=call.now)
     encoder = a2a.encoder(**{**envelope, **frame.envelope, "now": call.service.clock})
@@ -215,7 +218,7 @@ async def _stream(
 
 
 async def get_task(call: Call, params: Json, frame: Frame) -> None:
-    """Shows a task."""
+    """Answers `GetTask` with a task of the client."""
     run = await find_run(call, if_text(params.get("id")))
     length = frame.history_length(params.get("historyLength"))
     task = trim_history(await load_task(call, run), length)
@@ -228,7 +231,7 @@ async def show_tasks(call: Call, params: Json, frame: Frame) -> None:
 
 
 async def cancel_task(call: Call, params: Json, frame: Frame) -> None:
-    """Ends a task."""
+    """Answers `CancelTask`: cancels the run of a task."""
     task_id = if_text(params.get("id"))
     run = await find_run(call, task_id)
     if is_over(run):

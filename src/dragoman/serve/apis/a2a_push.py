@@ -26,7 +26,7 @@ _NAMES = ("taskPushNotificationConfig", "pushNotificationConfig", "pushNotificat
 
 
 async def create_push(call: Call, params: Json, frame: Frame) -> None:
-    """Takes an address for notifications."""
+    """Stores an address for push notifications of an A2A task."""
     run, task_id = await _find_push_task(call, params)
     hooks = call.service.webhooks
     config = {name: value for name, value in _read_config(params).items() if name != "taskId"}
@@ -38,7 +38,7 @@ async def create_push(call: Call, params: Json, frame: Frame) -> None:
 
 
 async def get_push(call: Call, params: Json, frame: Frame) -> None:
-    """Shows such an address."""
+    """Returns one address for push notifications of an A2A task."""
     _, task_id = await _find_push_task(call, params)
     configs = await call.service.webhooks.list_configs(call.caller.id, task_id)
     config = configs.get(_read_config_id(params))
@@ -51,7 +51,7 @@ async def get_push(call: Call, params: Json, frame: Frame) -> None:
 
 
 async def list_push(call: Call, params: Json, frame: Frame) -> None:
-    """Shows all addresses of a task."""
+    """Lists the addresses for push notifications of an A2A task."""
     _, task_id = await _find_push_task(call, params)
     configs = await call.service.webhooks.list_configs(call.caller.id, task_id)
     items = [frame.push(config) for config in configs.values()]
@@ -60,7 +60,7 @@ async def list_push(call: Call, params: Json, frame: Frame) -> None:
 
 
 async def delete_push(call: Call, params: Json, frame: Frame) -> None:
-    """Forgets an address."""
+    """Deletes an address for push notifications of an A2A task."""
     _, task_id = await _find_push_task(call, params)
     await call.service.webhooks.remove(call.caller.id, task_id, _read_config_id(params))
     await frame.respond(call, None if frame.old and frame.rpc else {})
@@ -115,6 +115,7 @@ async def notify(call: Call, run_id: str, task_id: str, request: RunRequest) -> 
 async def _dump_run(
     call: Call, run_id: str, task_id: str, request: RunRequest
 ) -> AsyncGenerator[JsonMap, None]:
+    """Yields the A2A objects of a run for push notifications."""
     envelope = a2a.envelope(request, id=task_id, now=call.now)
     encoder = a2a.encoder(**{**envelope, "now": call.service.clock})
     client_events = ClientEvents(call)

@@ -125,6 +125,7 @@ async def load_events(call: Call, run: Answered) -> list[Event]:
 
 
 def _closing_events(run: Answered) -> list[Event]:
+    """Returns the events that end a stored run whose log has no end: an error, or its outcome."""
     if run.state == "in_progress":
         return []
     if run.state == "failed":
@@ -144,7 +145,8 @@ class TaskProgress:
     and what its client is answered."""
 
     def __init__(self, call: Call, before: Task | None, *, goes_on: bool) -> None:
-        """`before`: the task before the run. `goes_on`: whether there was one."""
+        """Creates the progress of a task. `before`: the task before the run. `goes_on`: True if
+        there was one."""
         self._call, self._goes_on = call, goes_on
         self._before: Task = before or {}
         self._run: Answered | None = None

@@ -49,7 +49,7 @@ Cards = AgentCard | Mapping[str, AgentCard] | None
 
 
 def assign_cards(cards: Cards, names: list[str]) -> Mapping[str, AgentCard]:
-    """The card of each agent that has one. `names`: of the agents.
+    """Maps each agent that has a card to it. `names`: the names of the agents.
 
     Raises:
         SettingsError: there is no agent of a name, one card has two agents, or a package is missing.
@@ -102,7 +102,7 @@ def card_of(call: Call, served: ServedAgent) -> AgentCard:
 
 
 def abilities_of(call: Call, served: ServedAgent) -> Abilities:
-    """What an agent can do, as this server has it."""
+    """Returns what an agent can do on this server, for its card."""
     agent, capabilities = served.agent, served.agent.capabilities
     tools = [tool for tool in agent.tools if isinstance(tool, Tool)]
     gated = [tool for tool in tools if tool.requires_approval is not False]
@@ -126,7 +126,7 @@ def abilities_of(call: Call, served: ServedAgent) -> Abilities:
 
 
 def without_tools(abilities: Abilities) -> Abilities:
-    """What who has no key is told."""
+    """Returns an agent's abilities without its tools, for clients that have no key."""
     none: tuple[Any, ...] = ()
     return msgspec.structs.replace(abilities, tools=none, agents=none, successors=none)
 
@@ -181,6 +181,8 @@ async def show_extended_card(call: Call, params: Json, frame: Frame) -> None:  #
 
 
 def _make_card(call: Call, served: ServedAgent, *, is_whole: bool) -> Json:
+    """Returns the agent card of A2A as JSON. `is_whole` includes what only clients with a key
+    see."""
     service, agent_card, abilities = call.service, card_of(call, served), abilities_of(call, served)
     root = f"{_origin(call)}/a2a" + (
         f"/agents/{call.parameters['model']}" if "model" in call.parameters else ""
@@ -217,6 +219,7 @@ def _sign_card(signer: Callable[[Any], Any], card: bytes) -> list[Any]:
 
 
 def _origin(call: Call) -> str:
+    """Returns the scheme and host under which a client reached the server."""
     if call.headers.get("x-forwarded-proto") == "https":
         scheme = "https"
     else:

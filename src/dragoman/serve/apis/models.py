@@ -31,7 +31,7 @@ async def chat(call: Call) -> None:
 
 
 async def embed(call: Call) -> None:
-    """Answers texts with their vectors."""
+    """Answers a request for embeddings."""
     wire = wires.embeddings(call.wire.name)
     if wire is None:
         raise InvalidRequestError(f"the API {call.wire.name} has no embeddings")
@@ -64,7 +64,7 @@ async def list_models(call: Call) -> None:
 
 
 async def show_model(call: Call) -> None:
-    """Shows one model."""
+    """Answers with one model of the server's list."""
     name = call.parameters.get("model") or str(
         call.body.get("model") or call.body.get("name") or ""
     )
@@ -129,6 +129,8 @@ class OllamaApi(Api):
         )
 
     async def _chat(self, call: Call) -> None:
+        """Answers Ollama's chat: a request that only loads or unloads a model without asking the
+        model."""
         check_types(call.body, call.wire.name)
         idle = ollama.dump_idle(call.body, call.path, now=call.now)
         if idle is None:

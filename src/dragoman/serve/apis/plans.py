@@ -36,7 +36,7 @@ _DEFAULT_WIRE = "openai_chat"
 
 
 def plan_route(service: Service) -> Route:
-    """Returns the route of `/v1/plan`."""
+    """Returns the server's route for `POST /v1/plan`."""
 
     async def handle(request: Request) -> Response:
         """Answers with the plan as JSON, or with an error in the shape of the format's API."""
@@ -60,7 +60,7 @@ def plan_route(service: Service) -> Route:
 
 
 def _plan(body: Json, service: Service, caller: Caller) -> Json:
-    """The plan of a body.
+    """Returns the plan, as JSON, for the body of `POST /v1/plan`.
 
     Raises:
         InvalidRequestError: a field is missing, or of another type than it must be.
@@ -87,7 +87,7 @@ def _plan(body: Json, service: Service, caller: Caller) -> Json:
 
 
 def _find_target(model: str, service: Service, caller: Caller) -> str:
-    """The model string of a model that the caller may use.
+    """Returns the model string for a model name that the caller of `/v1/plan` may use.
 
     Raises:
         ModelNotFoundError: there is none.

@@ -152,6 +152,8 @@ async def list_input_items(call: Call) -> None:
 
 
 def _read_limit(text: str) -> int:
+    """Parses the `limit` of a list of input items, from 1 on. Raises `InvalidRequestError` if
+    invalid."""
     is_number = text.isascii() and text.isdigit() and len(text) <= _LONGEST_LIMIT
     if not is_number or not 0 < int(text) <= _MOST_ITEMS:
         raise InvalidRequestError(
@@ -161,7 +163,7 @@ def _read_limit(text: str) -> int:
 
 
 async def delete_response(call: Call) -> None:
-    """Forgets an answer."""
+    """Deletes a stored answer of the Responses API."""
     answered = await _find_answer(call)
     await end_answer(call, answered)
     await call.service.answers.delete(call.caller.id, answered.id)
@@ -214,6 +216,8 @@ def _dump_completed(answered: Answered) -> Json:
 
 
 def _read_number(call: Call, name: str, default: int) -> int:
+    """Parses a number from 0 on in the query of a Responses request, or returns `default` if
+    absent."""
     text = call.query.get(name)
     if text is None:
         return default

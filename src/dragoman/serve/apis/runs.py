@@ -42,7 +42,7 @@ _SSE = "text/event-stream"
 
 
 async def run(call: Call) -> None:
-    """Begins a run, and streams it."""
+    """Starts a run of an agent protocol, and streams its events."""
     wire = _wire_of(call)
     request = wire.load_run(call.body, path=call.path, headers=call.headers)
     served = find_agent(call, call.parameters.get("model", ""))
@@ -65,7 +65,7 @@ async def attach(call: Call) -> None:
 
 
 async def cancel_run(call: Call) -> None:
-    """Ends a run."""
+    """Cancels a run of an agent protocol."""
     answered = await _find_run(call)
     if answered is None or answered.run_id is None:
         raise _unknown_run_error(call)
@@ -104,6 +104,7 @@ class AiSdkApi(Api):
         return ai_sdk.find_regenerated(request)
 
     async def _attach(self, call: Call) -> None:
+        """Streams a run of the chat that still goes on to an AI SDK client that reconnects."""
         answered = await _find_run(call)
         if answered is None or answered.run_id is None:
             await call.connection.respond(ai_sdk.nothing_runs, {}, b"")
@@ -225,13 +226,13 @@ class _Deadline:
         self._is_over = False
 
     def begin(self, run_id: str) -> None:
-        """Begins to count."""
+        """Starts the deadline after which a run that nobody reads is cancelled."""
         seconds = self._call.service.limits.run_seconds
         if seconds is not None and not self._is_over:
             self._timer = asyncio.get_running_loop().call_later(seconds, self._expire, run_id)
 
     def cancel(self) -> None:
-        """The run is over."""
+        """Cancels the deadline, because the run is over."""
         self._is_over = True
         if self._timer is not None:
             self._timer.cancel()
@@ -247,8 +248,8 @@ class _NumberedEncoder:
     the last frame that it got."""
 
     def __init__(self, encoder: BytesEncoder, skip: int, *, is_sse: bool) -> None:
-        """`skip`: so many events the client has. `is_sse`: frames are Server-Sent Events, which
-        have room for a number."""
+        """Creates an encoder that numbers frames. `skip`: how many events the client already has.
+        `is_sse`: True if frames are Server-Sent Events, which have room for a number."""
         self._encoder, self._skip, self._is_sse = encoder, skip, is_sse
         self._count = 0
 
@@ -320,6 +321,8 @@ async def _request_of(call: Call, answered: Answered, *, goes_on: bool) -> RunRe
 
 
 def _without_native(message: Message) -> Message:
+    """Returns a client's message without native fields and origin, which only the server may
+    set."""
     content = [
         msgspec.structs.replace(piece, native=None) if piece.native else piece
         for piece in message.content
@@ -355,6 +358,7 @@ async def _find_run(call: Call) -> Answered | None:
 
 
 def _read_offset(call: Call) -> int:
+    """Returns the number of events that a reconnecting client already has, from header or query."""
     text = call.headers.get("last-event-id") or call.query.get("from") or "0"
     if not (text.isascii() and text.isdigit() and len(text) < 12):
         raise InvalidRequestError(f"the offset must be a number of events, not {text!r:.20}")

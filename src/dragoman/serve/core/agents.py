@@ -92,7 +92,7 @@ class AgentBackend:
 
     @property
     def names(self) -> Sequence[str]:
-        """What clients may ask for."""
+        """Returns the names of agents that clients may ask for."""
         return list(self._agents)
 
     def admit(self, call: Call) -> Call:
@@ -116,7 +116,7 @@ class AgentBackend:
         return self._policy.on_disconnect == "detach"
 
     async def models(self) -> Sequence[ModelInfo]:
-        """The names of the agents."""
+        """Returns the agents as entries for a list of models."""
         return [
             ModelInfo(name, "dragoman", display_name=agent.display_name)
             for name, agent in self._agents.items()
@@ -168,7 +168,7 @@ class AgentBackend:
             await agent.close()
 
     def get_served(self, name: str) -> tuple[Agent[Any], AgentPolicy]:
-        """The agent that answers to a name, and what clients may change of its runs."""
+        """Returns the agent with a name, and the policy for what clients may change of its runs."""
         return self._agent(name), self._policy
 
     async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:  # noqa: ARG002 the protocol's
@@ -260,6 +260,7 @@ def find_agent(call: Call, name: str = "") -> ServedAgent:
 
 
 def _check_name(name: object) -> None:
+    """Raises `SettingsError` if the name of a served agent is empty, too long or unprintable."""
     if not (
         isinstance(name, str) and name.strip() and name.isprintable() and len(name) <= _LONGEST_NAME
     ):
@@ -296,6 +297,7 @@ def _with_cache(request: ModelRequest) -> ModelRequest:
 
 
 def _unmark_message(message: Message) -> Message:
+    """Returns a client's message without cache marks, in its content and in its own fields."""
     content = [_unmark_piece(piece) for piece in message.content]
     if not all(map(is_, content, message.content)):
         message = message.replace(content=tuple(content))
@@ -303,6 +305,7 @@ def _unmark_message(message: Message) -> Message:
 
 
 def _unmark_piece(piece: Content) -> Content:
+    """Returns a piece of content without cache marks, also in the parts of a tool result."""
     if isinstance(piece, ToolResultPart) and piece.is_content:
         result: Sequence[Any] = [_unmark(inner) for inner in piece.result]
         if not all(map(is_, result, piece.result)):
@@ -311,6 +314,7 @@ def _unmark_piece(piece: Content) -> Content:
 
 
 def _unmark(bearer: Bearer) -> Bearer:
+    """Returns a value without cache marks in its native fields."""
     native = bearer.native
     if not native or not any(
         _CACHE_MARK in fields for fields in native.values() if isinstance(fields, dict)

@@ -67,7 +67,8 @@ class Record:
     def __init__(
         self, call: Call, turn: Turn, answered: Answered, progress: RunFollower | None = None
     ) -> None:
-        """`answered`: what is known before the answer. `progress`: what more is kept of a run."""
+        """Creates the record of an answer. `answered`: what is known before the answer. `progress`:
+        follows a run and keeps more of it."""
         self._call, self._turn, self._progress = call, turn, progress
         self._store, self._seconds = call.service.answers, call.service.limits.keep_seconds
         self._scope = scope_of(resource_of(call), turn.thread_id if turn.is_named else None)
@@ -142,7 +143,7 @@ class Record:
         self._turn, self.task_id = turn, turn.task_id
 
     def add(self, events: Sequence[Event]) -> None:
-        """Takes what the client gets."""
+        """Adds to the record the events that the client gets."""
         self._call.observed.add(events)
         # Nothing is stored for this answer, so its events need not be collected.
         if not self._keeps:
@@ -246,6 +247,7 @@ class Record:
             self._call.service.waiting.notify((self._call.caller.id, self.task_id))
 
     async def _keep(self, answered: Answered, keys: Sequence[str]) -> None:
+        """Saves the answer's record under all of its keys: conversation, run and thread."""
         if answered.thread_id:
             thread = [f"thread:{answered.thread_id}"]
         else:
@@ -256,6 +258,7 @@ class Record:
         self.wake_task()
 
     def _with_ids(self) -> Answered:
+        """Returns the answer's record with the ids of its thread, task and run."""
         return msgspec.structs.replace(
             self._answered,
             thread_id=self._turn.thread_id,
@@ -296,6 +299,7 @@ async def find_waiting_task(call: Call, thread: str) -> str | None:
 
 
 def _state_of(result: ChatResult[str]) -> AnsweredState:
+    """Returns the stored state for a result: completed, failed or cancelled."""
     reason = str(result.finish_reason or "")
     if reason == "cancelled":
         return "cancelled"

@@ -130,7 +130,8 @@ class _AnswerSource:
             await self._record.end("cancelled" if last.outcome == "cancelled" else None)
 
     async def _read(self, put: PutEvents) -> bool:
-        """Gives on what there is → whether the last of it ended the run."""
+        """Puts the next logged events of a background answer. Returns True if the last one ended
+        the run."""
         async with aclosing(self._events) as batches:
             async for events in batches:
                 last = events[-1] if events else None

@@ -69,7 +69,7 @@ class Call(msgspec.Struct, frozen=True, eq=False, kw_only=True):
 
     @property
     def served(self) -> ServedWire:
-        """The wire with what its routes need."""
+        """Returns the call's wire with what a server needs of it."""
         return cast("ServedWire", self.wire)
 
     @property

@@ -104,6 +104,7 @@ def show_event(event: Event) -> Event:
 
 
 def _without_native(part: Any) -> Any:
+    """Returns a part without the native fields that tell of the agent's provider."""
     # These are nothing but their `native`.
     if isinstance(part, ProviderPart | MarkPart):
         return part
@@ -127,8 +128,8 @@ class ClientAnswer:
     def __init__(
         self, call: Call, losses: Sequence[Loss] = (), question: Sequence[Message] = ()
     ) -> None:
-        """`losses`: what of the client's request is left out, which the answer's start says.
-        `question`: what the client asked, which a run tells first."""
+        """Creates the answer. `losses`: what of the client's request is left out, reported at the
+        answer's start. `question`: the client's messages, which a run tells first."""
         # Results in it count for how the answer goes on.
         self._question_ids = {message.id for message in question if not message.tool_results}
         self._call, self._losses = call, tuple(losses)

@@ -223,6 +223,7 @@ def _collect_interrupts(message: Message, api: Api) -> dict[str, Interrupt]:
 
 
 def _is_answer(piece: Content, ids: set[str], api: Api) -> bool:
+    """Returns whether a piece of content answers one of these interrupts."""
     if isinstance(piece, ToolResultPart):
         return piece.id in ids
     if isinstance(piece, ProviderPart):
@@ -247,6 +248,7 @@ def _load_resume(piece: Content, waiting: Mapping[str, Interrupt], api: Api) -> 
 
 
 def _answer_by_result(interrupt: Interrupt, result: ToolResultPart) -> Resume:
+    """Returns the answer to an interrupt that a client gave as the result of a tool call."""
     # The client has no such tool, or nobody answered.
     if result.is_error:
         return interrupt.cancel()
@@ -276,6 +278,8 @@ def _takes_text(schema: JsonMap) -> bool:
 
 
 def _load_approval(interrupt: Interrupt, value: Any) -> Resume:
+    """Returns the answer to an approval from a boolean or an object. Raises `InvalidRequestError`
+    if invalid."""
     fields: JsonMap = if_object(value)
     if isinstance(value, bool):
         fields = {"approved": value}

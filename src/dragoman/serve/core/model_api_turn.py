@@ -114,6 +114,7 @@ async def _load_chain(call: Call, answer_id: str) -> list[Answered]:
 
 
 async def _latest_chain(call: Call, key: str) -> list[Answered]:
+    """Returns the latest stored answer with a key and those that it continues, or an empty list."""
     latest = await call.service.answers.find(call.caller.id, [key])
     if latest is None:
         return []

@@ -142,6 +142,7 @@ def check_results(
 def _check_answered(
     before: Sequence[Message], new: Sequence[Message], resumed: set[str], *, trusted: bool
 ) -> None:
+    """Raises an error if the client leaves calls open that only it can answer."""
     messages = [*before, *new]
     # New words from the user close open calls: repair answers them.
     if has_new_prompt(messages):
@@ -172,6 +173,8 @@ def _name_taken_error(name: str) -> InvalidRequestError:
 def _admit_messages(
     messages: Sequence[Message], policy: AgentPolicy, losses: list[Loss]
 ) -> tuple[Message, ...]:
+    """Returns the client's messages as the policy admits them: with, without or refusing system
+    texts."""
     system = [index for index, message in enumerate(messages) if message.role is Role.SYSTEM]
     if not system or policy.system == "keep":
         return tuple(messages)
@@ -188,6 +191,7 @@ def _admit_tools(
     agent_names: Collection[str],
     losses: list[Loss],
 ) -> tuple[ToolSpec, ...]:
+    """Returns the client's tools as the policy admits them. Tools of a provider become losses."""
     tools = [tool for tool in requested if isinstance(tool, ToolSpec)]
     losses += [
         Loss(None, None, Lost.tool, "the agent's provider is not the client's", tool.name)
@@ -208,6 +212,8 @@ def _admit_tools(
 
 
 def _check_names(tools: Sequence[ToolSpec], agent_names: Collection[str]) -> None:
+    """Raises `InvalidRequestError` if tools of a client lack a name, share one, or use one of the
+    agent's."""
     names: set[str] = set()
     for tool in tools:
         if not tool.name:
@@ -229,6 +235,8 @@ def _admit_settings(
     policy: AgentPolicy,
     losses: list[Loss],
 ) -> tuple[Settings, JsonMap | None]:
+    """Returns the client's settings and output schema as the policy admits them. Others become
+    losses."""
     if policy.settings is None:
         return settings, schema
     refused = [

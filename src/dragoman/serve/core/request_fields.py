@@ -134,6 +134,7 @@ def admit_fields(call: Call) -> Call:
 
 
 def _loss_of_field(path: str) -> Loss:
+    """Returns the loss for a field of a request that may not be passed on."""
     parent, _, tool = path.partition(".")
     if parent == "tools" and tool and "." not in tool:
         return _make_loss(Lost.tool, _NOT_SHARED, tool)
@@ -291,6 +292,7 @@ def losses_of(events: Iterable[Event]) -> list[Loss]:
 
 
 def _header_item(loss: Loss) -> str:
+    """Returns a loss as an item of the header `dragoman-loss`."""
     item = loss.what.value.replace(" ", "-")
     name = loss.which.replace(" ", "-")
     if loss.what in _NAMED and _HEADER_NAME.fullmatch(name):
@@ -299,6 +301,8 @@ def _header_item(loss: Loss) -> str:
 
 
 def _join_bounded(items: list[str]) -> str:
+    """Joins items of the header `dragoman-loss` up to its longest length, and counts the rest as
+    `more`."""
     fitting: list[str] = []
     length = len(f", more;n={len(items)}")
     for item in items:

@@ -127,8 +127,8 @@ class Service:
         new_id: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
     ) -> None:
-        """`reopen_stores`: gives the store and the log anew, for a server that starts again after it has
-        closed both."""
+        """Creates the service. `reopen_stores`: opens the answer store and the log again, for a
+        server that restarts after it closed both."""
         self._reopen_stores, self._was_closed = reopen_stores, False
         self.backends = tuple(backends)
         self.authenticate = authenticate

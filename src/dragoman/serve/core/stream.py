@@ -91,7 +91,7 @@ class Backend(Protocol):
         ...
 
     async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:
-        """Returns the vectors of texts.
+        """Returns the vectors of texts, for clients of an embeddings API.
 
         Raises:
             DragomanError: there are none.
@@ -164,7 +164,7 @@ async def stream(
     headers: Mapping[str, str] = {},
     keep: Callable[[], Awaitable[None]] | None = None,
 ) -> None:
-    """Streams events to their end.
+    """Streams events to the client through an encoder, until they end.
 
     Args:
         call: the call that they answer.
@@ -211,6 +211,7 @@ async def stream(
 async def _observe(
     events: AsyncGenerator[list[Event], None], timer: AnswerTimer
 ) -> AsyncGenerator[list[Event], None]:
+    """Yields pages of events, and lets the timer measure each."""
     async with aclosing(events):
         async for page in events:
             timer.observe(page)
@@ -223,6 +224,8 @@ async def _stream_answer(
     events: AsyncGenerator[list[Event], None],
     record: Record | None,
 ) -> None:
+    """Streams an answer to the client, with the losses in a header, and records it."""
+
     def take(page: Sequence[Event]) -> Sequence[Event]:
         if not call.connection.started:
             call.connection.add_headers(loss_headers(losses_of(page)))
@@ -243,6 +246,7 @@ async def _respond_whole(
     events: AsyncGenerator[list[Event], None],
     record: Record | None,
 ) -> None:
+    """Answers with a whole response instead of a stream, and records it."""
     whole: list[Event] = []
     async for page in events:
         whole += page

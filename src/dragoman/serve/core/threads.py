@@ -94,6 +94,7 @@ def is_thread_of(thread: str, resource: str) -> bool:
 
 
 def _find_name(body: JsonMap, paths: Sequence[tuple[str, ...]]) -> str:
+    """Returns the first name of a thread or user that a body has at one of these paths, or ""."""
     for path in paths:
         value: Any = body
         for step in path:
@@ -104,6 +105,8 @@ def _find_name(body: JsonMap, paths: Sequence[tuple[str, ...]]) -> str:
 
 
 def _check_name(name: str, where: str) -> str:
+    """Returns the name of a thread or user. Raises `InvalidRequestError` if it is too long or
+    unprintable."""
     if len(name) > _LONGEST or not name.isprintable():
         raise InvalidRequestError(
             f"{where} is longer than {_LONGEST} characters, or holds some that cannot be printed; give a shorter one"

@@ -83,7 +83,7 @@ class Turn(msgspec.Struct, frozen=True):
 
     @property
     def model_request(self) -> ModelRequest:
-        """The request of a model's API."""
+        """Returns the turn's request to a model's API."""
         assert self.request is not None, "a turn of an agent protocol has no request of a model"
         return self.request
 
@@ -116,6 +116,8 @@ def make_claim(call: Call, turn: Turn) -> Callable[[str, str, str], Awaitable[bo
 
 
 def _conversation_to_claim(call: Call, turn: Turn) -> str:
+    """Returns the id of the conversation that a turn claims, so that no other turn runs in it
+    meanwhile."""
     if turn.thread_id is not None:
         return turn.thread_id
     scope = scope_of(resource_of(call), None)
@@ -164,6 +166,8 @@ async def join_memory(agent: Agent[Any], call: Call, turn: Turn, request: ModelR
 
 
 def _join_copy(call: Call, turn: Turn, request: ModelRequest, thread: str | None) -> Turn:
+    """Returns the turn with the client's copy of the conversation joined to what the server
+    kept."""
     messages = request.messages
     # All of it is the client's copy.
     if turn.parent is None:

@@ -104,7 +104,7 @@ class Webhooks:
             sender.add_done_callback(lambda _: self._senders.pop(key, None))
 
     async def close(self) -> None:
-        """Sends nothing any more."""
+        """Stops all push notifications."""
         senders = list(self._senders.values())
         for sender in senders:
             sender.cancel()
@@ -112,6 +112,8 @@ class Webhooks:
             await asyncio.wait(senders)
 
     async def _send(self, key: _Key, objects: AsyncGenerator[JsonMap, None]) -> None:
+        """Sends the objects of a task to one webhook until its address is removed or fails too
+        often."""
         owner, task_id, config_id, _ = key
         failures = 0
         try:
@@ -137,6 +139,7 @@ class Webhooks:
             _LOG.exception("notifications of a task ended")
 
     async def _post(self, config: JsonMap, item: JsonMap) -> bool:
+        """Posts one object to a webhook. Returns True if the address accepted it."""
         assert self.policy is not None
         try:
             return (await post(config["url"], self.policy, item, _headers_of(config))).status < 400
@@ -146,7 +149,7 @@ class Webhooks:
 
 
 def _check_headers(config: JsonMap) -> None:
-    """Refuses what no header can hold.
+    """Raises an error if the token or credentials of a webhook cannot be sent in a header.
 
     Raises:
         InvalidRequestError: the token, or what proves who sends, is no text of ASCII that can be printed.
@@ -169,6 +172,7 @@ def _check_headers(config: JsonMap) -> None:
 
 
 def _headers_of(config: JsonMap) -> dict[str, str]:
+    """Returns the headers of a push notification: content type, token and authorization."""
     headers = {"content-type": "application/a2a+json"}
     if token := if_text(config.get("token")):
         headers["x-a2a-notification-token"] = token

@@ -81,6 +81,8 @@ def _match_answers(sent: Sequence[Message], answers: Sequence[Message]) -> list[
 def _settle_message(
     message: Message, answer: Message, destination: Destination, *, restores: bool
 ) -> Message:
+    """Returns a client's message with the origin, and if possible the thinking, of the stored
+    answer that it repeats."""
     origin = answer.origin
     thinks = any(isinstance(piece, ThinkingPart) for piece in message.content)
     if origin is None or origin.provider != destination.provider:
@@ -281,6 +283,7 @@ async def with_losses(
 
 
 def _has_same_body(request: ModelRequest, sent: ModelRequest) -> bool:
+    """Returns whether a request still has the body that its client sent."""
     for name in _BODY_FIELDS:
         value, sent_value = getattr(request, name), getattr(sent, name)
         if value is not sent_value and value != sent_value:

@@ -184,7 +184,7 @@ class Gateway:
 
     @property
     def names(self) -> Sequence[str]:
-        """The names that clients may ask for, as they were given: a `*` stands for any
+        """Returns the model names that clients of the gateway may ask for. A `*` stands for any
         characters."""
         return [*self._models, *(f"{pattern.before}*{pattern.after}" for pattern in self._patterns)]
 
@@ -408,6 +408,7 @@ async def _hide_unlisted(
 
 
 def _make_transport(transport: Transport | None, record: Path | str | None) -> Transport:
+    """Returns the gateway's transport, with recording if a folder for it is given."""
     if record is None:
         return transport or default_transport()
     if transport is not None:
@@ -442,6 +443,7 @@ async def _seal_answer(
 
 
 def _make_sealer(keys: str | bytes | Sequence[str | bytes] | None) -> Sealer | None:
+    """Returns the sealer for the gateway's keys, or None without keys."""
     if keys is None:
         return None
     from dragoman.serve.seals.token_encryption import Sealer

@@ -157,6 +157,8 @@ def _read_providers(file: _File, top: JsonMap) -> tuple[dict[str, str], dict[str
 
 
 def _make_fetching(table: JsonMap) -> Middleware:
+    """Returns the middleware that fetches linked files, as the table in the gateway file configures
+    it."""
     from dragoman.model.file_fetching import fetch_files
     from dragoman.transport.address_policy import AddressPolicy
 
@@ -222,6 +224,7 @@ class _File:
         return [self._secret((name,), source) for source in cast("list[str]", values)]
 
     def _secret(self, path: tuple[str, ...], source: str) -> str:
+        """Returns the secret that `env:NAME` or `file:PATH` in the gateway file names."""
         scheme, _, where = source.partition(":")
         if scheme == "env" and where:
             secret = self._environment.get(where) or os.environ.get(where)
@@ -239,7 +242,8 @@ class _File:
         raise self.make_error(path, 'a key does not stand here; write "env:NAME" or "file:PATH"')
 
     def make(self, path: tuple[str, ...], make: Callable[[], Any]) -> Any:
-        """Calls a function for an entry; what it refuses is an error at that entry."""
+        """Calls a function for an entry of the gateway file. Its `SettingsError` names that
+        entry."""
         try:
             return make()
         except (SettingsError, msgspec.ValidationError, TypeError) as error:
@@ -274,6 +278,7 @@ class _File:
         return SettingsError(f"{where}: {message}")
 
     def _has(self, path: tuple[str, ...]) -> bool:
+        """Returns whether the gateway file has an entry at a path."""
         *above, name = path
         if not above:
             table = self._content
@@ -282,6 +287,7 @@ class _File:
         return isinstance(table, dict) and name in table
 
     def _get(self, path: tuple[str, ...]) -> Any:
+        """Returns the value at a path of the gateway file."""
         value: Any = self._content
         for name in path:
             value = value[name]

@@ -40,7 +40,7 @@ class Pattern(msgspec.Struct, frozen=True):
 
     @property
     def provider(self) -> str:
-        """The provider's name or alias."""
+        """Returns the name or alias of the provider in the pattern's model string."""
         return self.model.partition(":")[0]
 
     def string(self, name: str) -> str | None:
@@ -141,6 +141,8 @@ def providers_of(offered: Iterable[ModelChoice | Pattern]) -> set[str]:
 
 
 def _name_models(strings: Iterable[str]) -> dict[str, ModelChoice]:
+    """Returns a list of model strings as a mapping under their own names. Raises `SettingsError`
+    for other values."""
     if isinstance(strings, str) or not hasattr(strings, "__iter__"):
         raise SettingsError(
             f"models={strings!r:.100} must be a list of model strings, or names with their models"
@@ -151,6 +153,8 @@ def _name_models(strings: Iterable[str]) -> dict[str, ModelChoice]:
 
 
 def _check_choice(name: str, choice: object) -> None:
+    """Raises `SettingsError` if a gateway's model is no model string, provider, fallback or
+    list."""
     if not isinstance(choice, str | Provider | Fallback | Sequence) or not choice:
         raise SettingsError(
             f'the model "{name}" must be a model string such as "openai:gpt-4o", or a list of them'
@@ -158,6 +162,7 @@ def _check_choice(name: str, choice: object) -> None:
 
 
 def _check_model(name: str, model: str | Provider) -> None:
+    """Raises `SettingsError` if a model string of a gateway names no known provider."""
     if isinstance(model, str):
         try:
             providers.get(parse_model_string(model).provider)

@@ -70,7 +70,7 @@ class Upstreams:
         self._cached_models: OrderedDict[str, Models] = OrderedDict()
 
     def models(self, choice: ModelChoice) -> Models:
-        """Returns the models of a choice.
+        """Returns the chat models behind a gateway's name, in the order of the fallback.
 
         Raises:
             SettingsError: as `Models`.
@@ -106,7 +106,7 @@ class Upstreams:
         return models
 
     def access(self, provider: Provider) -> Access:
-        """Returns the access to a provider."""
+        """Returns the gateway's shared access to a provider."""
         access = self._accesses.get(provider.name)
         # A record that was registered again replaces the old one.
         if access is None or access.provider is not provider:
@@ -166,7 +166,7 @@ class Listings:
     """The lists of providers, by provider."""
 
     def __init__(self, upstreams: Upstreams, clock: Callable[[], float] = time.monotonic) -> None:
-        """`clock`: seconds."""
+        """Creates the listings. `clock` returns seconds."""
         self._upstreams, self._clock = upstreams, clock
         self._lists: dict[str, tuple[float, Sequence[ModelInfo]]] = {}
 
@@ -188,6 +188,7 @@ class Listings:
                 yield ModelInfo(name, provider.name, info.kinds, info.display_name)
 
     async def _refresh(self, provider: Provider) -> None:
+        """Asks a provider for its list of models if the kept list is too old."""
         until, before = self._lists.get(provider.name, (0.0, None))
         if before is not None and self._clock() < until:
             return

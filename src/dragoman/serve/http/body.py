@@ -25,7 +25,7 @@ class BodyTimeoutError(InvalidRequestError):
 
 
 def _count_nothing(count: int) -> None:
-    """Nobody counts."""
+    """Counts no bytes: the default for readers of a body without a limit."""
 
 
 async def read_body(
@@ -34,7 +34,8 @@ async def read_body(
     limits: ServerLimits,
     take: Callable[[int], None] = _count_nothing,
 ) -> bytes:
-    """The bytes of a body. `take`: is given how many more there are, before they are held.
+    """Reads the body of a request as bytes. `take` is called with the number of bytes before they
+    are held.
 
     Raises:
         OverloadedError: `take` raises it.
@@ -77,9 +78,9 @@ async def read_body(
 
 
 def json_object(data: bytes, limits: ServerLimits) -> Json:
-    """A body that holds a JSON object; an empty one is an empty object. Of two fields of one name
-    the last one counts. Half a character, as a client leaves it that cuts an emoji, is replaced by
-    U+FFFD.
+    """Returns the JSON object that a request's body holds; an empty body is an empty object. Of two
+    fields of one name the last one counts. Half a character, as a client leaves it that cuts an
+    emoji, is replaced by U+FFFD.
 
     Raises:
         InvalidRequestError: it holds no JSON object, or one that is nested too deep.

@@ -58,7 +58,7 @@ class Observed:
     def __init__(
         self, *, call_id: str, wire: str, purpose: str, method: str, path: str, started: float
     ) -> None:
-        """`started`: when it came, on the loop's clock."""
+        """Creates the measurements. `started`: when the call came, on the loop's clock."""
         self.id = call_id
         """As the client reads it in a header of the answer."""
         self.wire = wire
@@ -152,6 +152,7 @@ def log_call(call: Observed) -> None:
 
 
 def _compute_cost(origin: Origin, usage: Usage | None, native: Any) -> float | None:
+    """Returns what a call cost in dollars, or None if the price is unknown."""
     from dragoman.cost import call_cost
 
     try:
@@ -166,7 +167,7 @@ class ServerMetrics:
     """Counts the calls of one server."""
 
     def __init__(self, open_calls: Callable[[], int]) -> None:
-        """`open_calls`: how many run."""
+        """Creates the metrics. `open_calls` returns the number of running calls."""
         self._registry = registry = CollectorRegistry()
         labels = ("wire", "purpose", "model")
         self._calls = Counter(
@@ -204,7 +205,7 @@ class ServerMetrics:
         Gauge("dragoman_open_calls", "Calls that run.", registry=registry).set_function(open_calls)
 
     def observe(self, call: Observed) -> None:
-        """Counts a call that is over."""
+        """Counts a finished call in the server's metrics."""
         labels = (call.wire, call.purpose, call.model)
         self._calls.labels(*labels, str(call.status)).inc()
         self._seconds.labels(*labels).observe(call.seconds)
@@ -247,6 +248,7 @@ def log_failure(call: Observed, error: BaseException, status: int) -> None:
 
 
 def _describe(error: BaseException) -> str:
+    """Describes an error and its causes on one line for the log, without keys."""
     descriptions: list[str] = []
     cause: BaseException | None = error
     while cause is not None and len(descriptions) < _MOST_CAUSES:

@@ -145,7 +145,8 @@ class Key(msgspec.Struct, frozen=True):
 
     @property
     def caller(self) -> Caller:
-        """The caller with this key. The id is a digest of the secret, which does not reveal it."""
+        """Returns the caller with this key. The id is a digest of the secret, which does not reveal
+        it."""
         if self.models is None:
             models = None
         else:
@@ -177,6 +178,7 @@ async def _admit_anybody(presented: Sequence[str]) -> Caller:  # noqa: ARG001 th
 def _hash_keys(
     auth: str | Key | Iterable[str | Key] | Mapping[str, str],
 ) -> list[tuple[bytes, Caller]]:
+    """Returns the hashes of a server's keys, each with its caller."""
     if isinstance(auth, str | Key):
         entries: Iterable[str | Key] = [auth]
     elif isinstance(auth, Mapping):
@@ -197,6 +199,8 @@ def _hash_keys(
 
 
 def _authenticate_by_keys(digests: Sequence[tuple[bytes, Caller]]) -> Authenticate:
+    """Returns a function that finds the caller with one of these keys, in constant time."""
+
     async def authenticate(presented: Sequence[str]) -> Caller | None:
         match: Caller | None = None
         for key in presented:
@@ -211,6 +215,8 @@ def _authenticate_by_keys(digests: Sequence[tuple[bytes, Caller]]) -> Authentica
 
 
 def _authenticate_by_function(function: Callable[[str], Any]) -> Authenticate:
+    """Returns a function that finds the caller by the user's own function, sync or async."""
+
     async def authenticate(presented: Sequence[str]) -> Caller | None:
         for key in presented:
             caller = function(key)
@@ -231,8 +237,8 @@ def _digest(secret: str) -> bytes:
 def find_keys(
     headers: Iterable[tuple[bytes, bytes]], query: bytes, key_places: Sequence[KeyPlace] = BEARER
 ) -> list[str]:
-    """The keys that a request presents in these places, each once. `headers`: names in lower case;
-    `query`: as the URL has it.
+    """Returns the keys that a request presents at these places, each once. `headers`: names in
+    lower case. `query`: as the URL has it.
 
     A place that holds two different keys holds none: what stands before this server may have looked
     at the other.
@@ -267,6 +273,7 @@ def _read_bearer(value: str) -> str:
 
 
 def _decode_header(value: bytes) -> str:
+    """Decodes the value of a header as UTF-8, otherwise as Latin-1."""
     try:
         return value.decode()
     except UnicodeDecodeError:
@@ -301,9 +308,9 @@ def read_keys(path: Path | str) -> list[Key]:
 
 
 def parse_keys(text: str, *, where: str) -> list[Key]:
-    """A key on each line: the secret; behind it, if wanted, a name for logs, and then the models
-    that it may name, `*` for any characters. Empty lines, and those that begin with `#`, are none.
-    `where`: what the text is, for errors, which never show a secret.
+    """Parses a list of keys, one a line: the secret, then optionally a name for logs, then the
+    models that the key may use, `*` for any characters. Empty lines and lines with `#` are skipped.
+    `where` names the text in errors, which never show a secret.
 
     Raises:
         SettingsError: there is none, or one can be guessed.

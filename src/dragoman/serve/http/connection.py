@@ -47,7 +47,8 @@ class Connection:
         limits: ServerLimits,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        """`receive`: its body was read already. `headers`: sent with every answer."""
+        """Creates the connection. `receive`: its body was read already. `headers`: sent with every
+        answer."""
         self._headers = [*_encode_headers(headers or {}), _NO_SNIFFING]
         self._receive = receive
         self._send = send
@@ -171,7 +172,7 @@ class Connection:
             await self.end(self._error_bytes(error))
 
     async def respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-        """Sends a whole response."""
+        """Sends a whole HTTP response."""
         self.started = self.ended = True
         await self._send_message(
             self._start_message(status, {**headers, "content-length": str(len(body))})
@@ -179,6 +180,7 @@ class Connection:
         await self._send_message({"type": "http.response.body", "body": body, "more_body": False})
 
     def _start_message(self, status: int, headers: Mapping[str, str]) -> Message:
+        """Returns the ASGI message that starts a response."""
         return {
             "type": "http.response.start",
             "status": status,
@@ -191,6 +193,7 @@ class Connection:
         await self._send_message(self._start)
 
     async def _send_message(self, message: Message) -> None:
+        """Sends one ASGI message, unless the client is gone."""
         # The client has left; sending again would raise the same error.
         if self._is_gone:
             return
@@ -204,6 +207,7 @@ class Connection:
         self._last, self._writing_since = self._loop.time(), None
 
     async def _watch_client(self) -> None:
+        """Waits until the client disconnects, then cancels the call."""
         try:
             while (await self._receive())["type"] != "http.disconnect":
                 pass
@@ -234,6 +238,7 @@ class Connection:
         self._timer = self._loop.call_at(again, self._check_silence)
 
     async def _send_ping(self) -> None:
+        """Sends a ping to keep the stream open."""
         try:
             if self.ended:
                 return
@@ -248,6 +253,7 @@ class Connection:
 
 
 def _encode_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """Encodes the headers of a response for ASGI, each on one line."""
     return [
         (name.lower().encode("latin-1"), _one_line(value).encode("latin-1", "replace"))
         for name, value in headers.items()

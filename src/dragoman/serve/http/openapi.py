@@ -111,6 +111,7 @@ def describe_server(method_paths: Iterable[MethodPath], *, has_keys: bool) -> Js
 
 
 def _describe_operation(method_path: MethodPath, *, has_keys: bool) -> Json:
+    """Returns the OpenAPI operation for a path of the server."""
     wire, route = method_path.candidates[0]
     wire_names = list(dict.fromkeys(wire.name for wire, _ in method_path.candidates))
     operation: Json = {
@@ -152,6 +153,7 @@ def _describe_operation(method_path: MethodPath, *, has_keys: bool) -> Json:
 
 
 def _describe_answer(wire: Wire, route: Route) -> Json:
+    """Returns the OpenAPI response for a successful answer of a route."""
     if route.method == "HEAD":
         return {"description": "It is there."}
     if route.purpose == "alive":
@@ -163,6 +165,7 @@ def _describe_answer(wire: Wire, route: Route) -> Json:
 
 
 def _describe_error(names: Sequence[str]) -> Json:
+    """Returns the OpenAPI response for errors in the shape of these wires."""
     shapes = [{"$ref": f"#/components/schemas/{name}_error"} for name in names]
     if len(shapes) == 1:
         schema = shapes[0]
@@ -175,6 +178,7 @@ def _describe_error(names: Sequence[str]) -> Json:
 
 
 def _describe_own_path(path: str, summary: str, content: Any, statuses: set[str]) -> Json:
+    """Returns the OpenAPI operation for a path of the server's own, such as its health checks."""
     responses: Json = {status: {"description": summary, "content": content} for status in ("200",)}
     for status in sorted(statuses - {"200"}):
         responses[status] = {"description": "It may not, or does not."}

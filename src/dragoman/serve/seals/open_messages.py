@@ -31,10 +31,10 @@ _WHY = "what was sealed for it does not open, or the message was changed"
 def open_messages(
     messages: Sequence[Message], wire: Wire, sealer: Sealer | None, owner: str = ""
 ) -> tuple[tuple[Message, ...], list[Loss]]:
-    """A client's conversation with what was sealed in it, as the providers made it, and what does
-    not open. No token is left in it, nor what is left of one, so that none goes to a provider.
-    Without a `sealer` none opens. Where a message has a token and its calls have too, the message's
-    counts, which holds all."""
+    """Opens the tokens in a client's conversation. Returns its messages as the providers made them,
+    and the losses for tokens that do not open. No token is left in it, nor what is left of one, so
+    that none goes to a provider. Without a `sealer` none opens. Where a message has a token and its
+    calls have too, the message's counts, which holds all."""
     opened: list[Message] = []
     losses: list[Loss] = []
     for position, message in enumerate(messages):

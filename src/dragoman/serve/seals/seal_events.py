@@ -64,8 +64,8 @@ class Sealing:
     its events pass."""
 
     def __init__(self, wire: Wire, sealer: Sealer, owner: str = "", *, longest_id: int = 0) -> None:
-        """`wire`: the client's; `owner`: id of the caller, who alone can bring a token back;
-        `longest_id`: characters of a call's id that may hold one."""
+        """Creates the filter. `wire`: the client's. `owner`: id of the caller, who alone can bring
+        a token back. `longest_id`: how many characters a call's id with a token may have."""
         form = get_serving(wire).seal
         self._dump, self._load, self._dump_call = form.dump, form.load, form.dump_call
         self._wire: str = wire.name
@@ -95,6 +95,7 @@ class Sealing:
         return [event]
 
     def _feed_part(self, message: _OpenMessage, event: PartStarted | PartFinished) -> Event:
+        """Returns an event of a part, in which a call carries its token."""
         message.last = max(message.last, event.index)
         if isinstance(event, PartFinished):
             # Kept until the message ends: its token is made of all parts.
@@ -133,6 +134,8 @@ class Sealing:
         return self._sealer.seal(packed, self._owner)
 
     def _attach_token(self, token: str, message: _OpenMessage, event: PartStarted) -> Content:
+        """Returns a call with its token: in the call's id if it fits, else in a field of the
+        client's format."""
         call = event.part
         assert isinstance(call, ToolCallPart)
         # Some clients bring back nothing but ids.
@@ -145,6 +148,8 @@ class Sealing:
         return self._dump_call(token, call)
 
     def _seal_message(self, unfinished: _OpenMessage, finish: MessageFinished) -> list[Event]:
+        """Returns the events that add the token of a finished message, or an empty list if it needs
+        none."""
         if self._dump is None:
             return []
         content = tuple([part for _, part in sorted(unfinished.parts.items())])

@@ -265,6 +265,7 @@ def _fill(
 
 
 def _encode_sealed(sealed: _Sealed) -> bytes | None:
+    """Encodes the content of a token, or returns None if it cannot be encoded."""
     try:
         return _encode(sealed)
     except (TypeError, ValueError, RecursionError, OverflowError):
@@ -276,6 +277,8 @@ def _seal_pieces(content: Sequence[Content]) -> tuple[_Text | _Shown | _Hidden, 
 
 
 def _seal_piece(piece: Content) -> _Text | _Shown | _Hidden:
+    """Returns a piece as a token holds it: hidden pieces whole, of others only what the client
+    lacks."""
     if _is_hidden(piece):
         return _Hidden(msgspec.structs.replace(piece, native=_without_response_notes(piece.native)))
     if isinstance(piece, TextPart):

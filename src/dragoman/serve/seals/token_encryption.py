@@ -132,6 +132,7 @@ def _derive(secret: bytes, purpose: str) -> tuple[bytes, AESGCMSIV]:
 
 
 def _unpack(plain: bytes) -> bytes | None:
+    """Returns the decompressed content of a token, or None if it is broken or too large."""
     if plain[:1] == _PLAIN:
         return plain[1:]
     # Bounded: a few bytes may stand for very many.

@@ -87,6 +87,7 @@ def store_deadline(limits: ServerLimits) -> Generator[None]:
 async def _save(
     store: AnswerStore, answered: Answered, keys: Sequence[str], seconds: float | None
 ) -> None:
+    """Saves an answer within a time limit. Any failure of the store becomes a `StoreError`."""
     try:
         with anyio.fail_after(seconds):
             await store.save(answered, keys)

@@ -62,7 +62,8 @@ class MemoryAnswers:
     nobody drives others' out."""
 
     def __init__(self, *, most: int = _MOST_ANSWERS, most_bytes: int = _MOST_BYTES) -> None:
-        """`most`: answers; `most_bytes`: of them as JSON."""
+        """Creates the store. `most`: how many answers it holds. `most_bytes`: how many bytes of
+        them, as JSON."""
         self._most, self._most_bytes = most, most_bytes
         self._shares: dict[str, _OwnerAnswers] = {}
         self._push: OrderedDict[tuple[str, str], dict[str, Json]] = OrderedDict()
@@ -190,7 +191,7 @@ class MemoryAnswers:
         return self._remove(owner, id)
 
     async def close(self) -> None:
-        """Nothing is held that others could use."""
+        """Closes the store, which holds nothing that must be released."""
 
     def _decode(self, stored: _StoredAnswer) -> Answered:
         return self._decoded.decode(stored.number, stored.data)
@@ -199,6 +200,7 @@ class MemoryAnswers:
         self._remove(owner, next(iter(self._shares[owner].answers)))
 
     def _remove(self, owner: str, id: str, *, replaced: bool = False) -> bool:  # noqa: A002 what it is
+        """Removes an answer from memory. Returns False if there was none."""
         share = self._shares.get(owner)
         if share is None:
             stored = None
@@ -229,6 +231,7 @@ class MemoryAnswers:
         *,
         replaced: bool,
     ) -> None:
+        """Removes a run from its task, and with the task's last run its push configurations."""
         by_task[task].pop(run)
         if not by_task[task]:
             del by_task[task]
@@ -237,6 +240,7 @@ class MemoryAnswers:
 
 
 def _is_wanted(stored: _StoredAnswer, wanted: TaskQuery) -> bool:
+    """Returns whether a stored answer matches a query for tasks."""
     return (
         wanted.thread in (None, stored.thread)
         and (wanted.stages is None or stored.stage in wanted.stages)

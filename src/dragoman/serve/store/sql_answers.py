@@ -96,7 +96,8 @@ class SqlAnswers:
     """An `AnswerStore` in a database, which processes may share."""
 
     def __init__(self, url: str) -> None:
-        """`url`: as in `open_answers`. Nothing is opened before the first use."""
+        """Creates the store. `url`: as in `open_answers`. Nothing is opened before the first
+        use."""
         self._database = Database(url, MIGRATIONS, name="store of answers", failure=StoreError)
         self._decoded = DecodedAnswers()
         self._queued_bytes = 0
@@ -117,6 +118,7 @@ class SqlAnswers:
         await asyncio.shield(writing)
 
     async def _write(self, answered: Answered, body: bytes, keys: Sequence[str]) -> None:
+        """Writes an answer, and releases the bytes that were counted for it."""
         try:
             await self._database.write(lambda connection: _save(connection, answered, body, keys))
         finally:
@@ -220,6 +222,7 @@ def _note_failure(writing: asyncio.Future[None]) -> None:
 def _save(
     connection: Connection, answered: Answered, body: bytes, wanted_keys: Sequence[str]
 ) -> None:
+    """Inserts an answer and its keys, or updates them."""
     values = {
         "owner": answered.owner,
         "answer_id": answered.id,
@@ -247,6 +250,7 @@ def _save(
 
 
 def _find(connection: Connection, owner: str, wanted: Sequence[str]) -> Row[Any, Any] | None:
+    """Returns the row of the latest answer with one of the keys, in order of preference."""
     for key in wanted:
         latest = (
             select(answers.c.number, answers.c.body)
@@ -261,6 +265,7 @@ def _find(connection: Connection, owner: str, wanted: Sequence[str]) -> Row[Any,
 
 
 def _delete(connection: Connection, owner: str, id: str) -> bool:  # noqa: A002 what it is
+    """Deletes an answer and its task's push configurations. Returns False if there was none."""
     gone = (
         delete(answers)
         .where(answers.c.owner == owner, answers.c.answer_id == id)
@@ -273,7 +278,7 @@ def _delete(connection: Connection, owner: str, id: str) -> bool:  # noqa: A002 
 
 
 def _prune(connection: Connection, before: int) -> int:
-    """Forgets some answers from which none goes on, and then those that they went on from → how
+    """Deletes old answers that no other continues, then those that they continued. Returns how
     many."""
     later = answers.alias("later")
     goes_on = exists().where(
@@ -303,8 +308,8 @@ def _chain(
     decoded: DecodedAnswers,
     most_bytes: int | None,
 ) -> list[tuple[int, bytes | Answered]]:
-    """An answer and those that it goes on from, the latest first; as JSON those that are not
-    known."""
+    """Returns an answer and those that it continues, the latest first, as JSON unless already
+    decoded."""
     first = (
         select(
             answers.c.number,
@@ -350,7 +355,8 @@ def _chain(
 
 
 def _task_columns(answered: Answered, thread: str) -> Json:
-    """What the columns of an answer say of its task. `thread`: its conversation, as it is kept."""
+    """Returns the columns that describe an answer's task. `thread`: its conversation, as it is
+    kept."""
     if answered.task_id is None:
         return {}
     changed = _microseconds(answered.updated_at or answered.created_at)
@@ -363,7 +369,7 @@ def _task_columns(answered: Answered, thread: str) -> Json:
 
 
 def _read_task(connection: Connection, owner: str, task_id: str) -> Sequence[Row[Any, Any]]:
-    """Number and body of each run of a task."""
+    """Returns number and body of each stored run of a task."""
     runs = select(answers.c.number, answers.c.body).where(
         answers.c.owner == owner, answers.c.task == task_id
     )
@@ -373,8 +379,8 @@ def _read_task(connection: Connection, owner: str, task_id: str) -> Sequence[Row
 def read_tasks(
     connection: Connection, owner: str, wanted: TaskQuery, thread: str | None
 ) -> tuple[Sequence[Row[Any, Any]], int]:
-    """Number and body of the latest run of each task of a page, and of one more where there is one;
-    how many are wanted in all."""
+    """Returns a page of tasks, number and body of the latest run of each and of one more, and how
+    many match in all."""
     newer = answers.alias("newer")
     goes_on = exists().where(
         newer.c.owner == answers.c.owner,
@@ -418,7 +424,7 @@ def _save_push(
 
 
 def _read_push(connection: Connection, owner: str, task_id: str) -> list[Json]:
-    """All of a task, the oldest first."""
+    """Returns the push configurations of a task, the oldest first."""
     configs = select(push_configs.c.body).where(
         push_configs.c.owner == owner, push_configs.c.task == task_id
     )
@@ -442,6 +448,7 @@ def _forget_push(connection: Connection, *conditions: ColumnElement[bool]) -> No
 
 
 def _is_config(owner: str, task_id: str, config_id: str) -> ColumnElement[bool]:
+    """Returns the SQL condition for one push configuration of a task."""
     return and_(
         push_configs.c.owner == owner,
         push_configs.c.task == task_id,
@@ -450,12 +457,12 @@ def _is_config(owner: str, task_id: str, config_id: str) -> ColumnElement[bool]:
 
 
 def _microseconds(time: datetime) -> int:
-    """A time as a column has it: since 1970."""
+    """Returns a time in microseconds since 1970, as a column holds it."""
     return int(time.timestamp() * 1_000_000)
 
 
 def _bound_key(text: str) -> str:
-    """A key as one that an index of Postgres takes, which has room for 2,704 bytes."""
+    """Returns a key shortened by a digest to what an index of Postgres takes (2,704 bytes)."""
     text = _clean_text(text)
     if len(text) <= _LONGEST_KEY:
         return text
@@ -463,7 +470,7 @@ def _bound_key(text: str) -> str:
 
 
 def _clean_text(id: str) -> str:  # noqa: A002 what it is
-    """An id that a client made up, as one that databases take: Postgres has no NUL, and no text has
-    half of a pair of surrogates."""
+    """Returns a client's id without characters that databases refuse: NUL and unpaired
+    surrogates."""
     text = id.encode("utf-8", "replace").decode()
     return "" if "\0" in text else text

@@ -90,7 +90,7 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def stage(self) -> Stage:
-        """How far the task is whose latest run this is."""
+        """Returns the stage of the task whose latest run is this answer."""
         if self.state == "completed" and self.pending:
             if all(interrupt.reason == "auth" for interrupt in self.pending):
                 return "signing_in"
@@ -103,13 +103,13 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     @property
     def messages(self) -> tuple[Message, ...]:
-        """What the conversation gains by it: the request's messages without its system texts, and
-        the answer."""
+        """Returns the messages that this answer adds to the conversation: the request's without
+        system texts, and the answer."""
         return (*self._question, *self.output)
 
     @property
     def shown(self) -> tuple[Message, ...]:
-        """The same, as the client has it."""
+        """Returns the messages that this answer adds, in the form that the client has."""
         return (*self._question, *(self.visible or self.output))
 
     @property
@@ -174,6 +174,7 @@ def _message_key(message: Message) -> str:
 
 
 def _digest(*texts: str) -> str:
+    """Returns a hash of several texts, for keys of stored answers."""
     digest = blake2b(digest_size=16)
     for text in texts:
         data = text.encode("utf-8", "surrogatepass")
@@ -193,18 +194,18 @@ class DecodedAnswers:
     """
 
     def __init__(self, most_bytes: int = _MOST_DECODED) -> None:
-        """`most_bytes`: of the answers as JSON."""
+        """Creates the cache. `most_bytes`: how many bytes of answers it holds, as JSON."""
         self._most = most_bytes
         self._bytes = 0
         self._decoded: OrderedDict[int, tuple[Answered, int]] = OrderedDict()
 
     def get(self, number: int) -> Answered | None:
-        """An answer, where it is known. May be called from any thread."""
+        """Returns a decoded answer from the cache, or None. May be called from any thread."""
         entry = self._decoded.get(number)
         return None if entry is None else entry[0]
 
     def decode(self, number: int, data: bytes | Answered) -> Answered:
-        """An answer. `data`: its JSON, or what `get` gave."""
+        """Decodes a stored answer and caches it. `data`: its JSON, or what `get` gave."""
         if isinstance(data, Answered):
             if number in self._decoded:
                 # Marks it as used, so that it is dropped last.

@@ -51,7 +51,7 @@ from dragoman.wires.a2a.tasks import (
     load_task,
 )
 from dragoman.wires.a2a.tools import TOOL_CALLS_KEY, TOOL_RESULTS_KEY
-from dragoman.wires.a2a.version_03 import OLD_REST, OLD_RPC, OldBinding, new_params, old_card
+from dragoman.wires.a2a.version03 import OLD_REST, OLD_RPC, OldBinding, new_params, old_card
 
 name = NAME
 _SEED = frozenset(

@@ -39,7 +39,7 @@ from dragoman.wires.a2a.errors import load_error
 from dragoman.wires.a2a.quirks import EXTENSION, NAME, OWN, Quirks
 from dragoman.wires.a2a.runs import OLD_NAMES, dump_run, last_index, rpc_request
 from dragoman.wires.a2a.tools import RESULT, TOOL_RESULTS_KEY, result_text
-from dragoman.wires.a2a.version_03 import OLD_RPC
+from dragoman.wires.a2a.version03 import OLD_RPC
 
 __all__ = ["decoder", "dump_cancel", "dump_http", "dump_request", "load_error", "name"]
 

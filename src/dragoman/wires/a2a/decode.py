@@ -127,7 +127,7 @@ class Decoder(PlainDecoder):
         return True
 
     def _finish_part(self, finished: Sequence[Any]) -> None:
-        """Ends a part.
+        """Ends an open part of the task's message.
 
         Args:
             finished: the part's message id and index, then the fields that its start and deltas do

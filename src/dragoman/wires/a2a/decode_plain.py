@@ -75,7 +75,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> None:
-        """`origin`: of the model's messages."""
+        """Creates the decoder. `origin`: that of the model's messages."""
         super().__init__(origin, new_id)
         self.task_id = ""
         """Id of the task, empty before the first object."""

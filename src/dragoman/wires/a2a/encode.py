@@ -256,7 +256,7 @@ class Encoder(RunEncoder[ArtifactPart]):
         )
 
     def _write_held(self, *, last: bool = False, **fields: str) -> None:
-        """Writes the delayed text."""
+        """Writes the text of an artifact that was held back, as an update of the task."""
         if self._held is None:
             return
         (_, part, text), self._held = self._held, None
@@ -345,10 +345,7 @@ class Encoder(RunEncoder[ArtifactPart]):
             self._write_working(finished=finished)
         else:
             is_begun = part.is_begun
-            if is_begun:
-                parts = []
-            else:
-                parts = dump_content(event.part)
+            parts = [] if is_begun else dump_content(event.part)
             self._write_piece(
                 part, parts or [{"text": ""}], append=is_begun, last=True, finished=finished
             )

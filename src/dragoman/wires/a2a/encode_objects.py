@@ -33,7 +33,8 @@ class TaskObjects:
     def __init__(
         self, task_id: str, context_id: str, now: Callable[[], datetime] | None, *, extras: bool
     ) -> None:
-        """`now` gives the time of a status. `extras`: whether the peer is sent our extension."""
+        """Creates the objects of a task. `now` returns the time of a status. `extras`: True if the
+        peer is sent dragoman's extension."""
         self.task_id = task_id
         self.ids: Json = {"taskId": task_id, "contextId": context_id}
         self._now = now
@@ -87,7 +88,7 @@ class TaskObjects:
     def artifact_update(
         self, artifact: Json, carried: JsonMap, *, append: bool = False, last: bool
     ) -> Json:
-        """Returns an update of an artifact.
+        """Returns an update of one of the task's artifacts, as a stream object.
 
         Args:
             artifact: the artifact, or a piece of it.

@@ -33,7 +33,7 @@ def dump_card(
     extended: bool = False,
     security: JsonMap = {},
 ) -> Json:
-    """Returns an agent card.
+    """Returns an A2A agent card as JSON.
 
     Args:
         card: name, description and other texts.

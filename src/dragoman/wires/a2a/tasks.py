@@ -190,7 +190,7 @@ def dump_task(
 
 
 def load_task(task: JsonMap, *, origin: Origin | None = None) -> list[Message]:
-    """Returns the conversation in a task.
+    """Reads the conversation in an A2A task: its history and artifacts.
 
     Raises:
         HistoryError: the object is no task.

@@ -102,7 +102,7 @@ class _Compactor:
         """State events since the last border."""
 
     def add(self, fields: Json) -> None:
-        """Adds the next object."""
+        """Adds the next AG-UI object to the stream that is shortened."""
         event_type = if_text(fields.get("type"))
         family = FAMILIES.get(event_type)
         if family is not None and family is not REASONING:

@@ -146,7 +146,7 @@ class Decoder(PartsDecoder):
         return load_event(fields, self.calls)
 
     def _event(self, fields: Json) -> None:
-        """Adds the event of an object."""
+        """Adds the event for an AG-UI object that is one of its own."""
         event = self._load(fields)
         if event is not None:
             self._events.append(event)
@@ -204,7 +204,7 @@ class Decoder(PartsDecoder):
     # runs within tools
 
     def _subagent_started(self, fields: Json) -> None:
-        """Starts a run within a tool."""
+        """Starts a run within a tool, as AG-UI's stream reports it."""
         event = load_event(fields, self.calls)
         assert isinstance(event, RunStarted)
         self.runs[if_text(fields.get("subagentRunId"))] = event.run_id

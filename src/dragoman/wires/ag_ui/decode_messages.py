@@ -273,7 +273,7 @@ class MessagesDecoder(RunDecoder[ReadPart]):
         self._events.append(MessageFinished(message.id, ended))
 
     def close_part(self, part: ReadPart, *, cut: bool = False) -> None:
-        """Ends a part."""
+        """Closes a part of AG-UI's message."""
         whole = part.build_part(cut=cut)
         if isinstance(whole, ToolCallPart):
             self.calls[whole.id] = whole

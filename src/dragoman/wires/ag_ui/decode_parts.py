@@ -215,21 +215,21 @@ class PartsDecoder(MessagesDecoder):
         self.finish_ended(part.message)
 
     def _read_signature(self, fields: Json) -> None:
-        """Reads the signature of open reasoning."""
+        """Reads the signature of reasoning that is still open in AG-UI's stream."""
         part = self.open.get((REASONING.name, if_text(fields.get("entityId"))))
         value = fields.get("encryptedValue")
         if part is not None and isinstance(value, str):
             part.signature = value
 
     def _reasoning_end(self, fields: Json) -> None:
-        """Closes reasoning."""
+        """Closes reasoning in AG-UI's stream."""
         part = self.open.pop((REASONING.name, if_text(fields.get("messageId"))), None)
         # some servers end the span alone; in our own stream such a part was cut
         if part is not None and (part.is_ended or not self.is_own):
             self.close_part(part)
 
     def _result(self, fields: Json) -> None:
-        """Adds a tool result."""
+        """Adds a tool result of AG-UI's stream as a message."""
         extras, id_ = self.extras(fields), if_text(fields.get("messageId"))
         # in our own stream the metadata is that of the message
         neutral = read_extra_fields(

@@ -203,10 +203,7 @@ def _split_call(fields: Json) -> list[Json]:
     name = if_text(fields.get("toolCallName")) or if_text(function.get("name"))
     start = {**read_extra_fields(fields, "arguments"), "toolCallId": id_, "toolCallName": name}
     arguments = function.get("arguments", {})
-    if arguments is None:
-        text = ""
-    else:
-        text = text_or_json(arguments)
+    text = "" if arguments is None else text_or_json(arguments)
     return [
         start,
         {"type": CALL.content, "toolCallId": id_, "delta": text},

@@ -170,7 +170,7 @@ class Encoder(MessagesEncoder):
             self._finish(event, {} if self._started is not None else {"opened": True})
 
     def _subagent_finished(self, event: RunFinished, id_: str) -> None:
-        """Ends the run of a tool."""
+        """Writes the end of a run within a tool as AG-UI events."""
         self.end_parts(self.messages_of(id_))
         del self.subagents[event.run_id]
         outcome: Json = {"type": "success"}

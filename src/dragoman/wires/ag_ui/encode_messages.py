@@ -99,7 +99,7 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
         return is_end and (event.message_id, event.index) == (last.message_id, last.index)
 
     def carry_pending(self) -> None:
-        """Carries what waits."""
+        """Carries pending events in dragoman's extension of the AG-UI stream."""
         pending, self.pending = self.pending, []
         for event in pending:
             self.carry(event)
@@ -153,7 +153,7 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
             self.write(part.dump_delta(event.delta))
 
     def _part_finished(self, event: PartFinished) -> None:
-        """Ends a part."""
+        """Writes the end of a part as AG-UI events."""
         # only a result waits for its end (see `carry_unjoined`)
         if self.pending:
             self._result(event)

@@ -100,7 +100,7 @@ class WrittenPart(EncodedPart):
         return [fields]
 
     def dump_delta(self, delta: str) -> Json:
-        """Returns the object of a delta."""
+        """Returns the AG-UI event for a delta of an open part."""
         return {
             "type": self.family.content,
             self.family.key: self.id,
@@ -264,13 +264,13 @@ class WrittenMessage:
 
     @cached_property
     def _ids(self) -> GroupIds:
-        """The ids of its AG-UI messages, made with the first part so that an unwritten message
-        takes none."""
+        """Returns the ids of the message's AG-UI messages, made with the first part so that an
+        unwritten message takes none."""
         return GroupIds(self.id, self._group)
 
     @property
     def _key(self) -> str:
-        """The id by which its AG-UI messages are grouped."""
+        """Returns the id by which the message's AG-UI messages are grouped."""
         return self._ids.key
 
     def _next_place(self, index: int, *, is_thinking: bool = False) -> tuple[str, Json]:

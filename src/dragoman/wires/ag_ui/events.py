@@ -107,10 +107,7 @@ def find_unread(event: Event, fields: JsonMap) -> Json:
     """Returns the extras for the object of an event: what its reader would read otherwise."""
     read = READ[fields["type"]](fields, {})
     # what its reader will make of the object, without the extras
-    if read is None:
-        more = {}
-    else:
-        more = find_difference(event, read)
+    more = {} if read is None else find_difference(event, read)
     return optional_field(_EVENT, more)
 
 

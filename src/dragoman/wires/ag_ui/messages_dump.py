@@ -148,7 +148,7 @@ class _GroupWriter:
         self._next = 0
 
     def write(self) -> list[Json]:
-        """Returns the AG-UI messages."""
+        """Returns the AG-UI messages that one message becomes."""
         writers, message = self.WRITERS[self.message.role], self.message
         for index, piece in enumerate(message.content):
             writer = writers.get(type(piece))

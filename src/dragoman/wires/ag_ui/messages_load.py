@@ -218,7 +218,7 @@ def _load_pieces(
 
 
 def _list_calls(entry: JsonMap) -> list[Json]:
-    """Returns the elements of `toolCalls`.
+    """Returns the elements of `toolCalls` in an AG-UI message.
 
     Raises:
         HistoryError: they are no list of objects.

@@ -56,7 +56,7 @@ def load_run(
     origin: Origin | None = None,
     problems: list[Problem] | None = None,
 ) -> RunRequest:
-    """Returns the request in a `RunAgentInput`.
+    """Reads the run request in AG-UI's `RunAgentInput`.
 
     `forwardedProps` becomes `metadata["forwarded_props"]`. `parentRunId` and `protocolVersion` are
     kept in `native`.

@@ -139,7 +139,7 @@ def dump_capabilities(card: AgentCard, abilities: Abilities) -> Json:
 
 
 def _tool(tool: ToolSpec) -> Json:
-    """Returns a tool of the capabilities."""
+    """Returns an agent's tool as AG-UI's capabilities list it."""
     return {
         "name": tool.name,
         "description": tool.description,

@@ -64,7 +64,7 @@ def load_tools(tools: Any) -> tuple[ToolSpec, ...]:
 
 
 def _load_tool(tool: JsonMap) -> ToolSpec:
-    """Returns one tool of the client."""
+    """Reads one tool of AG-UI's client."""
     spec = ToolSpec(
         tool["name"],
         if_text(tool.get("description")),
@@ -80,7 +80,7 @@ def dump_tools(tools: Iterable[ToolSpec]) -> list[Json]:
 
 
 def _dump_tool(spec: ToolSpec) -> Json:
-    """Returns an element of `tools`."""
+    """Returns a client tool as an element of AG-UI's `tools`."""
     tool = {
         "name": spec.name,
         "description": spec.description,
@@ -113,7 +113,7 @@ def dump_call(
     *,
     extras: bool = True,
 ) -> Json:
-    """Returns an element of `toolCalls`.
+    """Returns a tool call as an element of `toolCalls` in an AG-UI message.
 
     Args:
         piece: the call.
@@ -162,10 +162,7 @@ def load_output(content: Any, extras: JsonMap, form: Json) -> Any:
     """
     if isinstance(content, list):
         return tuple(load_content(content, form))
-    if content is None:
-        text = ""
-    else:
-        text = text_or_json(content)
+    text = "" if content is None else text_or_json(content)
     if extras.get(_JSON) is not True:
         return text
     try:

@@ -78,7 +78,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> None:
-        """`origin`: of the model's messages."""
+        """Creates the decoder of a turn. `origin`: that of the model's messages."""
         super().__init__(origin, new_id)
         self._model = origin
         self._turn = ""
@@ -95,7 +95,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
 
     @property
     def waiting_calls(self) -> list[ToolCallPart]:
-        """The calls without a result."""
+        """Returns the calls without a result."""
         return [waiting.call for waiting in self._calls.values()]
 
     def name_turn(self, turn: str) -> None:
@@ -155,7 +155,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
     # steps: texts
 
     def _start_text(self, chunk: Json) -> None:
-        """Opens a text or reasoning."""
+        """Opens a text or reasoning of a UI message stream."""
         is_text = chunk["type"] == "text-start"
         part = self._open_part(_text_key(chunk), OpenText() if is_text else ThinkingPart(""))
         part.metadata = chunk.get("providerMetadata")
@@ -182,7 +182,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
         self.add_delta(self._read_text(chunk), if_text(chunk.get("delta")))
 
     def _end_text(self, chunk: Json) -> None:
-        """Ends a text or reasoning."""
+        """Ends a text or reasoning of a UI message stream."""
         part = self._read_text(chunk)
         del self.open[_text_key(chunk)]
         self._finish_text(part, chunk)
@@ -233,7 +233,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
         self._calls[id_] = UnansweredCall(call, part_name, part.message_id)
 
     def _read_output(self, chunk: Json) -> None:
-        """Adds the result of a call."""
+        """Adds the result of a call in a UI message stream."""
         # It is shown while the tool works, and replaced by what the tool returns.
         if chunk.get("preliminary") is True:
             return
@@ -340,7 +340,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
         self._events.append(MessageStarted(id_, role, origin=origin, turn=self._turn))
 
     def _close_message(self, reason: FinishReason | None) -> None:
-        """Ends the open message."""
+        """Ends the open message of a UI message stream."""
         assert self._message_id is not None
         message_id, self._message_id = self._message_id, None
         if self._role is not Role.MODEL:

@@ -320,7 +320,7 @@ class Encoder(PartEncoder):
         }
 
     def _fail(self, message: str) -> None:
-        """Ends the stream with an error."""
+        """Ends the UI message stream with an error chunk."""
         self.over = True
         self.begin_stream()
         self.end_parts()

@@ -186,7 +186,7 @@ def _load_context(value: Any) -> tuple[Any, ...]:
 
 
 def _dump_tool(tool: ToolSpec) -> Json:
-    """Returns an element of `tools`."""
+    """Returns a tool as an element of `tools` in what `useChat` sends."""
     schema = dict(tool.input_schema)
     return {
         "name": tool.name,
@@ -196,7 +196,7 @@ def _dump_tool(tool: ToolSpec) -> Json:
 
 
 def _load_tools(value: Any) -> tuple[ToolSpec, ...]:
-    """Returns the tools of the application.
+    """Reads the tools that an application sends with `useChat`.
 
     Raises:
         HistoryError: they are neither a list nor an object by name.
@@ -213,7 +213,7 @@ def _load_tools(value: Any) -> tuple[ToolSpec, ...]:
 
 
 def _load_tool(fields: Json) -> ToolSpec:
-    """Returns one tool of the application.
+    """Reads one tool that an application sends with `useChat`.
 
     Raises:
         HistoryError: it has no name, or its schema is no object.
@@ -225,7 +225,7 @@ def _load_tool(fields: Json) -> ToolSpec:
 
 
 def _dump_resume(resume: Resume) -> Json:
-    """Returns an element of `resume`."""
+    """Returns an answer to an interrupt as an element of `resume`."""
     fields: Json = {
         "interruptId": resume.interrupt_id,
         "status": resume.status,
@@ -239,18 +239,15 @@ def _dump_resume(resume: Resume) -> Json:
 
 
 def _load_resumes(value: Any) -> list[Resume]:
-    """Returns the answers in `resume`."""
+    """Reads the answers to interrupts in `resume`."""
     if value is None:
         return []
-    if isinstance(value, list):
-        entries = if_list(value)
-    else:
-        entries = [None]
+    entries = if_list(value) if isinstance(value, list) else [None]
     return [_load_resume(if_object(entry)) for entry in entries]
 
 
 def _load_resume(fields: Json) -> Resume:
-    """Returns one answer.
+    """Reads one answer to an interrupt in `resume`.
 
     Raises:
         HistoryError: it names no interrupt, or its status is unknown.

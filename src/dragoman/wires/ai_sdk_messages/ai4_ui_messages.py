@@ -106,10 +106,7 @@ def _read_annotations(entry: Part, head: Head) -> None:
     if "annotations" not in entry:
         return
     annotations = if_list(entry["annotations"])
-    if annotations:
-        last = if_object(annotations[-1])
-    else:
-        last = {}
+    last = if_object(annotations[-1]) if annotations else {}
     head.extras = last[OURS] if last.keys() == {OURS} else None
     if head.extras is None:
         other_annotations = entry["annotations"]
@@ -125,7 +122,7 @@ def _read_attachments(
     head: Head,
     where: str,
 ) -> None:
-    """Reads the attachments of a message."""
+    """Reads the attachments of a UI message of ai 4 as files."""
     attached = entry.get(_ATTACHED)
     for number, attachment in enumerate(if_list(attached)):
         load_attachment(attachment, reading, f"{where}.{_ATTACHED}[{number}]")

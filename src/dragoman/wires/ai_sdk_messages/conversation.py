@@ -125,7 +125,7 @@ def _load_entry(
     where: str,
     loading: Loading,
 ) -> None:
-    """Adds one message to the conversation."""
+    """Reads one entry of a list, in its dialect, and adds it to the conversation."""
     if dialect in (MODEL, CORE):
         load_message(entry, where, dialect, loading.origin, loading.messages)
     elif dialect == _SPLIT_ROW:

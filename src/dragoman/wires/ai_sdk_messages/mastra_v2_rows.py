@@ -237,12 +237,9 @@ def _add_result(
 
 
 def _envelope(envelope: Envelope) -> Part:
-    """Returns the row around its parts."""
+    """Returns the Mastra row around its parts."""
     first = envelope.first
-    if first.native:
-        form = OWN.form(first.native)
-    else:
-        form = {}
+    form = OWN.form(first.native) if first.native else {}
     if form.get("in") == ROW:
         outer, within = _CONTENT.nest(OWN.fields(first.native))
     else:

@@ -199,7 +199,7 @@ def _message_of(
     form: Part,
     origin: Origin | None,
 ) -> Message:
-    """Returns the message of a reading."""
+    """Returns the message that the reading of a model message collected."""
     is_model, provider = reading.is_model, reading.provider
     notes: Part = {}
     if origin is not None and is_model and provider is None:
@@ -313,7 +313,7 @@ class _Writing:
         why: str,
         detail: str = "",
     ) -> None:
-        """Notes the loss of a piece."""
+        """Notes the loss of a piece that a model message cannot hold."""
         self.losses.append(Loss(None, piece_index, what, why, detail))
 
     def _is_apart(self, result: ToolResultPart) -> bool:
@@ -413,10 +413,7 @@ def _with_options(
     usual = Expected(None, None, origin_of(provider, None))
     extras = extras_of([message], [usual], joined=joined, metadata=True)
     is_own = message.native and dialect_of(message.native) in (dialect, None)
-    if is_own:
-        fields = OWN.fields(message.native)
-    else:
-        fields = {}
+    fields = OWN.fields(message.native) if is_own else {}
     if extras:
         entry[OPTIONS] = {**if_object(fields.pop(OPTIONS, None)), OURS: extras}
     return {**entry, **fields}

@@ -202,7 +202,7 @@ _LIFTS = {
 
 
 def metadata_of(piece_kind: str, native: Native, fields: Fields = {}) -> Part:
-    """Returns the metadata for a part.
+    """Returns the provider metadata for a part, from its native fields.
 
     Args:
         piece_kind: as in `lift`.
@@ -211,14 +211,8 @@ def metadata_of(piece_kind: str, native: Native, fields: Fields = {}) -> Part:
     """
     if not native and not fields:
         return {}
-    if native:
-        metadata = _lower(piece_kind, native)
-    else:
-        metadata = {}
-    if native:
-        carried = foreign(piece_kind, native)
-    else:
-        carried = {}
+    metadata = _lower(piece_kind, native) if native else {}
+    carried = foreign(piece_kind, native) if native else {}
     if carried or fields:
         metadata[OURS] = drop_empty({"native": carried, "fields": dict(fields)})
     return metadata

@@ -212,7 +212,7 @@ def _is_shown_as(first: Message, id_: str | None) -> bool:
 
 
 def turn_of(reading: Reading, head: Head, loading: Loading) -> list[Message]:
-    """Returns the messages of a turn.
+    """Returns the messages of the turn that a UI message holds.
 
     Args:
         reading: the parts of a UI message.

@@ -408,14 +408,11 @@ def _details_part(
 
 
 def _dump_detail(piece: ThinkingPart, dialect: MessageDialect) -> Part:
-    """Returns the detail of a piece."""
+    """Returns a piece of thinking as an element of `details`."""
     # A row signs in its details only what it was read with: what other formats signed is metadata
     # there.
     is_signed = dialect.name != ROW or OWN.form(piece.native).get("signed")
-    if is_signed:
-        signed = _signature_fields(piece)
-    else:
-        signed = {}
+    signed = _signature_fields(piece) if is_signed else {}
     if "data" in signed:
         return {"type": "redacted", **signed}
     return {"type": "text", "text": piece.text, **signed}

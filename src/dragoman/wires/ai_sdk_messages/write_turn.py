@@ -90,7 +90,7 @@ class Writing:
                     self._results.setdefault(piece.id, deque()).append((index, piece_index, piece))
 
     def write(self) -> Parts:
-        """Returns the parts."""
+        """Returns the parts of the UI message for a turn."""
         messages = self.group.messages
         for index, message in enumerate(messages):
             if message.role is not Role.USER or not index:
@@ -182,7 +182,7 @@ class Writing:
         piece_index: int,
         is_model: bool,
     ) -> None:
-        """Writes a piece other than thinking."""
+        """Writes a piece other than thinking as a part of the UI message."""
         if type(piece) is TextPart:
             self.parts.append(self.dialect.dump_text(piece, self.dialect, is_model))
         elif isinstance(piece, ToolCallPart):
@@ -305,10 +305,7 @@ def dump_group(
     first = group.messages[0]
     writing = Writing(group, dialect, losses)
     parts = writing.write()
-    if first.native:
-        form = OWN.form(first.native)
-    else:
-        form = {}
+    form = OWN.form(first.native) if first.native else {}
     written_id: str | None = id_
     if form.get("id") == "absent" or (first.id is None and "id" in OWN.fields(first.native)):
         written_id = None

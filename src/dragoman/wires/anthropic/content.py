@@ -258,6 +258,7 @@ def _inner_parts(block: JsonMap) -> tuple[Content, ...]:
 
 
 def _load_text(block: JsonMap) -> TextPart | None:
+    """Returns a text block as a part, or None if it is blank."""
     # The API refuses blank text, and no part may be empty.
     text = if_text(block.get("text"))
     if text.strip():
@@ -266,6 +267,7 @@ def _load_text(block: JsonMap) -> TextPart | None:
 
 
 def _load_thinking(block: JsonMap) -> ThinkingPart | None:
+    """Returns a thinking block as a part, or None if it has no text."""
     text = block.get("thinking")
     if not isinstance(text, str):
         return None
@@ -279,6 +281,7 @@ def _load_redacted(block: JsonMap) -> ThinkingPart:
 
 
 def _dump_text(part: TextPart, out: OutgoingBlocks, position: int, index: int) -> Block | None:
+    """Returns the block of a text. A blank one is a loss unless it is in an answer."""
     if not part.text.strip() and not out.answer:
         out.lose(position, index, Lost.text, "it is blank, which the API refuses")
         return None
@@ -288,6 +291,8 @@ def _dump_text(part: TextPart, out: OutgoingBlocks, position: int, index: int) -
 def _dump_thinking(
     part: ThinkingPart, out: OutgoingBlocks, position: int, index: int
 ) -> Block | None:
+    """Returns the block of thinking, or None with a loss if it may not be sent or has no
+    signature."""
     wire_fields = OWN.fields(part.native)
     signed = _is_signed(part, wire_fields)
     why = out.unreadable[position]
@@ -322,6 +327,7 @@ def _dump_provider(
 def _dump_result(
     part: ToolResultPart, out: OutgoingBlocks, position: int, index: int
 ) -> Block | None:
+    """Returns the block of a tool result, with its content as blocks."""
     block = dump_result(part, out, position, index)
     if block is not None and part.is_content and part.run_by != "provider":
         inner = [dump_block(inner_part, out, position, index) for inner_part in part.result]
@@ -330,6 +336,7 @@ def _dump_result(
 
 
 def _dump_media(part: Media, out: OutgoingBlocks, position: int, index: int) -> Block:
+    """Returns the block of a file, as text where only users may send media, with the losses."""
     block, lost = _media_block(part)
     if out.messages[position].role is not Role.USER and block["type"] in ("image", "document"):
         block, lost = _media_text(part), None
@@ -411,6 +418,7 @@ def _link_source(part: LinkPart) -> tuple[str, Block | None, str | None]:
 
 
 def _file_kind(mime_type: str | None) -> str:
+    """Returns the type of block for a file's media type: document, image or container upload."""
     if mime_type is None or mime_type == _PDF or mime_type.startswith("text/"):
         return "document"
     if mime_type.startswith("image/"):

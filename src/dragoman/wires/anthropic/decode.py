@@ -160,6 +160,7 @@ class Decoder(MessageDecoder):
         self._finish()
 
     def _start(self, message: Json) -> None:
+        """Reads the start of Anthropic's message: its model, id and usage."""
         model, id_ = message.get("model"), message.get("id")
         self._out.origin = msgspec.structs.replace(
             self._out.origin or Origin(""),
@@ -181,6 +182,7 @@ class Decoder(MessageDecoder):
             self._close(index)
 
     def _open(self, index: int, block: Json) -> None:
+        """Opens the part for a content block, or holds the block until it is complete."""
         # It was not the last block, so nothing cut it.
         if self._late is not None:
             self._out.close(self._late)
@@ -260,6 +262,7 @@ class Decoder(MessageDecoder):
             self._further.setdefault(index, []).append(more)
 
     def _close(self, index: int) -> None:
+        """Closes the part of a content block, or adds a block that was held."""
         if (held_block := self._held.pop(index, None)) is not None:
             self._out.add_whole_part(
                 load_block(grown(held_block, self._further.pop(index, ())), self._names)
@@ -282,6 +285,7 @@ class Decoder(MessageDecoder):
             part.native[NAME] = grown(OWN.fields(part.part.native), deltas)
 
     def _update(self, event: Json) -> None:
+        """Reads an update of the message: stop reason, usage and further fields."""
         delta = need_object(event.get("delta") or {}, "delta")
         reason = delta.get("stop_reason")
         # Others than the last update of a response may have none.
@@ -299,6 +303,7 @@ class Decoder(MessageDecoder):
         self._usage |= {key: value for key, value in if_object(usage).items() if value is not None}
 
     def _finish(self) -> None:
+        """Ends the message with its stop reason, and closes what is still open."""
         self._over = True
         reason = load_finish(self._stop_reason)
         cut = reason is FinishReason.length

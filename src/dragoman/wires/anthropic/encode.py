@@ -66,7 +66,7 @@ def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> Json:  
 
 
 def _dump(message: Message, envelope: JsonMap) -> Json:
-    """Returns a whole response."""
+    """Returns a whole response of Anthropic's API."""
     response = dict(OWN.response(message.native))
     answer = {
         **_head(envelope, message.origin, message.id),
@@ -100,6 +100,7 @@ class Encoder(ResponseEncoder):
         """True while a block is open."""
 
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:  # noqa: ARG002 the state has read it
+        """Returns the event `message_start` for the first message of Anthropic's stream."""
         if not first:
             return NO_OBJECTS
         state = self._state
@@ -118,6 +119,7 @@ class Encoder(ResponseEncoder):
         return NO_OBJECTS
 
     def delta(self, event: PartDelta) -> Objects:
+        """Returns the event `content_block_delta` for a delta, and begins its block if needed."""
         key = (event.message_id, event.index)
         if self._waits(key, event) or (part := self._parts.get(key)) is None:
             return NO_OBJECTS
@@ -130,6 +132,7 @@ class Encoder(ResponseEncoder):
         return [self._begin(_opening(part)), self._more(delta)]
 
     def part_finished(self, event: PartFinished) -> Objects:
+        """Returns the events that end a block, and those of blocks that waited for it."""
         key = (event.message_id, event.index)
         if self._waits(key, event):
             return NO_OBJECTS
@@ -153,6 +156,7 @@ class Encoder(ResponseEncoder):
         return [dump_error(error).body]
 
     def end(self) -> Objects:
+        """Returns the events `message_delta` and `message_stop` that end the stream."""
         state = self._state
         response = dict(state.envelope)
         delta = {
@@ -257,6 +261,7 @@ class Encoder(ResponseEncoder):
         return {"type": "content_block_delta", "index": self._block, "delta": delta}
 
     def _close(self) -> Objects:
+        """Returns the event that closes the open block, if there is one."""
         self._turn = None
         was_open, self._open = self._open, False
         if was_open:

@@ -480,7 +480,7 @@ def _has_results(entry: JsonMap) -> bool:
 
 
 def _list_blocks(entry: JsonMap) -> list[Json]:
-    """Returns the blocks of a message."""
+    """Returns the content blocks of one of Anthropic's messages."""
     content = entry.get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]

@@ -173,8 +173,8 @@ def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> Http
 
 
 def _drop_mismatches(thinking: JsonMap) -> JsonMap:
-    """The field `thinking`, which says that the API drops thinking that is bound to another
-    conversation instead of refusing the request."""
+    """Returns the field `thinking` that lets the API drop thinking of another conversation instead
+    of refusing the request."""
     if thinking.get("type") == "disabled":  # the API takes the field only beside thinking
         return thinking
     binding = {"prefix_mismatch_behavior": "drop_block"}

@@ -79,8 +79,8 @@ that takes one of `temperature` and `top_p` only."""
 
 
 def load_settings(body: Json, form: Json) -> Json:
-    """Takes out of `body` what settings hold → them by their names; what is not of the usual form
-    goes to `form`."""
+    """Removes settings from Anthropic's body. Returns them by their neutral names; unusual forms go
+    to `form`."""
     if "max_tokens" not in body:
         form["max_tokens"] = "absent"
     settings = {**take_fields(body, _NUMBERS), **take_stops(body, "stop_sequences")}
@@ -92,7 +92,7 @@ def load_settings(body: Json, form: Json) -> Json:
 
 
 def dump_settings(request: ModelRequest, quirks: Quirks, losses: list[Loss]) -> Json:
-    """Settings and output schema → fields of the body."""
+    """Returns settings and output schema as fields of Anthropic's body."""
     settings, form = request.settings, OWN.form(request.native)
     losses += [
         Loss(None, None, Lost.setting, "the API has no such setting", name)
@@ -127,7 +127,8 @@ def dump_settings(request: ModelRequest, quirks: Quirks, losses: list[Loss]) -> 
 
 
 def load_schema(body: Json, form: Json) -> Json | None:
-    """Takes the output schema out of `body` → it; its wire form goes to `form`."""
+    """Removes the output schema from Anthropic's body and returns it; its wire form goes to
+    `form`."""
     for key, format_ in (
         ("output_config", if_object(body.get("output_config")).get("format")),
         ("output_format", body.get("output_format")),
@@ -147,8 +148,9 @@ def load_schema(body: Json, form: Json) -> Json | None:
 
 
 def dump_schema(request: ModelRequest, form: JsonMap, losses: list[Loss]) -> Json:
-    """The output schema → `output_config`, or `output_format` where it came so. A loaded schema is
-    sent as it was, any other in the API's dialect, to a model that takes one."""
+    """Returns the output schema as `output_config`, or as `output_format` if it was read from
+    there. A loaded schema is sent as it was, any other in the API's dialect, to a model that takes
+    one."""
     own: JsonMap = form.get("output_schema", {})
     schema = request.output_schema
     if schema is not None and "as is" not in own:
@@ -164,7 +166,8 @@ def dump_schema(request: ModelRequest, form: JsonMap, losses: list[Loss]) -> Jso
 
 
 def _fit_schema(schema: JsonMap, losses: list[Loss]) -> JsonMap | None:
-    """A schema in the API's dialect; `None`, with a loss: the dialect cannot say it."""
+    """Returns a schema in the API's dialect, or None, with a loss, if the dialect cannot express
+    it."""
     fitting = fit_schema(schema, _DIALECT)
     if fitting is None:
         losses.append(
@@ -179,7 +182,7 @@ def _fit_schema(schema: JsonMap, losses: list[Loss]) -> JsonMap | None:
 
 
 def _load_reasoning(body: Json, form: Json) -> Any:
-    """Takes reasoning out of `body` → the setting."""
+    """Removes `thinking` and effort from Anthropic's body. Returns the setting `reasoning`."""
     effort = if_object(body.get("output_config")).get("effort")
     effort = effort if effort in _EFFORTS else None
     match body.get("thinking"):
@@ -208,7 +211,8 @@ def _load_reasoning(body: Json, form: Json) -> Any:
 def _dump_reasoning(
     request: ModelRequest, quirks: Quirks, form: JsonMap
 ) -> tuple[Json | None, Effort | None]:
-    """The setting → `thinking`, and the effort for `output_config`."""
+    """Returns the setting `reasoning` as the field `thinking`, and the effort for
+    `output_config`."""
     reasoning = request.settings.reasoning
     if reasoning is None:
         return None, None
@@ -240,7 +244,7 @@ def _takes_effort(quirks: Quirks) -> bool:
 
 
 def _dump_effort(effort: Effort, losses: list[Loss]) -> Effort:
-    """An effort → the word of the API for it, or for the nearest that it has."""
+    """Returns the API's word for an effort, or for the nearest one that it has."""
     word = find_allowed(effort, _EFFORTS) or effort
     if word != effort:
         why = f"the API has no effort {effort}; {word} is sent"
@@ -266,8 +270,8 @@ def default_max_tokens(quirks: Quirks, budget: int = 0) -> int:
 
 
 def fit_together(body: JsonMap, quirks: Quirks, losses: list[Loss]) -> JsonMap:
-    """The fields of a body without those that the API refuses beside others of them; the same where
-    it takes all. What is left out or lowered is added to `losses`."""
+    """Returns a body without the fields that the API refuses beside others. What is left out or
+    lowered is added to `losses`. What is left out or lowered is added to `losses`."""
     thinking = _fit_thinking(body, losses)
     changes: Json = {} if thinking == body.get("thinking") else {"thinking": thinking}
     thinks = if_object(thinking).get("type") in ("enabled", "adaptive")
@@ -284,7 +288,8 @@ def fit_together(body: JsonMap, quirks: Quirks, losses: list[Loss]) -> JsonMap:
 
 
 def _fit_thinking(body: JsonMap, losses: list[Loss]) -> Any:
-    """`thinking` as it may stand beside the limit and the choice of a tool; `None`: it may not."""
+    """Returns the field `thinking` as the token limit and the tool choice allow it, or None if they
+    forbid it."""
     thinking = if_object(body.get("thinking"))
     if thinking.get("type") != "enabled":
         return body.get("thinking")
@@ -308,13 +313,13 @@ def _fit_thinking(body: JsonMap, losses: list[Loss]) -> Any:
 
 
 def _room(limit: int) -> int:
-    """The largest budget of thinking that leaves tokens for the answer."""
+    """Returns the largest budget of thinking that leaves tokens for the answer."""
     return max(_LEAST_BUDGET, limit - min(limit // 2, _ANSWER))
 
 
 def _unfit_sampling(body: JsonMap, *, thinks: bool, both: bool) -> dict[str, str]:
-    """The settings of sampling that may not stand in the body, and why; empty: they ask for what is
-    so anyway."""
+    """Returns the sampling settings that the body may not have, and why; empty if they ask for the
+    default."""
     temperature, top_p = body.get("temperature"), body.get("top_p")
     found: dict[str, str] = {}
     if thinks:
@@ -339,17 +344,17 @@ def _takes_both(quirks: Quirks) -> bool:
 
 
 def _find_off_word(quirks: Quirks) -> str:
-    """The type of `thinking` that switches it off, as far as the model can."""
+    """Returns the type of `thinking` that switches it off, as far as the model can."""
     words = quirks.profile.off if quirks.profile is not None else None
     return words[0] if words else "disabled"
 
 
 def takes_schema(model: str) -> bool:
-    """Whether a model answers by a JSON Schema (`output_config.format`)."""
+    """Returns whether a model answers by a JSON Schema (`output_config.format`)."""
     return _FIRST_FOUR.match(_plain(model)) is None
 
 
 def _plain(model: str) -> str:
-    """A model's name without vendor and region, dots in its version as dashes."""
+    """Returns a model's name without vendor and region, with the dots of its version as dashes."""
     name = model.rpartition("/")[2]
     return name[max(name.find("claude"), 0) :].replace(".", "-")

@@ -143,7 +143,7 @@ def load_call(block: JsonMap) -> ToolCallPart | None:
 
 
 def dump_call(call: ToolCallPart, out: Outgoing[Quirks], position: int, index: int) -> Json | None:
-    """Converts a call to its block."""
+    """Returns a tool call as Anthropic's block `tool_use`."""
     if call.run_by == "provider":
         fields = {"id": call.id, "name": call.name, "input": call.arguments}
         return dump_own(
@@ -274,14 +274,12 @@ def _load_tool(tool: Any) -> ToolSpec | ServerTool:
         *(("description",) if description else ()),
         *(("input_schema",) if schema else ()),
     )
-    if TOOL_NAMES.fits(name):
-        form = {}
-    else:
-        form = {"id_or_name": "as is"}
+    form = {} if TOOL_NAMES.fits(name) else {"id_or_name": "as is"}
     return ToolSpec(name, description, schema, OWN.note(read_extra_fields(tool, *read), form=form))
 
 
 def _dump_function(tool: ToolSpec, out: Outgoing[Quirks]) -> Json:
+    """Returns Anthropic's entry for a function tool."""
     block = {**OWN.fields(tool.native), "name": out.name(tool.name)}
     if tool.description:
         block["description"] = tool.description
@@ -293,6 +291,8 @@ def _dump_function(tool: ToolSpec, out: Outgoing[Quirks]) -> Json:
 
 
 def _dump_server_tool(tool: ServerTool, quirks: Quirks) -> Json:
+    """Returns Anthropic's entry for a tool that the provider runs, with the version that the model
+    takes."""
     wire_fields = OWN.fields(tool.native)
     versions = dict(quirks.server_tools)
     if quirks.profile is not None:

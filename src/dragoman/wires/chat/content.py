@@ -93,7 +93,7 @@ def load_content(chat: DialectRecord, message: JsonMap, empty: object, form: Jso
 
 
 def load_block(chat: DialectRecord, block: JsonMap) -> Content:
-    """Reads one content block."""
+    """Reads one content block of a Chat message."""
     type_name = str(block.get("type"))
     reader = chat.readers.get(type_name)
     part = reader(chat, type_name, block) if reader else None
@@ -268,6 +268,7 @@ def read_text(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | 
 
 
 def _read_link(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
+    """Reads a block that holds a URL: an image, video or file."""
     url, inner = _read_inner_text(type_name, block, "url")
     if url is None:
         return None
@@ -283,6 +284,7 @@ def _read_link(chat: DialectRecord, type_name: str, block: JsonMap) -> Content |
 
 
 def _read_file(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
+    """Reads a block `file`: an id or data, with a name."""
     file_id, inner = _read_inner_text(type_name, block, "file_id")
     url, _ = _read_inner_text(type_name, block, "file_data")
     name, _ = _read_inner_text(type_name, block, "filename")
@@ -303,6 +305,7 @@ def _read_file(chat: DialectRecord, type_name: str, block: JsonMap) -> Content |
 
 
 def _read_audio(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
+    """Reads a block `input_audio`: base64 and a format."""
     text, inner = _read_inner_text(type_name, block, "data")
     audio_format, _ = _read_inner_text(type_name, block, "format")
     if audio_format is None or text is None or (data := decode_base64(text)) is None:

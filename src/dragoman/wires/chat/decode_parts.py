@@ -164,7 +164,7 @@ class StreamedCalls:
         return self._ends.setdefault(part.index, JsonEnd()).is_among(part.deltas)
 
     def _begin(self, index: Any, call_id: str, name: str, form: dict[str, str]) -> OpenPart:
-        """Begins a call."""
+        """Begins a tool call of a streamed Chat answer."""
         native = self._chat.own.note({} if call_id else {"id": None}, form)
         call = ToolCallPart(call_id or self._fresh_id(), name, native=native)
         part = self._emitter.ensure_part(len(self._all), call)
@@ -214,7 +214,8 @@ class ChatCandidate:
     """Fields of a choice that are read. The others are kept in the message's `response`."""
 
     def __init__(self, chat: DialectRecord, emitter: Emitter, fresh_id: Callable[[], str]) -> None:
-        """`fresh_id` makes ids for calls that come without one."""
+        """Creates the reader of one candidate. `fresh_id` makes ids for calls that come without
+        one."""
         self.emitter = emitter
         self.message_id = emitter.message_id
         self.open_part: OpenPart | None = None
@@ -263,7 +264,7 @@ class ChatCandidate:
             self._beside.update(select_unread(message, self._read))
 
     def add_content(self, content: Any, *, whole: bool) -> None:  # noqa: ARG002 for those whose blocks come in pieces
-        """Adds content: text, or blocks."""
+        """Adds the content of a Chat answer: text, or blocks."""
         if not isinstance(content, list):
             self.add_text("text", as_text(content))
             return

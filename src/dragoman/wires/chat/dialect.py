@@ -147,7 +147,7 @@ class ChatDialect(DialectRecord, frozen=True, kw_only=True, eq=False):
     def decoder(
         self, *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> Decoder:
-        """Returns a decoder for one response."""
+        """Returns a decoder for one response of the Chat family."""
         return self.decoder_type(self, origin, new_id)
 
     def encoder(self, **envelope: Any) -> Encoder:

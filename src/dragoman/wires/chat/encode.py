@@ -63,9 +63,9 @@ class Encoder(ResponseEncoder):
     """Fields that every whole message has."""
 
     def __init__(self, chat: DialectRecord, *, include_usage: bool = True, **envelope: Any) -> None:
-        """`envelope`: fields of every chunk (`id`, `model`, `created`, `system_fingerprint` …).
-        `include_usage`: True if the end holds the usage, as a client asks for by
-        `stream_options`."""
+        """Creates the encoder. `envelope`: fields of every chunk (`id`, `model`, `created`,
+        `system_fingerprint` …). `include_usage`: True if the end holds the usage, as a client asks
+        for by `stream_options`."""
         super().__init__(chat.own, envelope)
         self.chat = chat
         self._include_usage = include_usage
@@ -82,6 +82,7 @@ class Encoder(ResponseEncoder):
         return b"".join([self.frame(data) for data in self.end()]) + self.DONE
 
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:
+        """Returns the first chunk of a stream, and encodes what all chunks begin with."""
         self._beside[event.message_id] = self._fields(event.native)
         if not first:
             return NO_OBJECTS
@@ -120,6 +121,7 @@ class Encoder(ResponseEncoder):
         return [dump_error(self.chat, error).body]
 
     def end(self) -> Objects:
+        """Returns the last chunks of a stream: finish reason and usage."""
         self._head = b""
         envelope = self.dump_envelope(chunk=True)
         usage = self.dump_usage() if self._include_usage else {}
@@ -132,6 +134,7 @@ class Encoder(ResponseEncoder):
         return [last, {**envelope, "choices": [], **usage}]
 
     def frame(self, data: JsonMap) -> bytes:
+        """Returns a chunk as a server-sent event, with the head that all chunks share."""
         encoded = json_bytes.encode(data)
         if self._head:
             return self._head + encoded + b',"finish_reason":null}]}\n\n'

@@ -149,6 +149,8 @@ def _take_images(fields: Json) -> tuple[DataPart | LinkPart, ...]:
 
 
 def _load_image(value: Any, name: str) -> DataPart | LinkPart | None:
+    """Reads one image of a request, from a file, a URL or a data URL. Raises `InvalidRequestError`
+    if it is none."""
     if value is None or isinstance(value, DataPart):
         image = value
     else:
@@ -165,6 +167,7 @@ def _load_image(value: Any, name: str) -> DataPart | LinkPart | None:
 
 
 def _dump_image_fields(request: ImageRequest) -> Json:
+    """Returns the images and the mask of a request as fields of a JSON body."""
     images = [{"type": "image_url", "url": dump_image_url(part)} for part in request.images]
     fields: Json = {"image": images[0]} if len(images) == 1 else {"images": images}
     if request.mask is not None:

@@ -113,6 +113,7 @@ class ImagesDecoder(MessageDecoder):
             )
 
     def _read_whole(self, answer: Json) -> None:
+        """Reads a whole answer with its images."""
         entries = if_list(answer["data"])
         if not 0 < len(entries) <= MOST_IMAGES:
             raise shape_error(len(entries), "an answer with no images, or with too many")
@@ -122,6 +123,7 @@ class ImagesDecoder(MessageDecoder):
         self._finish()
 
     def _add_image(self, entry: JsonMap, answer: JsonMap) -> None:
+        """Adds one image of an answer, with its revised prompt."""
         told_type = IMAGE_FORMATS.get(if_text(answer.get("output_format")), self._mime_type)
         part = _read_image(entry, told_type)
         revised = if_text(entry.get("revised_prompt"))
@@ -129,6 +131,7 @@ class ImagesDecoder(MessageDecoder):
         self._out.add_whole_part(msgspec.structs.replace(part, native=native))
 
     def _finish(self) -> None:
+        """Ends the answer with its usage and metadata."""
         self._over = True
         usage, beside = load_media_usage(self._last.get("usage"))
         metadata = read_extra_fields(
@@ -178,6 +181,7 @@ def dump_images(chat: DialectRecord, message: Message, request: ImageRequest) ->
 
 
 def _dump_image(chat: DialectRecord, part: DataPart | LinkPart, *, as_url: bool) -> Json:
+    """Returns an image as an entry of an answer: base64 or URL."""
     fields = chat.own.fields(part.native)
     if as_url or isinstance(part, LinkPart):
         return {"url": dump_image_url(part), **fields}

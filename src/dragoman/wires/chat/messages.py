@@ -138,7 +138,7 @@ def _load_entry(
 
 
 def _load_other(chat: DialectRecord, entry: JsonMap) -> Message:
-    """Reads a system or user message."""
+    """Reads a system or user message of a Chat request."""
     role = entry.get("role")
     if not isinstance(role, str) or role not in chat.roles:
         raise HistoryError(

@@ -56,6 +56,7 @@ def _collect_content_votes(chat: DialectRecord, fields: Json) -> Iterator[int]:
 
 
 def _block_votes(chat: DialectRecord, block: Any) -> int:
+    """Returns how surely a block is of this format, from 0 to 3."""
     fields = if_object(block)
     type_name = if_text(fields.get("type"))
     if type_name == "text":
@@ -67,6 +68,7 @@ def _block_votes(chat: DialectRecord, block: Any) -> int:
 
 
 def _call_votes(chat: DialectRecord, call: Any) -> int:
+    """Returns how surely a tool call is of this format, from 0 to 3."""
     fields = if_object(call)
     call_type = if_text(fields.get("type", "function"))
     if call_type not in chat.inputs or not isinstance(fields.get("id"), str | None):

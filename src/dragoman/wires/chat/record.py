@@ -83,7 +83,7 @@ class SettingWriter(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """The name of this way: its form, or else its field."""
+        """Returns the key of this way to write a setting: its form, otherwise its field."""
         return self.form or self.field
 
 

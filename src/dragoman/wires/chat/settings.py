@@ -32,7 +32,7 @@ _ANY_OBJECT: Json = {"type": "object"}
 
 
 def as_it_is(field: str, *types: type) -> SettingWriter:
-    """A field that holds the setting itself, of one of these types."""
+    """Returns the writer of a setting that a field holds unchanged, in one of these types."""
 
     def load(value: Any) -> Any:
         return (
@@ -45,8 +45,7 @@ def as_it_is(field: str, *types: type) -> SettingWriter:
 
 
 def reasoning(field: str, dump: Callable[[Effort | int], Any]) -> SettingWriter:
-    """A field that says how much to think: a level or a budget of tokens → its value, from which
-    the setting is read again."""
+    """Returns the writer of `reasoning` to a field that holds a level or a budget of tokens."""
 
     def load(value: Any) -> Effort | int | None:
         # Read by trial: the one setting that is written so. Where two are written alike, none is
@@ -70,7 +69,8 @@ def _effort(reasoning: Effort | int) -> str:
 
 
 def tool_choice(choices: Mapping[str, str], form: str = "") -> SettingWriter:
-    """The field `tool_choice`. `choices`: those of the format → the neutral ones."""
+    """Returns the writer of the field `tool_choice`. `choices` maps the format's choices to neutral
+    ones. `choices`: those of the format → the neutral ones."""
     return SettingWriter(
         "tool_choice",
         lambda value: load_tool_choice(choices, value),
@@ -125,7 +125,7 @@ def load_settings(chat: DialectRecord, body: Json, form: Json) -> Settings:
 
 
 def dump_settings(out: OutgoingChat, settings: Settings, form: JsonMap) -> Json:
-    """Settings → fields of the body."""
+    """Returns settings as fields of a Chat body."""
     body: Json = {}
     for setting, ways in out.chat.settings.items():
         if (value := getattr(settings, setting)) is None:
@@ -150,8 +150,9 @@ def dump_settings(out: OutgoingChat, settings: Settings, form: JsonMap) -> Json:
 def _find_way(
     ways: Sequence[SettingWriter], key: str, value: Any, out: OutgoingChat
 ) -> SettingWriter:
-    """The way of this key to write a setting. Some vendors have two fields for one setting: then of
-    two keys the first whose field can say the value."""
+    """Returns the writer for a setting. If a vendor has two fields for it, the first that can hold
+    the value. Some vendors have two fields for one setting: then of two keys the first whose field
+    can say the value."""
     named = [way for name in key.split(" ") for way in ways if way.key == name] or [ways[0]]
     if len(named) == 1:
         return named[0]
@@ -159,8 +160,8 @@ def _find_way(
 
 
 def load_schema(body: Json) -> tuple[JsonMap | None, Json]:
-    """Takes the output's schema out of `body` → it, and what `response_format` says beside it. A
-    schema that says no more than "an object" is JSON mode."""
+    """Removes the output schema from a Chat body. Returns it, and the further fields of
+    `response_format`. A schema that says no more than "an object" is JSON mode."""
     output = if_object(body.get("response_format"))
     if output == {"type": "json_object"}:
         del body["response_format"]
@@ -177,8 +178,8 @@ def load_schema(body: Json) -> tuple[JsonMap | None, Json]:
 
 
 def dump_schema(out: OutgoingChat, schema: JsonMap, beside: JsonMap | None) -> Json:
-    """The output's schema → `response_format`. `beside`: what a loaded request said beside it; its
-    schema is sent as it was.
+    """Returns the output schema as `response_format`. `beside`: what a loaded request said beside
+    it; its schema is sent as it was.
 
     Any other is sent in its strict form, under the name `output_schema`, or as it is and not
     strict.

@@ -87,7 +87,7 @@ def dump_tools(
 
 
 def load_tool(chat: DialectRecord, tool: JsonMap) -> ToolSpec | ServerTool:
-    """Reads one of `tools`."""
+    """Reads one entry of `tools` in a Chat request."""
     function = if_object(tool.get("function"))
     # What is no function is run by the provider.
     if not is_function(function) or tool.get("type", "function") != "function":
@@ -290,7 +290,7 @@ def load_result(
     calls: dict[str, ToolCallPart],
     fresh_ids: Iterator[str],
 ) -> ToolResultPart:
-    """Reads a tool message.
+    """Reads a tool message of a Chat request as a tool result.
 
     `calls`: the calls so far by id. They give the tool's name if the message has none. If neither
     has an id, the result answers the first such call that has no result yet.

@@ -69,7 +69,7 @@ def is_plan(part: Content) -> TypeGuard[ThinkingPart]:
 
 
 def load_block(block: JsonMap) -> Content:
-    """Reads one content block."""
+    """Reads one content block of a Cohere message."""
     type_name = if_text(block.get("type"))
     load = _LOADERS.get(type_name)
     part = load(block) if load else None
@@ -91,6 +91,7 @@ def dump_block(part: Content, *, images: bool = True) -> tuple[Block | None, Uns
 
 
 def _load_text(block: JsonMap) -> TextPart | None:
+    """Returns a text block as a part, or None if it is empty."""
     text = if_text(block.get("text"))
     if not text:
         return None
@@ -98,6 +99,7 @@ def _load_text(block: JsonMap) -> TextPart | None:
 
 
 def _load_thinking(block: JsonMap) -> ThinkingPart | None:
+    """Returns a thinking block as a part, or None if it is empty."""
     text = if_text(block.get("thinking"))
     if not text:
         return None
@@ -105,6 +107,7 @@ def _load_thinking(block: JsonMap) -> ThinkingPart | None:
 
 
 def _load_image(block: JsonMap) -> DataPart | LinkPart | None:
+    """Returns an image block as a part, or None if it has no URL."""
     image = if_object(block.get("image_url"))
     url = if_text(image.get("url"))
     if not url:

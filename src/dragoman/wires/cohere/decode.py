@@ -143,7 +143,7 @@ class Decoder(MessageDecoder):
             self._citations.append(message.get("citations"))
 
     def _start(self, event: JsonMap, message: JsonMap) -> None:
-        """Begins the message."""
+        """Begins the message of Cohere's answer."""
         self._out.origin = replace(
             self._out.origin or Origin(""), response_id=if_text(event.get("id")) or None
         )
@@ -165,7 +165,7 @@ class Decoder(MessageDecoder):
         self._finish(read_extra_fields(event, "id", "message"))
 
     def _plan(self, text: Any) -> None:
-        """Adds to the tool plan."""
+        """Adds to the tool plan of Cohere's answer."""
         if text is not None and not isinstance(text, str):
             raise DecodeError("a tool plan is no text")
         if text:

@@ -76,7 +76,7 @@ def dump_http(request: EmbeddingsRequest, *, quirks: Any = None) -> HttpRequest:
 
 
 def load_response(body: bytes | JsonMap) -> BatchEmbeddingsResult:
-    """Reads the vectors of a response.
+    """Reads the vectors of Cohere's response.
 
     Of several `embedding_types` the floats are the vectors, or else the first type (whole numbers,
     packed bits). The others stay in the metadata, `embeddings_by_type`, as they came.

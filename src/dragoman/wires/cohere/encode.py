@@ -57,7 +57,7 @@ def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> Json:  
 
 
 def _dump(message: Message, envelope: JsonMap) -> Json:
-    """Writes a whole response."""
+    """Writes a whole response of Cohere's API."""
     plan, blocks, calls = "", list[Any](), list[Json]()
     for piece in message.content:
         if is_plan(piece):
@@ -91,7 +91,8 @@ class Encoder(ResponseEncoder):
     DONE = frame_server_event(b"[DONE]")
 
     def __init__(self, envelope: JsonMap) -> None:
-        """`envelope`: the response's `id`, if it is not to be the events' own."""
+        """Creates the encoder. `envelope`: the response's `id`, which replaces that of the
+        events."""
         super().__init__(OWN, envelope)
         # Open parts, and their number on the wire.
         self._open: dict[tuple[str, int], tuple[Content, int | None]] = {}
@@ -104,6 +105,7 @@ class Encoder(ResponseEncoder):
         self._citations: dict[str, list[Any]] = {}
 
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:
+        """Returns Cohere's event `message-start` for the first message."""
         self._cite(event)
         if not first:
             return NO_OBJECTS
@@ -144,6 +146,7 @@ class Encoder(ResponseEncoder):
         return [_make_event("content-start", index=number, delta={"message": {"content": block}})]
 
     def delta(self, event: PartDelta) -> Objects:
+        """Returns Cohere's event for a delta of an open part."""
         key = (event.message_id, event.index)
         if (opened := self._open.get(key)) is None:
             return NO_OBJECTS
@@ -151,6 +154,7 @@ class Encoder(ResponseEncoder):
         return [_dump_delta(*opened, str(event.delta))]
 
     def part_finished(self, event: PartFinished) -> Objects:
+        """Returns Cohere's events that end a part, or those of a whole block."""
         key, part = (event.message_id, event.index), event.part
         if key in self._whole:
             self._whole.remove(key)
@@ -187,6 +191,7 @@ class Encoder(ResponseEncoder):
         return [_make_event("message-end", delta=delta)]
 
     def end(self) -> Objects:
+        """Returns Cohere's citations and the event `message-end`."""
         state = self._state
         events: list[Json] = []
         all_citations = [entry for entries in self._citations.values() for entry in entries]

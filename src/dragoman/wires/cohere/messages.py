@@ -87,7 +87,7 @@ the block belongs to this format."""
 def load_conversation(
     payload: Any, origin: Origin | None, problems: list[Problem] | None
 ) -> list[Message]:
-    """Reads the list of messages."""
+    """Reads Cohere's list of messages."""
     names: dict[str, str] = {}
     return load_list(
         payload,
@@ -165,7 +165,7 @@ def _has_own_id(piece: ToolCallPart | ToolResultPart) -> bool:
 
 
 def dump_conversation(out: Outgoing[Quirks]) -> list[Json]:
-    """Writes the list of messages."""
+    """Writes a conversation as Cohere's list of messages."""
     dumped: list[Json] = []
     for position, message in enumerate(out.messages):
         if (text := read_sole_text(message)) is not None:

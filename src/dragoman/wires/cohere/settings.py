@@ -38,7 +38,7 @@ _SCHEMA = ("json_schema", "schema")
 
 
 def load_settings(body: Json) -> Json:
-    """Takes out of `body` what settings hold → them by their names."""
+    """Removes settings from Cohere's body. Returns them by their neutral names."""
     settings = {**take_fields(body, _NUMBERS), **take_stops(body, "stop_sequences")}
     thinking = if_object(body.get("thinking"))
     budget = thinking.get("token_budget", "high")
@@ -51,7 +51,7 @@ def load_settings(body: Json) -> Json:
 
 
 def dump_settings(settings: Settings, quirks: Quirks) -> Json:
-    """Settings → fields of the body."""
+    """Returns settings as fields of Cohere's body."""
     body = dump_fields(settings, _NUMBERS)
     if settings.stop is not None:
         body["stop_sequences"] = list(settings.stop)
@@ -61,8 +61,8 @@ def dump_settings(settings: Settings, quirks: Quirks) -> Json:
 
 
 def load_schema(body: Json, form: Json) -> tuple[JsonMap | None, Json]:
-    """Takes the output schema out of `body` → it, and what else `response_format` holds; its wire
-    form goes to `form`."""
+    """Removes the output schema from Cohere's body. Returns it, and the further fields of
+    `response_format`; its wire form goes to `form`."""
     format_ = if_object(body.get("response_format"))
     if format_.get("type") != "json_object":
         return None, {}
@@ -80,8 +80,8 @@ def load_schema(body: Json, form: Json) -> tuple[JsonMap | None, Json]:
 
 
 def dump_schema(schema: JsonMap | None, form: JsonMap, losses: list[Loss]) -> Json:
-    """The output schema → `response_format`. A loaded one is sent as it was, any other in the API's
-    dialect."""
+    """Returns the output schema as Cohere's `response_format`. A loaded one is sent as it was, any
+    other in the API's dialect."""
     if schema is None:
         return {}
     if field := form.get("schema"):
@@ -97,6 +97,7 @@ def dump_schema(schema: JsonMap | None, form: JsonMap, losses: list[Loss]) -> Js
 
 
 def _thinking(setting: Effort | int, quirks: Quirks) -> Json:
+    """Returns the setting `reasoning` as Cohere's field `thinking`."""
     if setting == "off":
         return {"type": "disabled"}
     budget = setting if isinstance(setting, int) else quirks.budgets.get(setting)

@@ -121,6 +121,7 @@ def _whole(part: _Fields) -> ProviderPart:
 
 
 def _load_text(text: Any, block_fields: _Block, snake: set[str]) -> TextPart | ThinkingPart | None:
+    """Returns a text part of Gemini's as text or thinking, or None if it says nothing."""
     if not isinstance(text, str):
         return None
     if block_fields.get("thought") is True:
@@ -134,6 +135,7 @@ def _load_text(text: Any, block_fields: _Block, snake: set[str]) -> TextPart | T
 
 
 def _thinking(text: str, block: _Fields, snake: set[str], *absent: str) -> ThinkingPart:
+    """Returns thinking with the fields of its part; `absent` names fields that it lacked."""
     block_fields = {
         key: value for key, value in block.items() if key != "thought" or value is not True
     }
@@ -149,6 +151,7 @@ def _dump_text(part: TextPart, out: OutgoingContents, position: int, index: int)
 def _dump_thinking(
     part: ThinkingPart, out: OutgoingContents, position: int, index: int
 ) -> _Block | None:
+    """Returns the part of thinking, or None with a loss if another provider signed it."""
     why = out.unreadable[position]
     if why is None and not OWN.is_ours(part.native) and read_signatures(part.native):
         why = "another provider signed it"
@@ -176,6 +179,7 @@ def _dump_provider(
 def _dump_call(
     call: ToolCallPart, out: OutgoingContents, position: int, index: int
 ) -> _Block | None:
+    """Returns the part of a call, or None if its message's side cannot have calls."""
     if call.run_by == "provider":
         return dump_run(call, out, position, index)
     if _has_side(call, out, position, index):

@@ -139,6 +139,7 @@ def _display_name(part: Media) -> dict[str, str]:
 def _native(
     key: str, inner: JsonMap, block_fields: JsonMap, form: JsonMap, read_names: str
 ) -> Native:
+    """Returns the native fields of a file: what its part says beyond the neutral fields."""
     further = {
         name: value
         for name, value in inner.items()

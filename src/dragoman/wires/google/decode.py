@@ -203,6 +203,7 @@ class Decoder(ResponseDecoder):
             candidate.reason = reason
 
     def _candidate(self, index: int) -> CandidateState:
+        """Returns the state of one candidate, begun with its first chunk."""
         candidate = self._candidates.get(index)
         if candidate is None:
             out = Emitter(self._new_id, candidate=index, origin=self._origin, events=self._events)

@@ -62,7 +62,7 @@ _NOTHING = OpenText()
 
 
 def _dump(message: Message, envelope: JsonMap) -> Json:
-    """Returns a whole response."""
+    """Returns a whole response of Gemini's API."""
     content: Json = {"role": "model"}
     if parts := [part for piece in message.content for part in _parts(piece)]:
         content["parts"] = parts
@@ -109,7 +109,7 @@ class _Open:
         """A heap of their indexes."""
 
     def add(self, index: int, part: Content) -> None:
-        """Adds a part that begins."""
+        """Adds a part that begins to those that Gemini's chunks are written from."""
         if index not in self.parts:
             heappush(self.order, index)
         self.parts[index] = _Part(part)
@@ -145,6 +145,7 @@ class Encoder(ResponseEncoder):
         return NO_OBJECTS
 
     def delta(self, event: PartDelta) -> Objects:
+        """Returns the chunks that a delta completes."""
         open_parts = self._parts[event.message_id]
         if (part := open_parts.parts.get(event.index)) is None:
             return NO_OBJECTS
@@ -152,6 +153,7 @@ class Encoder(ResponseEncoder):
         return self._write(open_parts)
 
     def part_finished(self, event: PartFinished) -> Objects:
+        """Returns the chunks that the end of a part completes."""
         open_parts = self._parts[event.message_id]
         if (part := open_parts.parts.get(event.index)) is None:
             return NO_OBJECTS
@@ -173,6 +175,7 @@ class Encoder(ResponseEncoder):
         return [dump_error(error).body]
 
     def end(self) -> Objects:
+        """Returns the last chunk of Gemini's stream: finish reason and usage."""
         state = self._state
         unfinished = [chunk for message_id in self._parts for chunk in self._flush(message_id)]
         end = _end(

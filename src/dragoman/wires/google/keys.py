@@ -70,7 +70,7 @@ def snakes(form: JsonMap, key: str = "snake") -> list[Any]:
 
 
 def to_snake_case(block: JsonMap, snake: Collection[str]) -> Json:
-    """Reverses `to_camel_case`."""
+    """Converts keys to snake_case. The inverse of `to_camel_case`."""
     return {
         name if (name := _SNAKE.get(key, key)) in snake else key: value
         for key, value in block.items()

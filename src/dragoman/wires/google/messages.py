@@ -311,6 +311,7 @@ def _load(role: Role, content: _Content, pairing: Pairing, usual: str) -> Messag
 
 
 def _content(message: Message, parts: list[Json], usual: str) -> _Content:
+    """Returns the content of a message: its role and parts, as it was read."""
     form = OWN.form(message.native)
     content = OWN.fields(message.native)
     if usual and (role := form.get("role", usual)) != "absent":

@@ -67,5 +67,5 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def signs_calls(self) -> bool:
-        """Whether the model may refuse calls without a signature."""
+        """Returns whether the model may refuse calls without a signature."""
         return self.profile is None or self.profile.signed_calls is not False

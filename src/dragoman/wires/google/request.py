@@ -196,6 +196,7 @@ def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> Http
 
 
 def _path(request: ModelRequest, quirks: Quirks) -> str:
+    """Returns the path of a request, which names the model and the method."""
     if "/" in request.model:
         model = request.model
     else:
@@ -208,6 +209,7 @@ def _path(request: ModelRequest, quirks: Quirks) -> str:
 
 
 def _fault(body: JsonMap) -> HistoryError | None:
+    """Returns the error for a body without contents, or None."""
     if body.get("contents") or "generateContentRequest" in body:
         return None
     return HistoryError(
@@ -242,8 +244,8 @@ def _take_tools(options: Json) -> tuple[tuple[ToolSpec | ServerTool, ...], Json]
 
 
 def _take_choice(options: Json) -> tuple[Json, Json]:
-    """Takes out of a body what `Settings.tool_choice` says → the setting, and the wire form; the
-    rest of `toolConfig` stays an option."""
+    """Removes the tool choice from a body. Returns the setting, and its wire form; the rest of
+    `toolConfig` stays an option."""
     if not isinstance(options.get("toolConfig"), dict):
         return {}, {}
     snake: set[str] = set()
@@ -266,6 +268,7 @@ def _tool_config(
     out: OutgoingContents,
     form: JsonMap,
 ) -> Json:
+    """Returns the field `toolConfig` of a request."""
     config: Json = {}
     if (choice := request.settings.tool_choice) is not None:
         config[_CHOICE] = dump_tool_choice(choice, out, if_object(form.get("choice")))

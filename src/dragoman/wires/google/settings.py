@@ -74,8 +74,8 @@ _NEUTRAL = (*_SIMPLE, "stopSequences", "responseSchema", "responseJsonSchema", "
 def load_settings(
     fields: JsonMap,
 ) -> tuple[Json, Json | None, Json, Json]:
-    """`generationConfig` → the settings, the output schema, the fields that no setting says, and
-    the wire form."""
+    """Returns what `generationConfig` holds: the settings, the output schema, the further fields
+    and the wire form."""
     snake: set[str] = set()
     config = to_camel_case(fields, snake)
     form: Json = {}
@@ -97,7 +97,7 @@ def load_settings(
 
 
 def dump_settings(request: ModelRequest, form: JsonMap, out: OutgoingContents) -> Json:
-    """The settings and the output schema → `generationConfig`."""
+    """Returns settings and output schema as `generationConfig`."""
     settings = request.settings
     config = dump_fields(settings, _SIMPLE)
     for key, sent in if_object(form.get("numbers")).items():
@@ -121,7 +121,7 @@ def dump_settings(request: ModelRequest, form: JsonMap, out: OutgoingContents) -
 
 
 def load_schema(config: Json) -> tuple[Json | None, Json]:
-    """Takes the output schema out of a config → the schema, and its wire form."""
+    """Removes the output schema from a config. Returns it, and its wire form."""
     key = next(
         (
             key
@@ -142,7 +142,8 @@ def load_schema(config: Json) -> tuple[Json | None, Json]:
 
 
 def dump_schema(schema: JsonMap, form: JsonMap, quirks: Quirks) -> Json:
-    """The inverse: a loaded schema is sent as it was, any other in the API's dialect."""
+    """Returns an output schema as fields of `generationConfig`: a loaded one as it was, any other
+    in the API's dialect."""
     types = form.get("schema", "" if quirks.json_schema else "upper")
     if types in ("", _AS_IS):
         fields: Json = {
@@ -165,8 +166,8 @@ def _take_numbers(config: Json) -> Json:
 
 
 def _number(value: Any, types: tuple[type, ...]) -> int | float | None:
-    """The number of one of these types that a value stands for; `None`: it is one, or stands for
-    none."""
+    """Returns the number that a text or other value stands for, or None if it is a number already
+    or none."""
     number = value
     if isinstance(value, str):
         try:
@@ -183,7 +184,7 @@ def _number(value: Any, types: tuple[type, ...]) -> int | float | None:
 
 
 def _load_thinking(fields: JsonMap, snake: set[str]) -> tuple[Any, Json, Json]:
-    """`thinkingConfig` → the setting (`None`: no setting says it), the fields beside it, and the
+    """Returns the setting that `thinkingConfig` stands for or None, its further fields, and its
     wire form."""
     inner: set[str] = set()
     config = to_camel_case(fields, inner)
@@ -211,7 +212,7 @@ def _load_thinking(fields: JsonMap, snake: set[str]) -> tuple[Any, Json, Json]:
 
 
 def _dump_level(effort: Effort, form: JsonMap, out: OutgoingContents) -> str:
-    """An effort → the level of thinking, as a loaded request wrote it."""
+    """Returns an effort as a level of thinking, spelled as a loaded request wrote it."""
     if effort == "max":
         why = "the API has no level max; high is sent"
         out.lose(None, None, Lost.setting, why, "reasoning")
@@ -221,7 +222,8 @@ def _dump_level(effort: Effort, form: JsonMap, out: OutgoingContents) -> str:
 
 
 def _dump_thinking(reasoning: Effort | int, form: JsonMap, out: OutgoingContents) -> Json:
-    """The setting → `thinkingConfig`. A model of which nothing is known is asked by a level."""
+    """Returns the setting `reasoning` as `thinkingConfig`. A model of which nothing is known is
+    asked by a level. A model of which nothing is known is asked by a level."""
     profile = out.quirks.profile
     by_level = form.get("form", "level") == "level"
     off = profile.off if profile is not None else None

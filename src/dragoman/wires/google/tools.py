@@ -148,12 +148,15 @@ class Pairing:
         return sent_id or self._ran or self.run(None)
 
     def _take(self, sent_id: str | None) -> str:
+        """Returns the id of a call, new if it was sent without one."""
         id_ = sent_id or self._mint()
         self._taken.add(id_)
         self._count += 1
         return id_
 
     def _mint(self) -> str:
+        """Returns a new id for a call, the same for the same conversation unless `new_id` is
+        given."""
         if self._new_id is not None:
             return self._new_id()
         while (id_ := f"call-{self._count}") in self._taken:
@@ -317,7 +320,7 @@ def load_tool_choice(config: Any) -> tuple[str, Json] | None:
 
 
 def dump_tool_choice(choice: str, out: OutgoingContents, form: _Fields) -> Json:
-    """Converts the choice to `functionCallingConfig`."""
+    """Returns the tool choice as Gemini's `functionCallingConfig`."""
     mode = _SENT_CHOICES.get(choice, "ANY")
     if _mode(form.get("mode")) == mode:
         mode = form["mode"]
@@ -346,6 +349,7 @@ def _mode(mode: Any) -> str | None:
 
 
 def _load_function(block: Any) -> ToolSpec:
+    """Reads a function declaration as a tool."""
     if not isinstance(block, dict):
         raise HistoryError(f"a function must be an object, not {block!r:.200}").at(field="tools")
     snake: set[str] = set()
@@ -366,6 +370,7 @@ def _load_function(block: Any) -> ToolSpec:
 
 
 def _dump_function(tool: ToolSpec, out: OutgoingContents) -> Json:
+    """Returns a tool as a function declaration."""
     block = {**OWN.fields(tool.native), "name": out.name(tool.name)}
     if tool.description:
         block["description"] = tool.description

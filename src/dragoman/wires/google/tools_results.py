@@ -137,7 +137,7 @@ def load_code(inner: _Fields, block_fields: _Fields, form: Json, pairing: Pairin
 def load_code_result(
     inner: _Fields, block_fields: _Fields, form: Json, pairing: Pairing
 ) -> ToolResultPart:
-    """Converts a `codeExecutionResult` to the result."""
+    """Reads Gemini's `codeExecutionResult` as a tool result."""
     id_, unnamed = load_id(inner, form)
     native = _native(block_fields, unnamed, form)
     failed = inner.get("outcome") not in _OK

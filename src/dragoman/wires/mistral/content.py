@@ -106,6 +106,7 @@ def dump_noted_block(out: OutgoingChat, position: int, index: int, piece: Conten
 
 
 def _read_image(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
+    """Reads a chunk `image_url`: a URL, alone or in an object."""
     value, fields = block.get(type_name), read_extra_fields(block, "type", type_name)
     if isinstance(value, str) and value:
         return note_unread_fields(chat, type_name, load_url(value), fields, {"url": "string"})
@@ -119,6 +120,7 @@ def _read_image(chat: DialectRecord, type_name: str, block: JsonMap) -> Content 
 
 
 def _read_document(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
+    """Reads a chunk `document_url`, with its name."""
     url, name = if_text(block.get(type_name)), if_text(block.get("document_name"))
     if not url:
         return None
@@ -128,6 +130,7 @@ def _read_document(chat: DialectRecord, type_name: str, block: JsonMap) -> Conte
 
 
 def _read_audio(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
+    """Reads a chunk `input_audio`: a URL or base64."""
     text, fields = if_text(block.get(type_name)), read_extra_fields(block, "type", type_name)
     # A colon is in every URL and in no base64.
     if ":" in text:
@@ -142,6 +145,7 @@ def _read_audio(chat: DialectRecord, type_name: str, block: JsonMap) -> Content 
 
 
 def _read_file(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
+    """Reads Mistral's chunk `file`, which holds an id."""
     file_id = if_text(block.get("file_id"))
     if not file_id:
         return None
@@ -151,6 +155,7 @@ def _read_file(chat: DialectRecord, type_name: str, block: JsonMap) -> Content |
 
 
 def _read_thinking(chat: DialectRecord, type_name: str, block: JsonMap) -> Content | None:
+    """Reads a chunk `thinking`: a text or a list of texts."""
     value, fields = block.get("thinking"), read_extra_fields(block, "type", "thinking")
     if isinstance(value, str):
         part = ThinkingPart(value)

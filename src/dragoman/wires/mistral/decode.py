@@ -147,7 +147,7 @@ class Candidate(ChatCandidate):
             self.emitter.add_whole_part(part)
 
     def end(self) -> None:
-        """See the family's."""
+        """Ends the candidate of Mistral's answer."""
         if self.open_part is not None:
             if self.closed is not None:
                 OWN.open_fields(self.open_part.native)["closed"] = self.closed
@@ -157,7 +157,7 @@ class Candidate(ChatCandidate):
         self.closed, self._divided = None, 0
 
     def finish(self, usage: Usage | None, origin: Origin | None, response: Json) -> None:
-        """See the family's."""
+        """Finishes the candidate of Mistral's answer with its reason and usage."""
         self.emitter.start()
         self.end()
         super().finish(usage, origin, response)

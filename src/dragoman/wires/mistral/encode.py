@@ -82,6 +82,7 @@ class Parts(ChatParts):
         return [*end, _thinking([{"type": "text", "text": delta}])]
 
     def end_thinking(self, opened: SentPart, part: ThinkingPart) -> list[Delta]:  # noqa: ARG002
+        """Returns the delta that ends thinking with its signature, if it has one."""
         further = OWN.fields(part.native)
         self._thinks = self._thinks and not further
         if further:
@@ -99,6 +100,7 @@ class Parts(ChatParts):
         return [{"tool_calls": [_call(self.chat, part, self.next_index("tool_calls"))]}]
 
     def dump_whole_part(self, part: Content) -> list[Delta]:
+        """Returns the delta of a part that Mistral sends whole."""
         block = _block(self.chat, part)
         self._thinks = self._thinks and block is None
         if block is None:
@@ -118,7 +120,7 @@ def _thinking(items: list[Json], further: JsonMap = {}) -> Delta:
 
 
 def _call(chat: DialectRecord, part: ToolCallPart, index: int) -> Json:
-    """Returns the entry of a call."""
+    """Returns a tool call as an entry of Mistral's `tool_calls`."""
     entry = dump_call(chat, part, part.id, part.name, exact=True)
     # The client sees what the model wrote, also where it does not parse.
     if part.state != "complete":

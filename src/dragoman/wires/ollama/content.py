@@ -135,7 +135,8 @@ class Fields:
     and the loss is noted."""
 
     def __init__(self, out: Outgoing[Quirks], position: int, *, joined: bool = False) -> None:
-        """`joined`: the message's texts are one anyway, so joining them is no loss."""
+        """Creates the fields of a message. `joined`: True if its texts are one anyway, so joining
+        them is no loss."""
         self._out = out
         self._position = position
         self._joined = joined

@@ -51,7 +51,7 @@ def dump_http(request: EmbeddingsRequest, *, quirks: Any = None) -> HttpRequest:
 
 
 def load_response(body: bytes | JsonMap) -> BatchEmbeddingsResult:
-    """Reads the vectors of a response.
+    """Reads the vectors of Ollama's response.
 
     Raises:
         ProviderError: the response is an error. The subclass says which.

@@ -55,7 +55,7 @@ _TEXTS = ("content", "thinking")
 
 
 def _dump(message: Message, envelope: JsonMap) -> Json:
-    """Writes a whole response."""
+    """Writes a whole response of Ollama's API."""
     values: dict[str, list[Any]] = {}
     for piece in message.content:
         for field, value in _dump_fields(piece).items():
@@ -96,8 +96,8 @@ class Encoder(ResponseEncoder):
     join texts that no other piece separates."""
 
     def __init__(self, envelope: JsonMap) -> None:
-        """`envelope`: `model` and `created_at`, which replace the events' own, and the request's
-        `path`. A request of `/api/generate` is answered in its own form."""
+        """Creates the encoder. `envelope`: `model` and `created_at`, which replace the events' own,
+        and the request's `path`. A request of `/api/generate` is answered in its own form."""
         super().__init__(OWN, envelope)
         self._generates = _generates(envelope)
         self._head: Json = {}
@@ -115,12 +115,14 @@ class Encoder(ResponseEncoder):
         return self._keep_own_fields(event)
 
     def part_started(self, event: PartStarted) -> Objects:
+        """Notes in which field of Ollama's message the deltas of a part go."""
         if isinstance(event.part, (TextPart, ThinkingPart)):
             field = "content" if isinstance(event.part, TextPart) else "thinking"
             self._fields[event.message_id, event.index] = field
         return NO_OBJECTS
 
     def delta(self, event: PartDelta) -> Objects:
+        """Returns Ollama's line for a delta."""
         key = (event.message_id, event.index)
         if (field := self._fields.get(key)) is None:
             return NO_OBJECTS
@@ -131,6 +133,7 @@ class Encoder(ResponseEncoder):
         return [{**self._head, "message": message, "done": False}]
 
     def part_finished(self, event: PartFinished) -> Objects:
+        """Returns Ollama's line for a part that had no deltas, such as a call."""
         if (event.message_id, event.index) in self._sent or not (
             fields := _dump_fields(event.part)
         ):
@@ -158,7 +161,7 @@ class Encoder(ResponseEncoder):
         return [dump_error(error).body]
 
     def end(self) -> Objects:
-        """Returns the line that is done."""
+        """Returns Ollama's last line, which has `done` and the counts."""
         state = self._state
         own_fields: Json = {}
         for fields in self._own.values():

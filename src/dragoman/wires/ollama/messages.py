@@ -82,7 +82,7 @@ _ROLE_NAMES = {role: name for name, role in SPEAKER_ROLES.items()}
 def load_conversation(
     payload: Any, origin: Origin | None, problems: list[Problem] | None
 ) -> list[Message]:
-    """Reads the list of messages."""
+    """Reads Ollama's list of messages."""
     numbers = count()
     waiting = UnansweredCalls()
 
@@ -164,7 +164,7 @@ def prepare_conversation(
 
 
 def dump_conversation(out: Outgoing[Quirks]) -> list[Json]:
-    """Writes the list of messages."""
+    """Writes a conversation as Ollama's list of messages."""
     dumped: list[Json] = []
     calls: dict[str, ToolCallPart] = {}
     for position, message in enumerate(out.messages):
@@ -208,7 +208,7 @@ def _load_message(entry: JsonMap, origin: Origin | None, fresh_id: Callable[[], 
 
 
 def _dump_message(message: Message, out: Outgoing[Quirks], position: int) -> Json:
-    """Writes a message without its results."""
+    """Writes one message for Ollama without its tool results."""
     fields = Fields(out, position)
     for index, piece in enumerate(message.content):
         if _is_result(piece, message):

@@ -24,5 +24,5 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     false."""
 
     def has_levels(self, model: str) -> bool:
-        """Whether the model takes `low`, `medium` and `high`."""
+        """Returns whether the model takes `low`, `medium` and `high`."""
         return any(part in model for part in self.levels)

@@ -55,7 +55,7 @@ routes: tuple[Route, ...] = (
 
 
 def _load(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
-    """Reads a body of `/api/chat`.
+    """Reads a request body of Ollama's `/api/chat`.
 
     A body of `/api/generate`, known by its path or by a prompt instead of messages, becomes the
     same request, and is written as what it was.

@@ -107,7 +107,7 @@ def dump_idle(body: JsonMap, path: str, *, now: datetime) -> Json | None:
 
 
 def dump_model(model: ModelInfo, *, now: datetime) -> Json:
-    """Writes what a model is."""
+    """Writes what Ollama's `/api/show` says of a model."""
     return {
         "modelfile": "",
         "parameters": "",
@@ -124,7 +124,7 @@ def dump_model(model: ModelInfo, *, now: datetime) -> Json:
 
 
 def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> Json:
-    """Writes the list of models."""
+    """Writes the list of models of Ollama's `/api/tags`."""
     return {
         "models": [
             {

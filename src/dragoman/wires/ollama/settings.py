@@ -55,7 +55,7 @@ def load_settings(body: Json, model: str, form: Json, own_fields: Json) -> Setti
 
 
 def dump_settings(request: ModelRequest, form: JsonMap, out: Outgoing[Quirks]) -> Json:
-    """The inverse: the fields `think` and `options` of a body."""
+    """Returns settings as the fields `think` and `options` of a body."""
     settings = request.settings
     fields: Json = {}
     if (reasoning := settings.reasoning) is not None:
@@ -88,7 +88,7 @@ def load_schema(body: Json, form: Json) -> JsonMap | None:
 
 
 def dump_schema(schema: JsonMap, form: JsonMap) -> JsonMap | str:
-    """The inverse: the field `format` of a body."""
+    """Returns the output schema as the field `format` of a body."""
     return "json" if schema == _ANY_OBJECT and form.get("format") != "schema" else schema
 
 
@@ -103,6 +103,7 @@ def _load_options(options: Json, form: Json) -> Json:
 
 
 def _dump_options(settings: Settings, form: JsonMap) -> Json:
+    """Returns settings as the object `options`."""
     options = dump_fields(settings, _SIMPLE)
     if settings.stop is not None:
         single = form.get("stop") == "string" and len(settings.stop) == 1
@@ -111,15 +112,16 @@ def _dump_options(settings: Settings, form: JsonMap) -> Json:
 
 
 def _load_think(think: Any) -> _Reasoning | None:
-    """`think` → the setting; `None` where it says nothing. Plain `true` is a medium effort."""
+    """Returns the setting that `think` stands for, or None if it says nothing. Plain `true` is a
+    medium effort. Plain `true` is a medium effort."""
     if isinstance(think, bool):
         return "medium" if think else "off"
     return cast("_Reasoning", think) if think in _LEVELS else None
 
 
 def _dump_think(setting: _Reasoning, model: str, quirks: Quirks) -> bool | str:
-    """The setting → `think`: a level for the models that have them, else true or false. A budget is
-    the nearest level."""
+    """Returns the setting `reasoning` as `think`: a level for the models that have them, else true
+    or false. A budget is the nearest level."""
     if setting == "off":
         return False
     return (find_allowed(to_effort(setting), _LEVELS) or True) if quirks.has_levels(model) else True

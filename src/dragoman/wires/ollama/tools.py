@@ -213,6 +213,7 @@ def dump_result(
 
 
 def _load_tool(tool: JsonMap) -> ToolSpec | ServerTool:
+    """Returns a tool of a request as a function or a tool of Ollama's own."""
     if tool.get("type", "function") != "function":
         native = OWN.note(read_extra_fields(tool, "type")) or OWN.note(form={"type": "own"})
         return ServerTool(if_text(tool["type"]), native=native)
@@ -220,6 +221,7 @@ def _load_tool(tool: JsonMap) -> ToolSpec | ServerTool:
 
 
 def _dump_tool(tool: ToolSpec | ServerTool, out: Outgoing[Quirks]) -> Json | None:
+    """Returns a tool as an entry of a request, or None with a loss if Ollama cannot run it."""
     form, own_fields = OWN.form(tool.native), OWN.fields(tool.native)
     if isinstance(tool, ServerTool):
         if own_fields or form:

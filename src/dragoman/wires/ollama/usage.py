@@ -60,7 +60,7 @@ def load_usage(fields: JsonMap) -> Usage | None:
 
 
 def dump_usage(usage: Usage | None) -> dict[str, int]:
-    """Writes the counts that are known."""
+    """Writes the token counts of Ollama's answer that are known."""
     counts: dict[str, int] = {}
     if usage is not None and usage.input_tokens is not None:
         counts["prompt_eval_count"] = usage.input_tokens

@@ -133,7 +133,7 @@ class Candidate(ChatCandidate):
         self.response["content_filter_results"] = results
 
     def add_vendor_fields(self, message: Json) -> None:
-        """See the family's."""
+        """Adds fields of OpenAI's Chat answer that the family does not have."""
         if _FURTHER.isdisjoint(message):
             return
         if refusal := as_text(message.get("refusal")):

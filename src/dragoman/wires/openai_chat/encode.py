@@ -48,6 +48,7 @@ class Parts(ChatParts):
         return deltas
 
     def add_call_arguments(self, opened: SentPart, part: ToolCallPart, delta: str) -> list[Delta]:
+        """Returns the deltas for call arguments: of a `function_call`, of a custom call none."""
         if _is_function_call(part):
             return [{"function_call": {"arguments": delta}}]
         if _is_custom(part):
@@ -55,6 +56,7 @@ class Parts(ChatParts):
         return super().add_call_arguments(opened, part, delta)
 
     def end_call(self, opened: SentPart, part: ToolCallPart) -> list[Delta]:
+        """Returns the deltas that end a call: a custom call comes whole."""
         if _is_custom(part):
             body = {"name": part.name, "input": part.arguments.get("input", "")}
             call_fields = read_extra_fields(OWN.fields(part.native), "id")

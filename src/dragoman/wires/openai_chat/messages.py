@@ -95,6 +95,7 @@ def _images(chat: DialectRecord, value: Any, _: Iterator[str]) -> list[Content]:
 
 
 def _audio(_: DialectRecord, value: Any, __: Iterator[str]) -> list[Content]:
+    """Reads the field `audio` of an answer in a request, which refers to audio by its id alone."""
     audio_id = if_text(if_object(value).get("id"))
     # A request refers to audio of an earlier answer by its id alone.
     if not audio_id or value != {"id": audio_id}:

@@ -159,6 +159,7 @@ def find_loss(part: Block, block: JsonMap) -> tuple[Lost, str, str] | None:
 
 
 def _dump_image(part: Media, own_fields: Json) -> Json:
+    """Returns an image as a block `input_image`."""
     fields = {"file_id": part.id} if isinstance(part, FilePart) else {"image_url": _url(part)}
     if "detail" not in OWN.form(part.native):
         own_fields.setdefault("detail", "auto")
@@ -166,6 +167,7 @@ def _dump_image(part: Media, own_fields: Json) -> Json:
 
 
 def _dump_file(part: Media, fields: Json) -> Json:
+    """Returns a file as a block `input_file`."""
     if isinstance(part, FilePart):
         return {"file_id": part.id, **fields}
     if isinstance(part, LinkPart):
@@ -180,6 +182,7 @@ def _dump_file(part: Media, fields: Json) -> Json:
 
 
 def _dump_audio(part: Media, fields: Json) -> Json:
+    """Returns audio as a block `input_audio`."""
     mime_type = str(part.mime_type)
     audio_format = mime_type.removeprefix("audio/")
     for known_format, known_type in _AUDIO.items():
@@ -204,6 +207,7 @@ _DUMPERS: Mapping[str, Callable[[Media, Json], Json]] = {
 
 
 def _load_text(block: JsonMap) -> TextPart | None:
+    """Returns a text block as a part, or None if it is empty."""
     field = _TEXT_FIELDS[block["type"]]
     text = if_text(block.get(field))
     if not text:
@@ -212,6 +216,7 @@ def _load_text(block: JsonMap) -> TextPart | None:
 
 
 def _load_image(block: JsonMap) -> Media | None:
+    """Returns a block `input_image` as a part, or None if it has neither URL nor id."""
     fields = read_extra_fields(block, "type")
     # `auto` is what is written where nothing else is known.
     if fields.get("detail") == "auto":
@@ -228,6 +233,7 @@ def _load_image(block: JsonMap) -> Media | None:
 
 
 def _load_file(block: JsonMap) -> Media | None:
+    """Returns a block `input_file` as a part, or None if it has no data, URL or id."""
     name = if_text(block.get("filename")) or None
     fields = read_extra_fields(block, "type", *(("filename",) if name else ()))
     match block:
@@ -248,6 +254,7 @@ def _load_file(block: JsonMap) -> Media | None:
 
 
 def _load_audio(block: JsonMap) -> Media | None:
+    """Returns a block `input_audio` as a part, or None if its data cannot be read."""
     audio = if_object(block.get("input_audio"))
     text, audio_format = audio.get("data"), audio.get("format")
     if not isinstance(text, str) or not isinstance(audio_format, str):

@@ -75,7 +75,7 @@ class OpenItems:
         self._images = 0
 
     def add(self, index: int | None, item: Json) -> None:
-        """Begins an item."""
+        """Begins an item of a response that streams."""
         entry = _OpenItem(len(self._items), item)
         self._items.append(entry)
         index = entry.number if index is None else index

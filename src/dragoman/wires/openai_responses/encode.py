@@ -106,7 +106,8 @@ class Encoder(ResponseEncoder):
     EMPTY = True
 
     def __init__(self, envelope: JsonMap) -> None:
-        """`envelope`: fields of the response, which replace those of the events."""
+        """Creates the encoder. `envelope`: fields of the response, which replace those of the
+        events."""
         super().__init__(OWN, envelope)
         self._state = ResponseState(_envelope)
         self.response: Json = {}
@@ -149,6 +150,8 @@ class Encoder(ResponseEncoder):
         return self._take_objects()
 
     def error(self, error: DragomanError) -> Objects:
+        """Returns the event that ends the response as failed, or an event `error` before it has
+        begun."""
         code, message = code_of(error), error.message
         # An error before the response has begun is an event of its own.
         if not self.response:
@@ -166,6 +169,7 @@ class Encoder(ResponseEncoder):
         return self._take_objects()
 
     def end(self) -> Objects:
+        """Returns the events that end the response: completed, incomplete or failed."""
         self._begin()
         while self._turn is not None:
             self._end_turn()
@@ -258,6 +262,7 @@ class Encoder(ResponseEncoder):
         self._deltas.clear()
 
     def _add(self, event_name: str, /, **fields: Any) -> None:
+        """Adds an event of the Responses API with the next sequence number."""
         # The event of an error is the only one without the prefix.
         event_type = "error" if event_name == "error" else f"response.{event_name}"
         self._objects.append({"type": event_type, "sequence_number": self._sequence, **fields})

@@ -66,7 +66,7 @@ class Add(Protocol):
     """Adds one event to the stream."""
 
     def __call__(self, kind: str, /, **fields: Any) -> None:
-        """`kind`: the event's type without `response.`."""
+        """Adds an event. `kind`: its type without `response.`."""
         ...
 
 
@@ -74,7 +74,7 @@ class ItemWriter:
     """Writes parts as items. One is written at a time: `more` any number of times, then `end`."""
 
     def __init__(self, add: Add) -> None:
-        """`add` gets objects that stay as they are."""
+        """Creates the writer. `add` receives objects that do not change later."""
         self.output: list[Json] = []
         """The items so far, the last of which may be open."""
         self.response_id = ""
@@ -144,7 +144,7 @@ class ItemWriter:
             self._end_text(replace(begun, text=text))
 
     def end_item(self) -> None:
-        """Ends the item that is open."""
+        """Ends the response item that is open."""
         item, self._item = self._item, None
         if item is not None:
             if stages := _STAGES.get(if_text(item["type"])):
@@ -204,6 +204,7 @@ class ItemWriter:
         self._add("content_part.added", **self._at(part), part=_block(part, ""))
 
     def _open_message(self, part: TextPart | ProviderPart) -> Json:
+        """Returns the open message item for a text, begun if there is none."""
         begun = read_item_start(part.native)
         if self._item is None or self._item["type"] != "message" or begun is not None:
             fields: Json = {
@@ -217,6 +218,7 @@ class ItemWriter:
         return self._item
 
     def _end_text(self, part: TextPart | ThinkingPart) -> Json:
+        """Ends a text or refusal: writes its missing deltas and its `done` events."""
         if not self._piece:
             self._open(part)
             if part.text:
@@ -283,6 +285,7 @@ class ItemWriter:
         return item
 
     def _end_result(self, part: ToolResultPart) -> Json | None:
+        """Ends a result: writes an item of its own, or adds it to the item of its call."""
         if read_result_type(part) is not None:
             return self._whole({**dump_provider_result(part), **OWN.response(part.native)})
         item = self._item

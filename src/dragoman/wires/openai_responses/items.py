@@ -338,6 +338,7 @@ class _Writer:
         return describe_as_text(media)
 
     def _role(self) -> str:
+        """Returns the role of an input item: user, system or developer."""
         if self._message.role is not Role.SYSTEM:
             return "user"
         role = OWN.form(self._message.native).get("role")
@@ -396,6 +397,7 @@ class _Writer:
         return _FORGOTTEN
 
     def _call(self, call: ToolCallPart, index: int) -> Json | None:
+        """Returns the item of a call, or None with a loss if only the model may have calls."""
         if call.run_by == "provider":
             item = dump_call(call, call.id, call.name) if OWN.is_ours(call.native) else {}
             return self._signed(call, item, index, f"a call of {call.name}, which the provider ran")

@@ -67,7 +67,7 @@ layout = Layout(
 def load_conversation(
     payload: Any, origin: Origin | None, problems: list[Problem] | None
 ) -> list[Message]:
-    """Reads `{"instructions": …, "input": …}`."""
+    """Reads a Responses conversation: `{"instructions": …, "input": …}`."""
     if not isinstance(payload, Mapping):
         raise HistoryError(
             'the payload must be {"instructions": …, "input": …}, the part of a Responses request'
@@ -317,7 +317,7 @@ class _Reader:
         self._known: set[str] = set()
 
     def read(self, item: Json) -> None:
-        """Reads the next item."""
+        """Reads the next item of a Responses conversation."""
         if (
             len(item) == 2
             and (role := item.get("role")) in _PLAIN

@@ -126,7 +126,7 @@ def _take_stream(fields_left: Json, form: Json) -> bool:
 
 
 def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
-    """Writes a request of `/responses`.
+    """Writes a request of the Responses API.
 
     Towards a provider that stores responses, the request continues from the newest one that is
     still as the provider answered, with only the messages after it. `options` are written last and

@@ -59,7 +59,8 @@ def load_settings(body: Json, form: Json) -> Settings:
 
 
 def dump_settings(settings: Settings, form: JsonMap, out: Outgoing[Quirks]) -> Json:
-    """Settings → fields of the body. One that the API does not have is noted as a loss."""
+    """Returns settings as fields of a Responses body. One that the API lacks is noted as a loss.
+    One that the API does not have is noted as a loss."""
     quirks = out.quirks
     for name in _UNKNOWN:
         if getattr(settings, name) is not None:
@@ -99,8 +100,8 @@ def load_schema(body: Json) -> JsonMap | None:
 
 
 def dump_schema(schema: JsonMap, fields: JsonMap | None) -> Json:
-    """The schema → `text.format`. `fields`: what stood beside it in a loaded request, whose schema
-    is sent as it was.
+    """Returns the output schema as `text.format`. `fields`: what stood beside it in a loaded
+    request, whose schema is sent as it was.
 
     Any other is sent in its strict form where it has one, else as it is and not strict.
     """

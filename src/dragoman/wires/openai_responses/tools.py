@@ -104,7 +104,7 @@ _IMAGES = {"iVBOR": "png", "/9j/": "jpeg", "UklGR": "webp", "R0lGO": "gif"}
 
 
 def load_tools(tools: Sequence[Any]) -> tuple[ToolSpec | ServerTool, ...]:
-    """Reads the `tools` of a request.
+    """Reads the `tools` of a Responses request.
 
     Raises:
         HistoryError: one of them is no tool.
@@ -143,7 +143,7 @@ def load_tool_choice(value: Any) -> str | None:
 
 
 def dump_tool_choice(choice: str, out: Outgoing[Quirks]) -> str | Json:
-    """Writes the choice of a tool."""
+    """Writes the tool choice of a Responses request."""
     if choice in _CHOICES:
         return choice
     return {"type": "function", "name": out.name(choice)}
@@ -284,7 +284,7 @@ def write_result(item: Json, result: ToolResultPart | DataPart) -> None:
 
 
 def _load_tool(tool: Any) -> ToolSpec | ServerTool:
-    """Reads one tool."""
+    """Reads one tool of a Responses request."""
     if not isinstance(tool, dict):
         raise HistoryError(f"a tool must be an object, not {tool!r:.200}").at(field="tools")
     tool = cast("Json", tool)

@@ -67,10 +67,7 @@ class OldBinding:
         address = read_extra_fields(config, "taskId")
         # 0.3 lists the schemes that may be used, 1.0 names one.
         if auth := if_object(address.get("authentication")):
-            if "scheme" in auth:
-                schemes = [auth["scheme"]]
-            else:
-                schemes = []
+            schemes = [auth["scheme"]] if "scheme" in auth else []
             address["authentication"] = {"schemes": schemes, **read_extra_fields(auth, "scheme")}
         return {"taskId": config.get("taskId"), "pushNotificationConfig": address}
 
