@@ -203,7 +203,7 @@ def markdown() -> str:
             "The names are those of wires, each with its own provider. Signed content is sent again, in its place, when the conversation returns to the",
             "provider that signed it and nothing before it has changed. A file id means something only to the provider that holds the file.",
             "",
-            "Fields of a single format (an image's `detail`, a speaker's `name`, citations) stay in `native`. They are there when the conversation returns,",
+            "Fields of a single format (an image's `detail`, a speaker's `name`) stay in `native`. They are there when the conversation returns,",
             "are sent to no other provider, and are not counted here; `plan` lists them as minor. A tool name that the target refuses is adapted, and calls",
             "come back under the tool's own name.",
             "",

@@ -35,6 +35,7 @@ from dragoman.event import (
 from dragoman.fold import compact, fold, unfold
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.message import (
+    Citation,
     DataPart,
     FilePart,
     FinishReason,
@@ -89,6 +90,7 @@ __all__ = [
     "Capability",
     "Chat",
     "ChatResult",
+    "Citation",
     "Custom",
     "DataPart",
     "DragomanError",

@@ -16,6 +16,7 @@ from typing import Any, Literal, Self, cast, get_args
 import msgspec
 
 __all__ = [
+    "Citation",
     "Content",
     "DataPart",
     "FilePart",
@@ -48,12 +49,32 @@ OURS = "dragoman"
 writes."""
 
 
+class Citation(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A source of a text: a page of the web, a file, or a document that the model was given."""
+
+    url: str | None = None
+    """Address of the source."""
+    title: str | None = None
+    """Title of the page or document, or name of the file."""
+    start: int | None = None
+    """First character of the text that the source is for; `None`: it is for the whole text."""
+    end: int | None = None
+    """Position behind the last such character."""
+    quote: str | None = None
+    """Words of the source."""
+    file_id: str | None = None
+    """Id of a file or document at its provider."""
+
+
 class TextPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="text"):
     """Text. Never empty: no text is no part."""
 
     text: str
     """Never empty."""
     native: Native = None
+    citations: tuple[Citation, ...] = ()
+    """Sources of the text. No digest counts them. Citations in `native` win where their own wire
+    writes the part."""
 
     def __post_init__(self) -> None:
         if not self.text:

@@ -272,7 +272,7 @@ def close_part(
     if isinstance(part, TextPart):
         text = part.text + _text(deltas)
         if text:
-            return TextPart(text, part.native)
+            return TextPart(text, part.native, part.citations)
         return None
     if isinstance(part, ThinkingPart):
         return ThinkingPart(part.text + _text(deltas), part.native)

@@ -21,6 +21,7 @@ from dragoman import json_bytes
 from dragoman.content import (
     NOTES,
     OURS,
+    Citation,
     Content,
     DataPart,
     FilePart,
@@ -39,6 +40,7 @@ from dragoman.content import (
 from dragoman.errors import HistoryError
 
 __all__ = [
+    "Citation",
     "Content",
     "DataPart",
     "FilePart",

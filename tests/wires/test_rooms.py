@@ -38,12 +38,12 @@ AGENT_ROOMS = {"client", "content", "tools", "interrupts", "compact"}
 """What those have in which an agent is asked like a model. The AI SDK is no such protocol, and its
 messages are those of a format."""
 FURTHER: dict[str, set[str]] = {
-    "openai_responses": {"approvals", "files", "items", "linking"},
-    "anthropic": {"files"},
-    "google": {"embeddings", "images", "keys", "schema", "speech", "transcription"},
+    "openai_responses": {"approvals", "citations", "files", "items", "linking"},
+    "anthropic": {"citations", "files"},
+    "google": {"citations", "embeddings", "images", "keys", "schema", "speech", "transcription"},
     "ollama": {"embeddings", "generate"},
-    "cohere": {"embeddings"},
-    FAMILY: {"embeddings", "images", "dialect", "record", "speech", "transcription"},
+    "cohere": {"citations", "embeddings"},
+    FAMILY: {"citations", "embeddings", "images", "dialect", "record", "speech", "transcription"},
     "ag_ui": AGENT_ROOMS | {"events"},
     "a2a": AGENT_ROOMS | {"version03", "tasks"},
     "ai_sdk": set(),

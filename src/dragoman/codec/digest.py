@@ -31,6 +31,7 @@ from dragoman.message import (
     Message,
     Native,
     Role,
+    TextPart,
     ToolCallPart,
     ToolResultPart,
 )
@@ -141,10 +142,17 @@ def _select_signed(message: Message, wire: str) -> Any:
     """Returns what the signature digest counts of a message: role, content and one wire's native
     fields."""
     content = strip_marks(message, wire).content
-    if any(piece.native or isinstance(piece, ToolCallPart | ToolResultPart) for piece in content):
+    if any(_has_more(piece) for piece in content):
         content = tuple([_of_wire(piece, wire) for piece in content])
     wire_fields = (message.native or {}).get(wire)
     return message.role, content, wire_fields
+
+
+def _has_more(piece: Content) -> bool:
+    """True if a piece holds something that is not signed, or may hold it."""
+    if piece.native or isinstance(piece, ToolCallPart | ToolResultPart):
+        return True
+    return isinstance(piece, TextPart) and bool(piece.citations)
 
 
 def _of_wire(piece: Content, wire: str) -> Content:
@@ -152,6 +160,8 @@ def _of_wire(piece: Content, wire: str) -> Content:
     tell about who ran a tool."""
     if isinstance(piece, ToolCallPart | ToolResultPart):
         piece = _strip_run(piece, wire)
+    if isinstance(piece, TextPart) and piece.citations:
+        piece = TextPart(piece.text, piece.native)
     wire_fields = (piece.native or {}).get(wire)
     if piece.native is None or (len(piece.native) == 1 and wire_fields is not None):
         return piece
@@ -191,6 +201,9 @@ def _plain(piece: Content) -> Any:
         else:
             result = _value(piece.result)
         return "tool_result", result, piece.is_error, _run_by(piece)
+    if isinstance(piece, TextPart):
+        # No provider signs citations, and many formats do not hold them.
+        return TextPart(piece.text)
     if piece.native is None:
         return piece
     return msgspec.structs.replace(piece, native=None)

@@ -8,8 +8,12 @@ appear. Every part that is started is finished.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
+from typing import cast
 
+from msgspec.structs import replace
+
+from dragoman.codec.citations import place_citations
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
@@ -25,12 +29,14 @@ from dragoman.fold import MessageBuilder, close_part, part_events
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.message import (
+    Citation,
     Content,
     FinishReason,
     Message,
     Native,
     Origin,
     Role,
+    TextPart,
     ThinkingPart,
     ToolCallPart,
     Usage,
@@ -149,6 +155,36 @@ class Emitter:
         self.events += part_events(self.message_id, self._next, part)
         self._closed[self._next] = part
         self._next += 1
+
+    def cite(self, citations: Iterable[Citation]) -> None:
+        """Adds sources to the texts that are open. Their places count from the beginning of all
+        texts joined; a source of a text that is closed already goes to the last one as a whole."""
+        open_texts = {
+            part.index: part for part in self._open.values() if isinstance(part.part, TextPart)
+        }
+        if not open_texts:
+            return
+        lengths = {
+            index: len(part.text)
+            for index, part in self._closed.items()
+            if isinstance(part, TextPart)
+        }
+        lengths |= {index: sum(map(len, part.deltas)) for index, part in open_texts.items()}
+        for index, placed in place_citations(citations, lengths, open_texts).items():
+            open_part = open_texts[index]
+            open_part.part = replace(
+                open_part.part, citations=(*cast("TextPart", open_part.part).citations, *placed)
+            )
+
+    def read_text(self) -> str:
+        """Returns all text so far, of closed and of open parts."""
+        texts = {
+            index: part.text for index, part in self._closed.items() if isinstance(part, TextPart)
+        }
+        for part in self._open.values():
+            if isinstance(part.part, TextPart):
+                texts[part.index] = "".join(map(str, part.deltas))
+        return "".join([texts[index] for index in sorted(texts)])
 
     def close(self, open_part: OpenPart, *, cut: bool = False) -> Content | None:
         """Closes a part. A text that never came leaves nothing behind."""

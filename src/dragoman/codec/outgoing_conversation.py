@@ -155,6 +155,7 @@ def read_sole_text(message: Message) -> str | None:
         and len(content) == 1
         and type(piece := content[0]) is TextPart
         and piece.native is None
+        and not piece.citations
     ):
         return piece.text if piece.text.strip() else None
     return None

@@ -60,10 +60,11 @@ def fit_tools(
     )
     tools: list[ToolSpec | ServerTool] = []
     lost: dict[tuple[str, str], list[str]] = {}
-    for given in request.tools:
-        tool = given
+    for original in request.tools:
+        tool = original
         carried: Json = {}
         for name, value in _foreign_fields(tool, wire):
+            # What the API lacks, and what it would refuse, is told with its reason.
             why = f"{wire} has no such field"
             if name in fields:
                 why = _explain_refusal(name, tool, profile, searches=searches)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from dragoman import wires
 from dragoman.codec.json_values import if_object, read_extra_fields
 from dragoman.codec.signature_check import name_part_type
 from dragoman.history.target import Target
@@ -57,6 +58,10 @@ _CARRIAGE = frozenset(
 cache."""
 
 
+_CITED = ("citations", "annotations")
+"""Fields that hold the sources of a text."""
+
+
 class _FieldOwner(NamedTuple):
     """A message or a piece whose `native` holds fields that only some format has."""
 
@@ -88,6 +93,9 @@ def find_lost_fields(messages: Sequence[Message], target: Target, known: Known) 
     """Returns the fields and signatures of what is sent that the target does not hold. `known`:
     what is lost besides."""
     losses: list[Loss] = []
+    # The wires of models tell lost citations themselves.
+    if not target.wire and target.name not in wires.names("model"):
+        losses += _find_lost_citations(messages, target, known)
     unreadable: Sequence[str | None] | None = None
     is_written: dict[_Kind, bool] = {}
     for position, message in enumerate(messages):
@@ -108,6 +116,23 @@ def find_lost_fields(messages: Sequence[Message], target: Target, known: Known) 
     return losses
 
 
+def _find_lost_citations(messages: Sequence[Message], target: Target, known: Known) -> list[Loss]:
+    """Returns the citations of texts that a format does not hold: without them the same is
+    written."""
+    losses: list[Loss] = []
+    for position, message in enumerate(messages):
+        for part, piece in enumerate(message.content):
+            if not isinstance(piece, TextPart) or not piece.citations:
+                continue
+            alone = message.replace(content=(piece,), native=None)
+            bare = alone.replace(content=(TextPart(piece.text, piece.native),))
+            is_told = (position, part, Lost.field) in known
+            if not is_told and target.dump([alone], []) == target.dump([bare], []):
+                why = f"{target.name} has no place for them"
+                losses.append(Loss(position, part, Lost.field, why, "citations"))
+    return losses
+
+
 def _find_doubtful_fields(
     position: int, message: Message, known: Known
 ) -> Iterator[tuple[_FieldOwner, Lost, str, str, Any]]:
@@ -121,8 +146,15 @@ def _find_doubtful_fields(
                 what = Lost.signature
             else:
                 what = Lost.field
-            if (position, owner.part, what) not in known:
+            is_told = field in _CITED and _is_cited(message, owner)
+            if (position, owner.part, what) not in known and not is_told:
                 yield owner, what, wire, field, value
+
+
+def _is_cited(message: Message, owner: _FieldOwner) -> bool:
+    """True if the sources in a field are citations too, so that they are told as such."""
+    pieces = message.content if owner.piece is None else (owner.piece,)
+    return any(isinstance(piece, TextPart) and piece.citations for piece in pieces)
 
 
 def _field_owners(message: Message) -> Iterator[_FieldOwner]:

@@ -29,6 +29,8 @@ _KEY_VALUE = re.compile(
     r"((sk|pk|rk|gsk|xai|hf|nvapi|key|token|secret)[-_](?=\D*\d).{8,}|AIza.{20,}|bot\d+:.{8,})"
 )
 """A segment of a path that is a key."""
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://")
+_AUTHORITY_END = re.compile(r"[/?#]")
 _MIN_LENGTH = 8
 _MASK = "***"
 
@@ -43,16 +45,48 @@ def is_secret(name: str) -> bool:
 def public_url(url: str) -> str:
     """Returns a URL without user, password, secret query parameters and keys in its path. Also
     takes malformed ones."""
-    base, _, query = url.partition("#")[0].partition("?")
-    scheme, separator, after_scheme = base.rpartition("://")
-    authority, slash, path = after_scheme.partition("/")
+    scheme, after_scheme = _split_scheme(url)
+    base, _, query = _split_user(after_scheme)[1].partition("#")[0].partition("?")
+    authority, slash, path = base.partition("/")
     segments = path.split("/")
     path = "/".join(
-        _MASK if hidden else segment
-        for segment, hidden in zip(segments, _find_keys(segments), strict=True)
+        _MASK if hidden else rest
+        for (_, rest), hidden in zip(
+            _split_inner_users(segments), _find_keys(segments), strict=True
+        )
     )
     query = "&".join(pair for pair in query.split("&") if not is_secret(pair.partition("=")[0]))
-    return f"{scheme}{separator}{authority.rpartition('@')[2]}{slash}{path}{'?' if query else ''}{query}"
+    return f"{scheme}{authority}{slash}{path}{'?' if query else ''}{query}"
+
+
+def _split_scheme(url: str) -> tuple[str, str]:
+    """Returns the scheme of a URL with its separator, empty if there is none, and the rest."""
+    scheme = _SCHEME.match(url)
+    end = scheme.end() if scheme else 0
+    return url[:end], url[end:]
+
+
+def _split_user(after_scheme: str) -> tuple[str, str]:
+    """Returns user and password of a URL, and what follows them. Both may hold the characters that
+    end a host, although they should be escaped there."""
+    authority = _AUTHORITY_END.split(after_scheme, maxsplit=1)[0]
+    host, colon, port = authority.rpartition(":")
+    end = authority.rfind("@")
+    # A host is followed by a port of digits. Anything else begins a password that goes on.
+    if end < 0 and colon and not port.isdigit() and not host.startswith("["):
+        end = after_scheme.rfind("@")
+    return after_scheme[: max(end, 0)], after_scheme[end + 1 :]
+
+
+def _split_inner_users(segments: list[str]) -> list[tuple[str, str]]:
+    """Returns each segment of a path as user and password, and the rest. Only the host of another
+    URL in the path has a user."""
+    return [
+        _split_user(segment)
+        if index > 1 and not segments[index - 1] and segments[index - 2].endswith(":")
+        else ("", segment)
+        for index, segment in enumerate(segments)
+    ]
 
 
 def public_body(body: Any) -> Any:
@@ -125,12 +159,13 @@ def _find_keys(segments: list[str]) -> Iterator[bool]:
 
 def _url_secrets(url: str) -> Iterator[str]:
     """Yields the secrets in a URL, as written and decoded."""
-    whole, _, query = url.partition("#")[0].partition("?")
-    authority, _, path = whole.partition("://")[2].partition("/")
-    _, _, password = authority.rpartition("@")[0].partition(":")
-    segments = path.split("/")
+    scheme, after_scheme = _split_scheme(url)
+    user, after_user = _split_user(after_scheme) if scheme else ("", "")
+    whole, _, query = after_user.partition("#")[0].partition("?")
+    segments = whole.partition("/")[2].split("/")
+    users = [user, *(inner for inner, _ in _split_inner_users(segments))]
     values = [
-        password,
+        *(user.partition(":")[2] for user in users),
         *(segment for segment, key in zip(segments, _find_keys(segments), strict=True) if key),
     ]
     for value in values:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dragoman.errors import DecodeError, OverloadedError, RateLimitError, StreamCutError
 from dragoman.event import MessageFinished, RunError
 from dragoman.fold import fold
-from dragoman.message import FinishReason, TextPart
+from dragoman.message import Citation, FinishReason, TextPart
 from dragoman.wires import anthropic as wire
 from support.anthropic import (
     START,
@@ -177,7 +177,9 @@ def test_a_stream_cut_in_a_block_keeps_its_further_deltas():
     cited = {"type": "citations_delta", "citation": {"title": "t"}}
     events = decode_events(start_of(), *block(0, {"type": "text", "text": "a"}, cited, cited)[:-1])
     assert events[-1].error.partial.content == (
-        TextPart("a", {"anthropic": {"citations": [{"title": "t"}] * 2}}),
+        TextPart(
+            "a", {"anthropic": {"citations": [{"title": "t"}] * 2}}, (Citation(title="t"),) * 2
+        ),
     )
 
 

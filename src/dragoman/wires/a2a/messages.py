@@ -318,7 +318,7 @@ def _pack(message: Message, indexes: Sequence[int]) -> str:
     # A file's bytes are most of what a message weighs, and a text most of what it says: neither is
     # sent twice.
     for index, (piece, part_index) in enumerate(zip(message.content, indexes, strict=True)):
-        if isinstance(piece, TextPart) and piece.native is None:
+        if isinstance(piece, TextPart) and piece.native is None and not piece.citations:
             content[index] = {"at": part_index}
         elif isinstance(piece, DataPart) and not OWN.form(piece.native):
             content[index] = {**read_extra_fields(content[index], "data"), "at": part_index}

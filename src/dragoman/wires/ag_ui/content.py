@@ -59,7 +59,7 @@ def load_content(content: Any, form: Json) -> list[Content]:
 
 def _is_plain(piece: Block | None) -> bool:
     """True for a text without fields of its own."""
-    return type(piece) is TextPart and piece.native is None
+    return type(piece) is TextPart and piece.native is None and not piece.citations
 
 
 def dump_content(pieces: Sequence[Block], form: JsonMap = {}, *, extras: bool = True) -> Any:

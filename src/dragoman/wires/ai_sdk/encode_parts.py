@@ -18,6 +18,7 @@ from dragoman.codec.run_encoder import RunEncoder, Step
 from dragoman.event import PartDelta, PartFinished, PartStarted
 from dragoman.json_bytes import Json
 from dragoman.message import (
+    Citation,
     DataPart,
     FilePart,
     LinkPart,
@@ -77,6 +78,8 @@ class PartEncoder(RunEncoder[StreamPart]):
         """Call id → the latest call with this id, and its part."""
         self.seen: set[str] = set()
         """Ids of the messages that the client has seen anything of."""
+        self._sources: set[str] = set()
+        """Sources that the stream has named."""
         self.has_unanswered_calls = False
         """True if calls of the earlier conversation have no result."""
         answered = {result.id for message in before for result in message.tool_results}
@@ -181,6 +184,24 @@ class PartEncoder(RunEncoder[StreamPart]):
             self.write(part.delta(piece.text.removeprefix(streamed)))
         fields = pick(dumped, _OF_TEXT)
         self.write({"type": f"{part.part_type}-end", "id": part.id, **fields})
+        if isinstance(piece, TextPart):
+            self._write_sources(message_id, piece.citations)
+
+    def _write_sources(self, message_id: str, citations: Sequence[Citation]) -> None:
+        """Writes each source of a text that the stream has not named before."""
+        for citation in citations:
+            name = citation.url or citation.file_id or citation.title
+            if name is None or name in self._sources:
+                continue
+            self._sources.add(name)
+            source: Json = {"sourceId": f"source-{len(self._sources)}"}
+            if citation.url:
+                source |= {"type": "source-url", "url": citation.url}
+            else:
+                source |= {"type": "source-document", "mediaType": "application/octet-stream"}
+            if title := citation.title or (None if citation.url else name):
+                source["title"] = title
+            self._write_whole(message_id, source)
 
     def _finish_call(
         self,

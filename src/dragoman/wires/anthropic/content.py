@@ -43,6 +43,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
+from dragoman.wires.anthropic.citations import dump_citations, load_citations
 from dragoman.wires.anthropic.quirks import NAME, OWN, Quirks
 from dragoman.wires.anthropic.tools import (
     CALLS,
@@ -262,7 +263,8 @@ def _load_text(block: JsonMap) -> TextPart | None:
     # The API refuses blank text, and no part may be empty.
     text = if_text(block.get("text"))
     if text.strip():
-        return TextPart(text, OWN.note(read_extra_fields(block, "type", "text")))
+        native = OWN.note(read_extra_fields(block, "type", "text"))
+        return TextPart(text, native, load_citations(block.get("citations")))
     return None
 
 
@@ -285,7 +287,13 @@ def _dump_text(part: TextPart, out: OutgoingBlocks, position: int, index: int) -
     if not part.text.strip() and not out.answer:
         out.lose(position, index, Lost.text, "it is blank, which the API refuses")
         return None
-    return {"type": "text", **own_fields(part, out, position), "text": part.text}
+    block = {"type": "text", **own_fields(part, out, position), "text": part.text}
+    if part.citations and "citations" not in block:
+        if out.answer:
+            block["citations"] = dump_citations(part)
+        else:
+            out.lose(position, index, Lost.field, "the API takes its own alone", "citations")
+    return block
 
 
 def _dump_thinking(

@@ -24,7 +24,15 @@ from dragoman.event import OpenText
 from dragoman.fold import parse_call
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
-from dragoman.message import Content, FinishReason, Origin, ThinkingPart, ToolCallPart
+from dragoman.message import (
+    Content,
+    FinishReason,
+    Origin,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+)
+from dragoman.wires.anthropic.citations import load_citations
 from dragoman.wires.anthropic.content import load_block
 from dragoman.wires.anthropic.errors import error_of
 from dragoman.wires.anthropic.quirks import NAME, OWN
@@ -202,9 +210,9 @@ class Decoder(MessageDecoder):
             key: value for key, value in block.items() if key not in ("type", "text", "thinking")
         }
         if block_type == "text" and isinstance(text := block.get("text"), str):
-            return OpenText(
-                native=OWN.note({key: value for key, value in block_fields.items() if value})
-            ), text
+            native = OWN.note({key: value for key, value in block_fields.items() if value})
+            cited = load_citations(block.get("citations"))
+            return OpenText(native=native, citations=cited), text
         if block_type == "thinking" and isinstance(text := block.get("thinking"), str):
             # Noted, so that a dump does not add a signature that the provider never gave.
             form = {} if "signature" in block_fields else {"signature": "absent"}
@@ -282,7 +290,10 @@ class Decoder(MessageDecoder):
         """Adds what further deltas held to a block that is a part."""
         part, deltas = self._out.find(index), self._further.pop(index, ())
         if part is not None and deltas:
-            part.native[NAME] = grown(OWN.fields(part.part.native), deltas)
+            fields = part.native[NAME] = grown(OWN.fields(part.part.native), deltas)
+            if isinstance(part.part, TextPart):
+                cited = load_citations(fields.get("citations"))
+                part.part = msgspec.structs.replace(part.part, citations=cited)
 
     def _update(self, event: Json) -> None:
         """Reads an update of the message: stop reason, usage and further fields."""

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import if_list, if_object, merge_wire_fields, read_extra_fields
+from dragoman.codec.json_values import if_object, merge_wire_fields, read_extra_fields
 from dragoman.codec.outgoing_conversation import prepare_outgoing
 from dragoman.codec.response_encoder import NO_OBJECTS, Objects, ResponseEncoder, frame_typed_event
 from dragoman.codec.response_state import name_model
@@ -36,6 +36,7 @@ from dragoman.message import (
     ToolCallPart,
 )
 from dragoman.request import ModelRequest
+from dragoman.wires.anthropic.citations import dump_citations
 from dragoman.wires.anthropic.content import OutgoingBlocks, dump_blocks
 from dragoman.wires.anthropic.errors import dump_error
 from dragoman.wires.anthropic.quirks import NAME, OWN, Quirks
@@ -209,10 +210,9 @@ class Encoder(ResponseEncoder):
                 self._more({"type": "signature_delta", "signature": wire_fields["signature"]})
             )
         if isinstance(part, TextPart):
-            citations = if_list(wire_fields.get("citations"))
             out += [
                 self._more({"type": "citations_delta", "citation": citation})
-                for citation in citations
+                for citation in dump_citations(part)
             ]
         return [*out, *self._close()]
 

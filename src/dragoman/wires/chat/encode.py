@@ -7,11 +7,12 @@ become one answer, because the format has no other way.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, cast
 
 from dragoman import json_bytes
+from dragoman.codec.citations import CitedText
 from dragoman.codec.framing import frame_server_event
 from dragoman.codec.json_values import as_index, if_list, if_object, if_objects, read_extra_fields
 from dragoman.codec.response_encoder import NO_OBJECTS, Objects, ResponseEncoder
@@ -31,7 +32,7 @@ from dragoman.event import (
 from dragoman.fold import compact
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
-from dragoman.message import Native
+from dragoman.message import Citation, Native
 from dragoman.request import ModelRequest
 from dragoman.wires.chat.encode_parts import ChatParts
 from dragoman.wires.chat.errors import dump_error
@@ -72,6 +73,7 @@ class Encoder(ResponseEncoder):
         self._head = b""
         self._parts = self.PARTS(chat)
         self._beside: dict[str, Json] = {}
+        self._cited = CitedText(keeps_texts=False)
 
     def close(self) -> bytes:
         """Returns the end of the stream: finish reason, usage, and the mark that nothing follows. A
@@ -101,12 +103,17 @@ class Encoder(ResponseEncoder):
         return self._parts.add_delta((event.message_id, event.index), event.delta)
 
     def part_finished(self, event: PartFinished) -> Objects:
+        self._cited.add(event.part)
         return self._parts.end((event.message_id, event.index), event.part)
 
     def message_finished(self, event: MessageFinished) -> Objects:
         """See `ResponseEncoder`. Writes the fields of the message beside its content."""
+        sources: Json = {}
+        if self._cited.citations:
+            sources = self.dump_citations(self._cited.citations)
+            self._cited.citations = []
         fields = self._parts.dump_fields(
-            {**self._beside[event.message_id], **self._fields(event.native)}
+            {**sources, **self._beside[event.message_id], **self._fields(event.native)}
         )
         if fields:
             return [{**self.chat.no_text, **fields}]
@@ -115,6 +122,10 @@ class Encoder(ResponseEncoder):
     def message_dropped(self, event: MessageDropped) -> Objects:
         self._parts.drop(event.message_id)
         return NO_OBJECTS
+
+    def dump_citations(self, citations: Sequence[Citation]) -> Json:  # noqa: ARG002 for those that have a field for it
+        """Returns the fields of a message for the sources of its text."""
+        return {}
 
     def error(self, error: DragomanError) -> Objects:
         self._head = b""

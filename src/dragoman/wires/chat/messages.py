@@ -18,6 +18,7 @@ from typing import Any, TypeGuard
 
 from msgspec.structs import replace
 
+from dragoman.codec.citations import lose_citations
 from dragoman.codec.json_values import (
     check_depth,
     has_error,
@@ -209,6 +210,7 @@ def _needs_bridge(out: OutgoingChat, dumped: Sequence[Json], entry: JsonMap) -> 
 
 def dump_conversation(out: OutgoingChat) -> list[Json]:
     """Writes a conversation as the list of messages."""
+    lose_citations(out, out.chat.name)
     dumped: list[Json] = []
     sent_ids: dict[str, str | None] = {}
     # The bridge is set between messages, which the short ways do not look at.

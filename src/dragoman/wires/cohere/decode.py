@@ -29,7 +29,8 @@ from dragoman.errors import DecodeError
 from dragoman.event import OpenText
 from dragoman.fold import parse_call
 from dragoman.json_bytes import Json, JsonMap
-from dragoman.message import FinishReason, Origin, ThinkingPart, ToolCallPart
+from dragoman.message import FinishReason, Origin, TextPart, ThinkingPart, ToolCallPart
+from dragoman.wires.cohere.citations import load_citations
 from dragoman.wires.cohere.content import PLAN, load_block, load_plan
 from dragoman.wires.cohere.errors import error_of
 from dragoman.wires.cohere.quirks import OWN
@@ -78,10 +79,14 @@ class Decoder(MessageDecoder):
         self._index: Any = None
         self._block: OpenPart | None = None
         self._thinks = False
+        self._late: Hashable | None = None
         self._calls = 0
         self._ended: set[OpenPart] = set()
         """Calls whose end has come."""
         self._citations: list[Any] = []
+        """Sources of the text that is open."""
+        self._cited: list[Any] = []
+        """Sources of texts that are closed."""
         self._own: Json = {}
         """Further fields of the message."""
         self._response: Json = {}
@@ -128,7 +133,7 @@ class Decoder(MessageDecoder):
             block = need_object(message.get("content"), "content")
             self._content(index, block, opens=event_type == "content-start")
         elif event_type == "content-end":
-            self._close(_content_key(index))
+            self._end_block(_content_key(index))
         elif event_type == "tool-plan-delta":
             self._plan(message.get(PLAN))
         elif event_type in ("tool-call-start", "tool-call-delta"):
@@ -155,13 +160,13 @@ class Decoder(MessageDecoder):
         message = need_object(event.get("message"), "message")
         self._start(event, message)
         self._plan(message.get(PLAN))
+        self._citations += as_list(message.get("citations"), "citations")
         for index, block in enumerate(as_list(message.get("content"), "blocks of content")):
             self._content(index, need_object(block, "a block"), opens=True)
             self._close(_content_key(index))
         for index, call in enumerate(as_list(message.get("tool_calls"), "calls")):
             self._call(index, need_object(call, "a call"), opens=True)
             self._close_call(index)
-        self._citations += as_list(message.get("citations"), "citations")
         self._finish(read_extra_fields(event, "id", "message"))
 
     def _plan(self, text: Any) -> None:
@@ -178,6 +183,7 @@ class Decoder(MessageDecoder):
         block_type = block.get("type", "thinking" if "thinking" in block else "text")
         if opens:
             self._close(PLAN)
+        self._close_late()
         if block_type not in ("text", "thinking"):
             self._out.add_whole_part(load_block(block))
             return
@@ -201,6 +207,7 @@ class Decoder(MessageDecoder):
         """Adds to a call. `opens`: the call begins."""
         if opens:
             self._close(PLAN)
+            self._close_late()
             self._begin_call(index, call)
         open_part = self._out.find(("call", index))
         if open_part is None:
@@ -229,6 +236,22 @@ class Decoder(MessageDecoder):
         part = ToolCallPart(call_id, loaded.name, native=OWN.note(fields))
         self._out.ensure_part(("call", index), part)
 
+    def _end_block(self, key: Hashable) -> None:
+        """Ends a content block. A text stays open for its sources, which some streams give later."""
+        part = self._out.find(key)
+        if part is None or not isinstance(part.part, TextPart):
+            self._close(key)
+            return
+        self._close_late()
+        self._late = key
+        self._block = None
+
+    def _close_late(self) -> None:
+        """Closes the text that has ended and is still open."""
+        late, self._late = self._late, None
+        if late is not None:
+            self._close(late)
+
     def _close(self, key: Hashable) -> None:
         """Closes a part, if it is open."""
         part = self._out.find(key)
@@ -236,6 +259,10 @@ class Decoder(MessageDecoder):
             return
         if part is self._block:
             self._block = None
+        if self._citations and isinstance(part.part, TextPart):
+            cited, self._citations = self._citations, []
+            self._out.cite(load_citations(cited))
+            self._cited += cited
         self._out.close(part)
 
     def _close_call(self, index: int | str | None) -> None:
@@ -259,6 +286,7 @@ class Decoder(MessageDecoder):
             raise error.at(body=json_bytes.encode(end))
         self._over = True
         self._out.start()
+        self._close_late()
         self._out.close_all(cut=vendor_reason == "MAX_TOKENS")
         reason = load_finish(vendor_reason, bool(self._out.calls()))
         usage = if_object(end.get("usage"))
@@ -272,8 +300,8 @@ class Decoder(MessageDecoder):
         if other := other_usage(usage):
             response["usage"] = other
         own_fields = {**self._own}
-        if self._citations:
-            own_fields["citations"] = self._citations
+        if all_citations := [*self._cited, *self._citations]:
+            own_fields["citations"] = all_citations
         if not vendor_reason:
             reason = FinishReason.unspecified
         native = OWN.note(own_fields, response=response)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from dragoman.codec.citations import CitedText
 from dragoman.codec.framing import frame_server_event
 from dragoman.codec.json_values import if_list, merge_wire_fields, read_extra_fields
 from dragoman.codec.response_encoder import NO_OBJECTS, Objects, ResponseEncoder, frame_typed_event
@@ -37,6 +38,7 @@ from dragoman.message import (
     Usage,
 )
 from dragoman.request import ModelRequest
+from dragoman.wires.cohere.citations import dump_citations
 from dragoman.wires.cohere.content import PLAN, dump_block, is_plan
 from dragoman.wires.cohere.errors import dump_error
 from dragoman.wires.cohere.quirks import OWN
@@ -71,6 +73,8 @@ def _dump(message: Message, envelope: JsonMap) -> Json:
     for field, value in ((PLAN, plan), ("content", blocks), ("tool_calls", calls)):
         if value:
             body[field] = value
+    if citations := dump_citations(CitedText.of(message.content)):
+        body["citations"] = OWN.fields(message.native).get("citations") or citations
     own_response = read_extra_fields(OWN.response(message.native), "id", "message")
     return {
         "id": _choose_id(envelope, message.origin, message.id),
@@ -103,6 +107,7 @@ class Encoder(ResponseEncoder):
         self._numbers = {"content": 0, "call": 0}
         # Message id → its citations.
         self._citations: dict[str, list[Any]] = {}
+        self._cited = CitedText()
 
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:
         """Returns Cohere's event `message-start` for the first message."""
@@ -156,6 +161,8 @@ class Encoder(ResponseEncoder):
     def part_finished(self, event: PartFinished) -> Objects:
         """Returns Cohere's events that end a part, or those of a whole block."""
         key, part = (event.message_id, event.index), event.part
+        if not is_plan(part):
+            self._cited.add(part)
         if key in self._whole:
             self._whole.remove(key)
             block, _ = dump_block(part)
@@ -195,6 +202,7 @@ class Encoder(ResponseEncoder):
         state = self._state
         events: list[Json] = []
         all_citations = [entry for entries in self._citations.values() for entry in entries]
+        all_citations = all_citations or dump_citations(self._cited)
         for number, citation in enumerate(all_citations):
             delta = {"message": {"citations": citation}}
             events.append(_make_event("citation-start", index=number, delta=delta))

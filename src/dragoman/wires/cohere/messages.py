@@ -11,6 +11,7 @@ from typing import Any, TypeGuard
 
 from msgspec.structs import replace
 
+from dragoman.codec.citations import lose_citations
 from dragoman.codec.fit_ids import fit_names, map_call_ids
 from dragoman.codec.format_layout import Layout
 from dragoman.codec.json_values import (
@@ -44,7 +45,7 @@ from dragoman.message import (
 )
 from dragoman.request import ToolSpec
 from dragoman.wires.cohere.content import PLAN, dump_block, is_plan, load_content, load_plan
-from dragoman.wires.cohere.quirks import OWN, Quirks
+from dragoman.wires.cohere.quirks import NAME, OWN, Quirks
 from dragoman.wires.cohere.tools import dump_call, dump_result, load_calls, load_result
 
 __all__ = [
@@ -166,6 +167,7 @@ def _has_own_id(piece: ToolCallPart | ToolResultPart) -> bool:
 
 def dump_conversation(out: Outgoing[Quirks]) -> list[Json]:
     """Writes a conversation as Cohere's list of messages."""
+    lose_citations(out, NAME)
     dumped: list[Json] = []
     for position, message in enumerate(out.messages):
         if (text := read_sole_text(message)) is not None:

@@ -18,6 +18,7 @@ from dragoman.errors import DecodeError, DragomanError, ProviderError
 from dragoman.event import PartDelta, RunError
 from dragoman.json_bytes import Json
 from dragoman.message import FinishReason, Origin
+from dragoman.wires.google.citations import GROUNDING, load_citations
 from dragoman.wires.google.decode_parts import CandidateState
 from dragoman.wires.google.errors import error_of
 from dragoman.wires.google.quirks import OWN
@@ -224,6 +225,8 @@ class Decoder(ResponseDecoder):
             reason = FinishReason.content_filter
         else:
             reason = load_finish(candidate.reason)
+        if GROUNDING in candidate.fields:
+            out.cite(load_citations(candidate.fields, out.read_text()))
         candidate.close(cut=reason is FinishReason.length)
         if reason is FinishReason.stop and out.calls():
             reason = FinishReason.tool_calls

@@ -13,6 +13,7 @@ from datetime import datetime
 from heapq import heappop, heappush
 
 from dragoman import json_bytes
+from dragoman.codec.citations import CitedText
 from dragoman.codec.json_values import if_object, read_extra_fields
 from dragoman.codec.response_encoder import NO_OBJECTS, Objects, ResponseEncoder
 from dragoman.codec.response_state import name_model
@@ -41,6 +42,7 @@ from dragoman.message import (
     Usage,
 )
 from dragoman.request import ModelRequest
+from dragoman.wires.google.citations import dump_grounding
 from dragoman.wires.google.content import dump_content
 from dragoman.wires.google.errors import dump_error
 from dragoman.wires.google.quirks import OWN, Quirks
@@ -67,11 +69,12 @@ def _dump(message: Message, envelope: JsonMap) -> Json:
     if parts := [part for piece in message.content for part in _parts(piece)]:
         content["parts"] = parts
     malformed = any(_is_malformed(piece) for piece in message.content)
+    grounding = dump_grounding(CitedText.of(message.content))
     end = _end(
         content,
         message.finish_reason,
         message.usage,
-        OWN.response(message.native),
+        {**grounding, **OWN.response(message.native)},
         malformed=malformed,
     )
     return {**end, **_identity(message.origin, envelope)}
@@ -134,6 +137,7 @@ class Encoder(ResponseEncoder):
         self._malformed = False
         # What the last chunk's text would be taken to go on with.
         self._text: type[Content] | None = None
+        self._cited = CitedText()
 
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:  # noqa: ARG002 the first opens nothing
         self._parts[event.message_id] = _Open()
@@ -158,6 +162,7 @@ class Encoder(ResponseEncoder):
         if (part := open_parts.parts.get(event.index)) is None:
             return NO_OBJECTS
         part.finished = event.part
+        self._cited.add(event.part)
         return self._write(open_parts)
 
     def message_finished(self, event: MessageFinished) -> Objects:
@@ -178,8 +183,9 @@ class Encoder(ResponseEncoder):
         """Returns the last chunk of Gemini's stream: finish reason and usage."""
         state = self._state
         unfinished = [chunk for message_id in self._parts for chunk in self._flush(message_id)]
+        envelope = {**dump_grounding(self._cited), **state.envelope}
         end = _end(
-            {"role": "model"}, state.reason, state.usage, state.envelope, malformed=self._malformed
+            {"role": "model"}, state.reason, state.usage, envelope, malformed=self._malformed
         )
         return [*unfinished, self._chunk(end)]
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, cast
 
+from dragoman.codec.citations import lose_citations
 from dragoman.codec.fit_ids import fit_names, map_call_ids
 from dragoman.codec.format_layout import Layout
 from dragoman.codec.json_values import (
@@ -28,7 +29,7 @@ from dragoman.message import Message, Origin, Role, TextPart, ToolCallPart, Tool
 from dragoman.request import ToolSpec
 from dragoman.wires.google.content import dump_content, is_known, load_content
 from dragoman.wires.google.keys import given, not_usual, to_camel_case
-from dragoman.wires.google.quirks import OWN, Quirks
+from dragoman.wires.google.quirks import NAME, OWN, Quirks
 from dragoman.wires.google.tools import OutgoingContents, Pairing, is_unnamed
 
 __all__ = [
@@ -189,6 +190,7 @@ def _number_calls(out: OutgoingContents) -> dict[str, int]:
 
 def dump_conversation(out: OutgoingContents) -> Json:
     """Converts a conversation to `{"systemInstruction": …, "contents": […]}`."""
+    lose_citations(out, NAME)
     messages = out.messages
     order = _number_calls(out)
     head = count_system_messages(messages)

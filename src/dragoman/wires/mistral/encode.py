@@ -20,6 +20,7 @@ from dragoman.wires.chat.encode_parts import ChatParts, Delta, Place, SentPart
 from dragoman.wires.chat.errors import dump_error
 from dragoman.wires.chat.record import DialectRecord
 from dragoman.wires.chat.tools import dump_call
+from dragoman.wires.mistral.citations import dump_references
 from dragoman.wires.mistral.quirks import OWN
 
 __all__ = ["Encoder", "dump_response"]
@@ -41,7 +42,11 @@ def dump_response(encoder: ChatEncoder, events: Iterable[Event], losses: list[Lo
     end = encoder.objects(MessageFinished(message_id, whole.finish_reason, whole.usage))
     (fields,) = end or ({},)
     calls = whole.tool_calls
-    blocks = [block for part in whole.content if (block := _block(chat, part)) is not None]
+    blocks: list[Json] = []
+    for part in whole.content:
+        if (block := _block(chat, part)) is not None:
+            blocks.append(block)
+        blocks += dump_references(part)
     message = {
         "role": "assistant",
         **dump_content(blocks, "", {}),
@@ -98,6 +103,13 @@ class Parts(ChatParts):
     def end_call(self, opened: SentPart, part: ToolCallPart) -> list[Delta]:  # noqa: ARG002
         self._thinks = False
         return [{"tool_calls": [_call(self.chat, part, self.next_index("tool_calls"))]}]
+
+    def end(self, key: Place, part: Content) -> list[Delta]:
+        """See the family's. Behind a text stand its sources."""
+        deltas = super().end(key, part)
+        if references := dump_references(part):
+            deltas = [*deltas, {"content": references}]
+        return deltas
 
     def dump_whole_part(self, part: Content) -> list[Delta]:
         """Returns the delta of a part that Mistral sends whole."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import count
 from typing import Any, TypeGuard
 
+from dragoman.codec.citations import lose_citations
 from dragoman.codec.fit_ids import NameRule, map_call_ids
 from dragoman.codec.format_layout import Layout
 from dragoman.codec.json_values import (
@@ -40,7 +41,7 @@ from dragoman.message import (
 )
 from dragoman.request import ToolSpec
 from dragoman.wires.ollama.content import Fields, dump_content, load_content, load_images
-from dragoman.wires.ollama.quirks import OWN, Quirks
+from dragoman.wires.ollama.quirks import NAME, OWN, Quirks
 from dragoman.wires.ollama.tools import (
     UnansweredCalls,
     dump_call,
@@ -165,6 +166,7 @@ def prepare_conversation(
 
 def dump_conversation(out: Outgoing[Quirks]) -> list[Json]:
     """Writes a conversation as Ollama's list of messages."""
+    lose_citations(out, NAME)
     dumped: list[Json] = []
     calls: dict[str, ToolCallPart] = {}
     for position, message in enumerate(out.messages):

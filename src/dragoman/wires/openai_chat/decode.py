@@ -31,7 +31,8 @@ from dragoman.codec.json_values import (
 from dragoman.codec.media import audio_type
 from dragoman.event import OpenText, PartDelta
 from dragoman.json_bytes import Json, JsonMap
-from dragoman.message import DataPart, ToolCallPart
+from dragoman.message import DataPart, Origin, ToolCallPart, Usage
+from dragoman.wires.chat.citations import BESIDE, load_citations
 from dragoman.wires.chat.content import load_block
 from dragoman.wires.chat.decode import Decoder as ChatDecoder
 from dragoman.wires.chat.decode_parts import ChatCandidate
@@ -127,6 +128,26 @@ class Candidate(ChatCandidate):
         self._fresh_id = fresh_id
         self._executed: dict[Any, ToolCallPart] = {}
         self._audio: OpenPart | None = None
+        self._is_cited = False
+
+    def end(self) -> None:
+        """See the family's. A text ends with the sources that have come."""
+        self._cite({})
+        super().end()
+
+    def finish(self, usage: Usage | None, origin: Origin | None, response: Json) -> None:
+        """See the family's."""
+        self._cite(response)
+        super().finish(usage, origin, response)
+
+    def _cite(self, response: Json) -> None:
+        """Adds the sources that have come to the text that is open. Their places are those in all of
+        the text, so they wait for its end."""
+        if self.open_key != "text" or self._is_cited:
+            return
+        if "annotations" in self.fields or not response.keys().isdisjoint(BESIDE):
+            self._is_cited = True
+            self.emitter.cite(load_citations(self.fields.get("annotations"), response))
 
     def note_filter(self, results: JsonMap) -> None:
         """Notes what the vendor's filter says of the answer. The last word counts."""
@@ -136,6 +157,11 @@ class Candidate(ChatCandidate):
         """Adds fields of OpenAI's Chat answer that the family does not have."""
         if _FURTHER.isdisjoint(message):
             return
+        if annotations := as_list(message.get("annotations"), "annotations"):
+            entries = [
+                read_extra_fields(as_object(entry, "annotation"), "index") for entry in annotations
+            ]
+            merge_pieces(self.fields, {"annotations": entries})
         if refusal := as_text(message.get("refusal")):
             self.refused = True
             self.add_text("refusal", refusal, OpenText(native=OWN.note({}, {"field": "refusal"})))
@@ -150,11 +176,6 @@ class Candidate(ChatCandidate):
             self.calls.add(entry, form={"field": "function_call"})
         if extra := message.get("extra_content"):
             self.fields["extra_content"] = extra
-        if annotations := as_list(message.get("annotations"), "annotations"):
-            entries = [
-                read_extra_fields(as_object(entry, "annotation"), "index") for entry in annotations
-            ]
-            merge_pieces(self.fields, {"annotations": entries})
 
     def _add_images(self, message: Json) -> None:
         """Adds images, each of which comes whole."""

@@ -7,11 +7,21 @@ use and official clients ignore.
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Sequence
 from typing import ClassVar
 
 from dragoman.codec.json_values import read_extra_fields
-from dragoman.json_bytes import JsonMap
-from dragoman.message import Content, DataPart, LinkPart, TextPart, ToolCallPart, ToolResultPart
+from dragoman.json_bytes import Json, JsonMap
+from dragoman.message import (
+    Citation,
+    Content,
+    DataPart,
+    LinkPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from dragoman.wires.chat.citations import BESIDE, dump_annotations
 from dragoman.wires.chat.content import dump_block
 from dragoman.wires.chat.encode import Encoder as ChatEncoder
 from dragoman.wires.chat.encode_parts import ChatParts, Delta, SentPart
@@ -113,6 +123,16 @@ class Encoder(ChatEncoder):
     LISTS: ClassVar[frozenset[str]] = ChatEncoder.LISTS | {"images"}
     INDEXED: ClassVar[frozenset[str]] = frozenset({"executed_tools"})
     WHOLE: ClassVar[JsonMap] = {"refusal": None}
+
+    def dump_citations(self, citations: Sequence[Citation]) -> Json:
+        """See the family's."""
+        if not self._state.envelope.keys().isdisjoint(BESIDE):
+            # They go back to where they came from.
+            return {}
+        annotations = dump_annotations(citations)
+        if annotations:
+            return {"annotations": annotations}
+        return {}
 
 
 def _is_custom(part: ToolCallPart) -> bool:

@@ -40,6 +40,7 @@ from dragoman.message import (
     TextPart,
     ThinkingPart,
 )
+from dragoman.wires.openai_responses.citations import load_annotations
 from dragoman.wires.openai_responses.quirks import OWN
 
 __all__ = [
@@ -212,7 +213,8 @@ def _load_text(block: JsonMap) -> TextPart | None:
     text = if_text(block.get(field))
     if not text:
         return None
-    return TextPart(text, OWN.note(read_extra_fields(block, "type", field)))
+    native = OWN.note(read_extra_fields(block, "type", field))
+    return TextPart(text, native, load_annotations(block.get("annotations")))
 
 
 def _load_image(block: JsonMap) -> Media | None:

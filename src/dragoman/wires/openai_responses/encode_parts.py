@@ -25,6 +25,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
+from dragoman.wires.openai_responses.citations import dump_annotations
 from dragoman.wires.openai_responses.content import dump_reasoning, is_block
 from dragoman.wires.openai_responses.items import read_item_start
 from dragoman.wires.openai_responses.quirks import OWN
@@ -349,7 +350,8 @@ def _block(part: TextPart, text: str) -> Json:
     if _name(part) == "refusal":
         return {"type": "refusal", "refusal": text}
     fields = {**OWN.fields(part.native), **OWN.response(part.native)} if text else {}
-    block: Json = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+    annotations = dump_annotations(part) if text else []
+    block: Json = {"type": "output_text", "text": text, "annotations": annotations, "logprobs": []}
     return block | fields
 
 

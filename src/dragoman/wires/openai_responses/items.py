@@ -178,7 +178,7 @@ def dump_items(out: OutgoingItems, position: int) -> list[Json]:
     """Writes one message as items, in order."""
     message = out.messages[position]
     part = message.content[0] if len(message.content) == 1 and not message.native else None
-    if type(part) is TextPart and not part.native:
+    if type(part) is TextPart and not part.native and not part.citations:
         return [_plain(out, message.role, part.text)]
     return _Writer(out, position).items()
 
@@ -318,6 +318,8 @@ class _Writer:
         """Returns the text of a model's piece that cannot go back as it came. None if nothing
         can."""
         if isinstance(piece, TextPart):
+            if piece.citations:
+                self._lose(index, Lost.field, "the API takes its own alone", "citations")
             return piece.text
         if isinstance(piece, ProviderPart):
             self._lose(
