@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from dragoman.capability import Capability
+from dragoman.providers.media_plan import list_ways
 from dragoman.providers.media_way import MediaWay
 from dragoman.providers.provider import Provider
 from dragoman.providers.registry import Registry
@@ -84,7 +85,7 @@ def markdown() -> str:
                 [
                     _media_row(provider, way)
                     for provider in providers
-                    for way in provider.media_ways
+                    for way in list_ways(provider)
                 ],
             ),
             "",
@@ -94,6 +95,8 @@ def markdown() -> str:
 
 def _media_row(provider: Provider, way: MediaWay) -> tuple[str, ...]:
     model = provider.media_model if way.needs_media_model else provider.chat_model
+    if way.endpoint:
+        model = provider.image_model
     return (
         f"`{provider.name}`",
         way.mode.replace("_", " "),

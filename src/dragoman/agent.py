@@ -28,6 +28,7 @@ from dragoman.model.resolve_model import default_transport
 from dragoman.model_profile import ModelProfile
 from dragoman.orchestration import MessageAccumulator, StreamingOrchestrator
 from dragoman.orchestration.seal import Seal
+from dragoman.orchestration.story import Story
 from dragoman.portal import Portal, synchronous, synchronous_stream
 from dragoman.prompt import (
     History,
@@ -40,10 +41,11 @@ from dragoman.prompt import (
     refuse_output_type,
 )
 from dragoman.providers import Provider
-from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings, ToolSpec
+from dragoman.request import ModelRequest, OnLoss, RunRequest, ServerTool, Settings, ToolSpec
 from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
 from dragoman.run import Run
-from dragoman.run_builder import RunDefaults, build_run, find_pending
+from dragoman.run_beginning import RunDefaults
+from dragoman.run_builder import build_run, find_pending
 from dragoman.runtime import new_id, now
 from dragoman.tools import Tool, ToolExecutor, Toolset, split_tools
 from dragoman.tools.agent_tool import agent_tool
@@ -248,6 +250,15 @@ class Agent(AudioCalls, Generic[Deps]):
             TypeError: an argument that `RunOptions` does not know.
         """
         return build_run(self._defaults, prompt, output_type, run_options)
+
+    def go_on(
+        self, request: RunRequest, story: Story, **run_options: Unpack[RunOptions[Deps]]
+    ) -> Run[str]:
+        """Returns a durable run, which goes on where its log ends. `Runs` calls this.
+
+        `story`: what the log tells of the run. Raises what `run` does.
+        """
+        return build_run(self._defaults, request, str, run_options, story=story)
 
     def pending(
         self,

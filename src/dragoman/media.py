@@ -105,7 +105,9 @@ def fold_media(chunks: Iterable[ChatResult[str]]) -> ChatResult[str]:
         messages += chunk.messages
         whole = _add_fields(whole, chunk)
     thinking = "".join(thoughts) or None
-    metadata = {**whole.metadata, "thinking": thinking} if thinking else whole.metadata
+    metadata = dict(whole.metadata)
+    if thinking:
+        metadata["thinking"] = thinking
     return msgspec.structs.replace(
         whole,
         output="".join(texts),
@@ -130,7 +132,7 @@ def _add_fields(whole: ChatResult[str], chunk: ChatResult[str]) -> ChatResult[st
     for name in ("calls", "losses", "pending"):
         if more := getattr(chunk, name):
             changes[name] = (*getattr(whole, name), *more)
-    return msgspec.structs.replace(whole, **changes) if changes else whole
+    return msgspec.structs.replace(whole, **changes)
 
 
 def _merge_metadata(first: Mapping[str, Any], second: Mapping[str, Any]) -> Json:
@@ -158,5 +160,7 @@ def read_partial_image(event: Custom) -> DataPart | None:
         return None
     image_format = if_text(fields.get("output_format"))
     name = f"partial_{fields.get('partial_image_index', 0)}"
-    mime_type = f"image/{image_format}" if image_format else guess_mime_type("", data)
+    mime_type = guess_mime_type("", data)
+    if image_format:
+        mime_type = f"image/{image_format}"
     return DataPart(data, mime_type, name)

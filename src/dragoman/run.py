@@ -111,6 +111,21 @@ class Run(Generic[T]):
         self._watch(find_active_hooks(hooks))
         state.account.reached = self._find_reached_limit
         self._began_at = monotonic()
+        self._seconds_before = 0.0
+        """Seconds since a durable run began in an earlier process."""
+        self._told = 0
+        """Number of messages that were passed on."""
+        self._kept = 0
+        """Number of messages of a durable run that its thread holds."""
+        if (story := state.story) is not None:
+            state.account.model_calls, state.account.tool_calls = (
+                story.model_calls,
+                story.tool_calls,
+            )
+            self._told = len(story.messages)
+            if story.began_at is not None:
+                self._seconds_before = (state.clock() - story.began_at).total_seconds()
+                self._began_at -= self._seconds_before
         self.error: DragomanError | None = None
         """Why the run failed; `None` while it has not."""
         self.exception: Exception | None = None
@@ -141,7 +156,8 @@ class Run(Generic[T]):
         if not is_open:
             return []
         events = self._end_events(FinishReason.cancelled)
-        if self._conversation is not None:
+        # A durable run goes on elsewhere, without a message that was cut.
+        if self._conversation is not None and self._state.story is None:
             with anyio.CancelScope(shield=True):
                 await self._conversation.keep(self._transcript.messages, is_over=True)
         if self._work.has_begun:
@@ -249,7 +265,8 @@ class Run(Generic[T]):
         self._transcript.chunks = chunks
         self._loop = loop = running_loop()
         if self._limits.seconds is not None and self._timer is None:
-            self._timer = loop.call_later(self._limits.seconds, self._expire)
+            seconds_left = self._limits.seconds - self._seconds_before
+            self._timer = loop.call_later(seconds_left, self._expire)
         paused_at = monotonic()
         while not self._ended:
             if self._waiting is not None:
@@ -295,8 +312,11 @@ class Run(Generic[T]):
         fails, and the step says so."""
         last = step.events[-1] if step.events else None
         is_over = isinstance(last, RunFinished | RunError)
+        messages = self._transcript.messages
         try:
-            await conversation.keep(self._transcript.messages, is_over=is_over)
+            if self._state.story is not None:
+                messages = await self._wait_for_messages(step)
+            await conversation.keep(messages, is_over=is_over)
         except Exception as error:  # noqa: BLE001 - whatever a store raises
             self._conversation = None
             await self._steps.aclose()
@@ -310,6 +330,18 @@ class Run(Generic[T]):
         if isinstance(last, RunFinished) and last.outcome == "success":
             conversation.end()
         return step
+
+    async def _wait_for_messages(self, step: StreamingIterationResult) -> Sequence[Message]:
+        """Returns the messages of a durable run that its thread may hold: those that the log holds,
+        and at the run's end all."""
+        messages, told = self._transcript.messages, self._told
+        self._told = len(messages)
+        if step.events and isinstance(step.events[-1], RunFinished | RunError) and self._ended:
+            return messages
+        if self._kept < told and self._state.stored is not None:
+            await self._state.stored()
+        self._kept = told
+        return messages[:told]
 
     def so_far(self) -> ChatResult[str]:
         """Returns the result so far, with its output as text. An unfinished message counts as far

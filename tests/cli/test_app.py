@@ -178,6 +178,7 @@ def test_help_teaches_and_loads_little() -> None:
 
 COMMANDS = (
     "chat",
+    "generate",
     "providers",
     "models",
     "decode",

@@ -503,7 +503,7 @@ async def test_what_is_stored_is_trusted_whatever_a_client_sends(memory: Memory)
 
 
 def test_a_note_that_a_client_sends_of_a_stored_call_is_not_trusted() -> None:
-    from dragoman.run_builder import _is_stored
+    from dragoman.run_beginning import _is_stored
 
     there = [Message.user("hi").replace(id="u"), Message.model(call("t")).replace(id="m")]
     note = Message.user(MarkPart("waiting", {"dragoman": {"approved": True}}))

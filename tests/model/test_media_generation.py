@@ -30,7 +30,13 @@ from dragoman import (
     providers,
     wires,
 )
-from dragoman.errors import DragomanError, InvalidRequestError, ProviderError, SettingsError
+from dragoman.errors import (
+    ContentRefusedError,
+    DragomanError,
+    InvalidRequestError,
+    ProviderError,
+    SettingsError,
+)
 from dragoman.media import fold_media
 from dragoman.memory import Memory
 from dragoman.model import fallback, media_generation
@@ -104,7 +110,7 @@ def test_d153_an_output_schema_is_refused() -> None:
         )
 
 
-@pytest.mark.parametrize("name", ["openai", "mistral", "ollama", "cohere", "local"])
+@pytest.mark.parametrize("name", ["mistral", "ollama", "cohere", "local"])
 def test_d78_a_provider_without_media_is_an_error(name: str) -> None:
     with pytest.raises(SettingsError, match="provider makes no media"):
         Agent(name, api_key="k").generate_media_sync("Make it", mime_types=["image/png"])
@@ -148,6 +154,7 @@ def test_providers_with_a_way_have_the_capability() -> None:
         ("google", ["image/png", "text/csv"], "code_execution", "gemini-3.5-flash"),
         ("anthropic", ["image/png"], "code_execution", "claude-sonnet-4-6"),
         ("vertex", ["image/png"], "image_model", "gemini-3.1-flash-image"),
+        ("xai", ["image/jpeg"], "images_endpoint", "grok-imagine-image"),
     ],
 )
 def test_d154_the_mime_types_choose_the_way(
@@ -237,6 +244,56 @@ def test_an_image_model_that_is_named_is_asked() -> None:
         "Paint", mime_types=["image/png"], model="google:gemini-x-image"
     )
     assert "gemini-x-image:stream" in model.sent[0].path
+
+
+def test_a_provider_with_an_endpoint_for_images_is_asked_there() -> None:
+    asked: list[Any] = []
+
+    def draw(request: Any) -> DataPart:
+        asked.append(request)
+        return DataPart(PNG, "image/png")
+
+    model = ScriptedModel.like("openai", (), media=draw)
+    agent = Agent(model, system="Be kind.")
+    first = agent.generate_media_sync(
+        "Paint", mime_types=["image/png"], options={"size": "1x1", "quality": "low"}
+    )
+    assert [file.data for file in agent.files(first)] == [PNG]
+    assert (asked[0].prompt, asked[0].images, asked[0].size) == ("Paint", (), "1x1")
+    assert asked[0].options["quality"] == "low"
+    assert asked[0].mime_type == "image/png"
+    assert asked[0].model == "gpt-image-2.5-flare"
+    assert first.metadata["generation_mode"] == "images_endpoint"
+    assert [loss.which for loss in first.losses] == ["the conversation before it"]
+
+    # What was made is edited in the next turn; what the prompt brings goes before it.
+    agent.generate_media_sync("Smaller", mime_types=["image/png"], history=first.messages)
+    assert [image.data for image in asked[1].images] == [PNG]
+    other, text = DataPart(b"GIF8", "image/gif", "a.gif"), DataPart(b"x", "text/plain", "a.txt")
+    last = agent.generate_media_sync(
+        "Like this", mime_types=["image/*"], history=first.messages, attachments=[other, text]
+    )
+    assert [image.data for image in asked[2].images] == [b"GIF8"]
+    assert asked[2].mime_type is None
+    assert "a.txt" in [loss.which for loss in last.losses]
+
+
+def test_an_endpoint_for_images_makes_nothing_else_and_needs_a_model() -> None:
+    with pytest.raises(
+        SettingsError, match="OpenAI provider makes no text/csv; it makes image/png"
+    ):
+        Agent("openai", api_key="k").generate_media_sync("Go", mime_types=["text/csv"])
+    with pytest.raises(SettingsError, match="has no default model"):
+        Agent("together", api_key="k").generate_media_sync("Go", mime_types=["image/png"])
+
+
+def test_a_refused_image_is_an_error() -> None:
+    def refuse(_: Any) -> ContentRefusedError:
+        return ContentRefusedError("Not that.")
+
+    model = ScriptedModel.like("openai", (), media=refuse)
+    with pytest.raises(ContentRefusedError, match="Not that"):
+        Agent(model).generate_media_sync("Paint", mime_types=["image/png"])
 
 
 RAN = {

@@ -10,6 +10,7 @@ from dragoman.cli.catalogue import models, providers, pull
 from dragoman.cli.chat import chat
 from dragoman.cli.convert import convert
 from dragoman.cli.embed import create, search, text
+from dragoman.cli.generate import generate
 from dragoman.cli.mcp import mcp
 from dragoman.cli.memory import index
 from dragoman.cli.plan_and_decode import decode, plan
@@ -45,6 +46,7 @@ _threads = typer.Typer(
 )
 
 app.command()(chat)
+app.command()(generate)
 app.command()(providers)
 app.command()(models)
 app.command()(decode)
@@ -93,6 +95,7 @@ def dragoman(
     dragoman chat -m openai:gpt-4o "Hello"     ask a hosted model; needs OPENAI_API_KEY
     dragoman chat                              hold a conversation, in a terminal
     dragoman chat --thread trip                store it; dragoman chat -c continues the last one
+    dragoman generate "a cat" -o cat.png       make an image, a PDF or another file; needs a provider
     dragoman embed create *.md > notes.json    make vectors of texts, for dragoman embed search
     dragoman convert a.jsonl --to anthropic    convert conversations between any formats
     dragoman plan google chat.json             show what a conversation would lose with another model

@@ -106,6 +106,7 @@ def strip_all_marks(
 
 def _is_mark(piece: Content, wire: str) -> bool:
     if isinstance(piece, DataPart):
+        # Without a wire it is unknown who reads it, and the copy counts as any file.
         return bool(wire) and _read_note(piece.native, _COPY).get("wire") == wire
     return isinstance(piece, MarkPart)
 

@@ -14,6 +14,7 @@ from dragoman.codec.native import WireNative
 from dragoman.codec.response_state import ResponseState
 from dragoman.errors import DragomanError
 from dragoman.event import (
+    Custom,
     Event,
     MessageDropped,
     MessageFinished,
@@ -116,6 +117,8 @@ class ResponseEncoder(ABC):
         if isinstance(event, RunError):
             self._over = True
             return self.error(event.error)
+        if isinstance(event, Custom):
+            return self.partial_image(event)
         return self._end()
 
     @abstractmethod
@@ -142,6 +145,10 @@ class ResponseEncoder(ABC):
     def message_dropped(self, event: MessageDropped) -> Objects:
         """Returns the objects that end what is open of a retracted message, so that nothing is
         added to it."""
+
+    def partial_image(self, event: Custom) -> Objects:  # noqa: ARG002 for those that tell of it
+        """Returns the objects that show an image before it is finished."""
+        return NO_OBJECTS
 
     @abstractmethod
     def error(self, error: DragomanError) -> Objects:

@@ -16,6 +16,8 @@ from dragoman.codec.json_values import if_objects
 from dragoman.codec.marks import strip_marks
 from dragoman.errors import DragomanError
 from dragoman.event import (
+    PARTIAL_IMAGE,
+    Custom,
     Event,
     InnerRuns,
     MessageDropped,
@@ -97,6 +99,8 @@ class ResponseState:
             return self._end(event)
         if isinstance(event, RunFinished) and event.outcome == "cancelled":
             self.reason = self.reason or FinishReason.cancelled
+        if isinstance(event, Custom):
+            return event.name == PARTIAL_IMAGE and self.started
         return isinstance(event, (RunError, RunFinished))
 
     def _start(self, event: MessageStarted) -> bool:

@@ -217,11 +217,25 @@ class Models:
         first = None if model is None else split_choice(model)[0]
         string, provider = self._resolve(first)
         # A model that is named for one run is meant for it, whatever its kind.
-        name = string.media or (string.chat if first is not None else None)
-        name = name_media_model(provider, media_types, name)
+        named = string.media or (string.chat if first is not None else None)
+        name = name_media_model(provider, media_types, media=named, chat=string.chat)
         if not string.chat and provider.chat_model is None:
             model = str(ModelString(provider.name, name))
-        return MediaModel(self.chat(model), media_types, name)
+        return MediaModel(self.chat(model), media_types, name, self._make_image_model)
+
+    def _make_image_model(self, access: Access, name: str) -> MediaEndpoint:
+        """Returns a model for images of the provider that is reached so."""
+        from dragoman.model.media_endpoint import MediaEndpoint
+
+        return MediaEndpoint(
+            access.provider,
+            "images",
+            name,
+            transport=self._transport,
+            access=access,
+            new_id=self._new_id,
+            clock=self._clock,
+        )
 
     def access(self, model: str | Provider | None = None) -> Access:
         """Returns the access to a model's provider, by default the agent's own.

@@ -9,10 +9,10 @@ where it is. `mark_copy` marks the downloaded part, so that the provider is not 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from hashlib import blake2b
-from typing import Any, cast
+from typing import cast
 
 import msgspec
 
@@ -26,10 +26,13 @@ from dragoman.fold import MessageBuilder, part_events
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.logs import logger
 from dragoman.loss import Loss
+from dragoman.media_request import ImageRequest
 from dragoman.message import DataPart, FilePart, FinishReason, Message, Role
 from dragoman.model.access import Access
 from dragoman.model.chat_model import ChatModel
 from dragoman.model.files import download, list_files
+from dragoman.model.image_request import make_image_request
+from dragoman.model.media_endpoint import MediaEndpoint
 from dragoman.model.middleware import Next
 from dragoman.providers.media_plan import MediaPlan, plan_media
 from dragoman.providers.media_way import MediaWay
@@ -49,8 +52,17 @@ class MediaModel:
     """The model of one run that makes media: `chat_model`, with a layer around it and around each
     of its fallbacks."""
 
-    def __init__(self, model: ChatModel, mime_types: Sequence[str], name: str) -> None:
-        """`model`: the chat model of the run. `name`: of the model that makes its media."""
+    def __init__(
+        self,
+        model: ChatModel,
+        mime_types: Sequence[str],
+        name: str,
+        find_endpoint: Callable[[Access, str], MediaEndpoint],
+    ) -> None:
+        """`model`: the chat model of the run. `name`: of the model that makes its media.
+        `find_endpoint`: returns a provider's model for images by its name."""
+        self.find_endpoint = find_endpoint
+        """Returns a provider's model for images by its name."""
         self.mime_types = mime_types
         """The MIME types that are asked for."""
         self.plan: MediaPlan | None = None
@@ -71,14 +83,14 @@ class MediaModel:
             return member.name
 
     def _make_variant(self, model: ChatModel, name: str) -> ChatModel:
-        return model.variant(name, _MediaLayer(self, model.access))
+        return model.variant(name, _MediaLayer(self, model.access, name))
 
 
 class _MediaLayer:
     """Makes media requests of the requests to one model, and fetches the files of its answers."""
 
-    def __init__(self, task: MediaModel, access: Access) -> None:
-        self._task, self._access = task, access
+    def __init__(self, task: MediaModel, access: Access, name: str) -> None:
+        self._task, self._access, self._name = task, access, name
 
     async def __call__(self, request: ModelRequest, following: Next) -> AsyncGenerator[Event, None]:
         """Sends a request on as one for media, and yields its events with the files."""
@@ -90,9 +102,13 @@ class _MediaLayer:
             return
         # Options for another provider would make the wire drop those of the plan, too.
         request = drop_foreign_options(request, provider.wire, losses)
+        # Files that were written before a pause are named in the message that goes on.
         paused = [message for message in request.messages[-1:] if message.role is Role.MODEL]
         message = _OpenMessage(paused)
-        events = cast("Any", following(add_media(request, plan)))
+        if plan.endpoint:
+            events = self._ask_endpoint(make_image_request(request, plan.mime_types, losses))
+        else:
+            events = cast("AsyncGenerator[Event, None]", following(add_media(request, plan)))
         async with aclosing(events):
             async for event in events:
                 if losses and isinstance(event, MessageStarted):
@@ -104,6 +120,18 @@ class _MediaLayer:
                 async with aclosing(self._end(message, event)) as ending:
                     async for last in ending:
                         yield last
+
+    async def _ask_endpoint(self, request: ImageRequest) -> AsyncGenerator[Event, None]:
+        """Yields the events of an answer of the provider's endpoint for images."""
+        try:
+            endpoint = self._task.find_endpoint(self._access, self._name)
+        except SettingsError as error:
+            yield RunError(error)
+            return
+        async with aclosing(endpoint.batches(request)) as batches:
+            async for batch in batches:
+                for event in batch:
+                    yield event
 
     async def _end(
         self, message: _OpenMessage, finish: MessageFinished
@@ -122,6 +150,7 @@ class _MediaLayer:
             error = failure
         if fetched:
             finish = msgspec.structs.replace(finish, native=mark_fetched(finish.native, fetched))
+        # The message is complete without its files: it ends before the error is reported.
         yield finish
         if error is not None:
             yield RunError(error)
@@ -195,16 +224,26 @@ class _OpenMessage:
         return is_new
 
 
-def name_media_model(provider: Provider, mime_types: Sequence[str], name: str | None = None) -> str:
-    """Returns the name of the model that makes these types. `name`: a model in place of the
-    provider's media model.
+def name_media_model(
+    provider: Provider,
+    mime_types: Sequence[str],
+    *,
+    media: str | None = None,
+    chat: str | None = None,
+) -> str:
+    """Returns the name of the model that makes these types. `media`, `chat`: models in place of the
+    provider's defaults.
 
     Raises:
         SettingsError: the provider makes no such media.
     """
-    if not plan_media(provider, mime_types).needs_media_model:
-        return provider.chat_model or ""
-    return name or provider.media_model or provider.chat_model or ""
+    plan = plan_media(provider, mime_types)
+    chat = chat or provider.chat_model or ""
+    if not plan.needs_media_model:
+        return chat
+    if plan.endpoint:
+        return media or provider.image_model or ""
+    return media or provider.media_model or chat
 
 
 def add_media(request: ModelRequest, plan: MediaPlan) -> ModelRequest:
@@ -222,6 +261,7 @@ def add_media(request: ModelRequest, plan: MediaPlan) -> ModelRequest:
             settings = msgspec.structs.replace(settings, max_tokens=way.max_tokens)
     types = ", ".join(plan.mime_types)
     texts = [way.instructions.replace("{types}", types) for way in plan.ways if way.instructions]
+    # At the head, where no provider signs over it, so that signed content behind it stays valid.
     head = count_system_messages(request.messages)
     messages = (
         *request.messages[:head],

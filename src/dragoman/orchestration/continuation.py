@@ -15,7 +15,7 @@ from dragoman.message import FinishReason, TextPart, ToolCallPart, ToolResultPar
 from dragoman.orchestration.handoff import is_handoff, transfer_results
 from dragoman.orchestration.interrupts import WaitingCall, find_expiry, make_interrupt, needs_mark
 from dragoman.orchestration.iteration import StreamingIterationResult
-from dragoman.orchestration.resume import Decision, ResumePlan
+from dragoman.orchestration.resume import Decision, ResumePlan, make_unknown_result
 from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.tool_round import ToolRound
 from dragoman.orchestration.waiting import build_waiting_call, list_interrupts
@@ -28,10 +28,6 @@ __all__ = ["resume_run"]
 
 _EDITED_NOTE = (
     "the arguments were changed before the call was allowed; it was run with those given here"
-)
-_UNKNOWN_OUTCOME = (
-    "outcome unknown: this call was allowed and begun before, and nobody knows how it ended; it was not run again. "
-    "Find out what it did before it is called once more"
 )
 
 
@@ -151,7 +147,7 @@ async def _find_obstacle(
         )
         return msgspec.structs.replace(waiting, interrupts=(interrupt,))
     if not await _claim_answers(state, decision) and not tool.idempotent:
-        return ToolResultPart(call.id, call.name, {"error": _UNKNOWN_OUTCOME}, is_error=True)
+        return make_unknown_result(call)
     return None
 
 

@@ -24,10 +24,13 @@ from dragoman.loss import Loss
 from dragoman.message import Message, Origin
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration.continuation import resume_run
+from dragoman.orchestration.going_on import answer_again
 from dragoman.orchestration.handoff import hand_over
 from dragoman.orchestration.iteration import RETURN_RESULT, Rewriting, StreamingIterationResult
 from dragoman.orchestration.orchestrator import StreamingOrchestrator
+from dragoman.orchestration.resume import CallPlan, ResumePlan
 from dragoman.orchestration.state import StreamingState
+from dragoman.orchestration.story import MODEL_STEP
 from dragoman.orchestration.transcript import Transcript
 from dragoman.result import ChatResult
 from dragoman.tools.tool_result import describe_error
@@ -69,6 +72,10 @@ class Loop:
         if output_schema is not None:
             by_call = getattr(orchestrator, "provider_hint", None) == RETURN_RESULT
             self._typed = "call" if by_call else "text"
+        self._owner = 1
+        if state.story is not None:
+            self._owner = state.story.owner
+            self.transcript.go_on(state.story)
         self._step: str | None = None
         self._losses_named = 0
         self._rewriting = None if _is_built_in(orchestrator) else Rewriting()
@@ -88,11 +95,8 @@ class Loop:
         """
         state, orchestrator, transcript = self._state, self._orchestrator, self.transcript
         parent_id = identify()
-        started = RunStarted(
-            state.run_id, state.thread_id, parent_id, state.resource_id, self._typed
-        )
         self.has_begun = True
-        first = StreamingIterationResult(events=[started, *state.shared.snapshot()])
+        first = StreamingIterationResult(events=self._first_events(parent_id))
         yield first if len(first.events) == 1 else transcript.record(first)
         if self._opening:
             yield self._tell_opening(self._opening)
@@ -106,7 +110,7 @@ class Loop:
                 yield self._tell_opening(await self._begin())
             await _await_if_needed(orchestrator.initialize(state))
             model = self._bind_model()
-            if state.plan is not None:
+            if isinstance(state.plan, ResumePlan):
                 async with aclosing(resume_run(state, state.plan)) as steps:
                     async for step in steps:
                         yield transcript.absorb(step)
@@ -114,16 +118,22 @@ class Loop:
             goes_on = not transcript.pending
             while goes_on or state.transfer is not None:
                 transfer, state.transfer, goes_on = state.transfer, None, False
-                if transfer is None:
+                if isinstance(state.plan, CallPlan):
+                    name = f"going on {self._owner}"
+                    results = answer_again(orchestrator, state)
+                elif transfer is None:
                     state.account.begin(model_calls=1)
                     if state.toolset is not None and await state.list_tools():
                         model = self._bind_model()
                     transcript.model_calls += 1
-                    name = f"model call {transcript.model_calls}"
+                    name = f"{MODEL_STEP}{transcript.model_calls}"
                     _LOG.debug("run %s: %s to %s", state.run_id, name, model.name)
                     results = orchestrator.process_iteration(model, state, self._schema)
                 else:
                     name = f"hand-off to {transfer.tool.to}"
+                    # An earlier process may have begun the same one.
+                    if self._owner > 1:
+                        name += f", going on {self._owner}"
                     _LOG.debug("run %s: %s", state.run_id, name)
                     results = hand_over(state, transfer, by_call=self._typed == "call")
                 try:
@@ -163,6 +173,16 @@ class Loop:
         if late_events := state.outbox.close():
             yield transcript.record(StreamingIterationResult(events=late_events))
         yield StreamingIterationResult(events=[finished])
+
+    def _first_events(self, parent_id: str | None) -> list[Event]:
+        """Returns the events that begin the run, without those that an earlier process has told."""
+        state, story, events = self._state, self._state.story, list[Event]()
+        if story is None or not story.has_started:
+            ids = state.run_id, state.thread_id, parent_id, state.resource_id
+            events.append(RunStarted(*ids, self._typed))
+        if story is None or not story.has_state:
+            events += state.shared.snapshot()
+        return events
 
     def _rewrite_step(
         self, step: StreamingIterationResult, rewriting: Rewriting

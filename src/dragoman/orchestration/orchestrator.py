@@ -152,9 +152,6 @@ class DefaultStreamingOrchestrator:
             yield StreamingIterationResult(should_continue=False)
             return
         message = intake.message()
-        calls = message.tool_calls
-        for call in calls:
-            state.tool_id_coordinator.register(call)
         if _is_empty(message) and self.asks_again_when_empty(state):
             state.intake = None
             yield _drop_message(intake, finish)
@@ -164,13 +161,25 @@ class DefaultStreamingOrchestrator:
         yield StreamingIterationResult(
             events=intake.end(),
             messages=(message,),
-            should_continue=bool(calls),
+            should_continue=bool(message.tool_calls),
             finish_reason=finish.finish_reason or FinishReason.unspecified,
             usage=finish.usage,
             metadata=response_metadata(message),
         )
-        if calls:
-            steps = self.answer_calls(state, calls)
+        steps = self.answer_message(state, message)
+        try:
+            async for step in steps:
+                yield step
+        finally:
+            await steps.aclose()
+
+    async def answer_message(self, state: StreamingState, message: Message) -> Steps:
+        """Answers the calls of the model's last message, which is stored, or corrects its output.
+        Yields no step if there is nothing to do."""
+        for call in message.tool_calls:
+            state.tool_id_coordinator.register(call)
+        if message.tool_calls:
+            steps = self.answer_calls(state, message.tool_calls)
             try:
                 async for step in steps:
                     yield step
@@ -231,8 +240,11 @@ class DefaultStreamingOrchestrator:
         own_slots = [slot for slot, call in enumerate(runnable) if call.name in self.own_tools]
         transfers = [slot for slot, call in enumerate(runnable) if is_handoff(state, call)]
         tool_round = state.begin_round(runnable)
-        if len(own_slots) + len(transfers) < len(runnable):
-            self._start_tools(state, tool_round, runnable, {*own_slots, *transfers})
+        settled = state.settle_calls(runnable, {*own_slots, *transfers})
+        _add_results(tool_round, [*settled], [*settled.values()])
+        left_out = {*own_slots, *transfers, *settled}
+        if len(left_out) < len(runnable):
+            self._start_tools(state, tool_round, runnable, left_out)
             try:
                 while events := await tool_round.events():
                     yield StreamingIterationResult(events=events)

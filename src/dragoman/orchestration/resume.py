@@ -3,6 +3,7 @@ checked before any of them takes effect."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -22,7 +23,20 @@ from dragoman.tools.call_record import InnerRun
 from dragoman.tools.schema_check import find_faults
 from dragoman.tools.tool_result import success_result
 
-__all__ = ["Decision", "ResumePlan", "decide_calls"]
+__all__ = [
+    "UNKNOWN_OUTCOME",
+    "CallPlan",
+    "Decision",
+    "ResumePlan",
+    "decide_calls",
+    "make_unknown_result",
+]
+
+UNKNOWN_OUTCOME = (
+    "outcome unknown: this call was allowed and begun before, and nobody knows how it ended; it was not run again. "
+    "Find out what it did before it is called once more"
+)
+"""The error that stands in for the result of a call that may have acted."""
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -65,6 +79,43 @@ class ResumePlan(msgspec.Struct, frozen=True):
     """Messages after the results."""
     speaks: bool = False
     """True if the user sent a new prompt, so that nothing waits any longer."""
+
+
+class CallPlan(msgspec.Struct, frozen=True):
+    """How a run goes on whose log ends in a message of the model: its calls are answered."""
+
+    calls: tuple[ToolCallPart, ...]
+    """The calls of the message; none: the message is the answer."""
+    known: Mapping[str, ToolResultPart]
+    """Results that the log holds, by the ids of their calls."""
+    doubtful: Collection[str]
+    """Ids of the calls that may have begun, and whose outcome nobody knows if it is not known."""
+
+    def settle(
+        self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool]
+    ) -> dict[int, ToolResultPart]:
+        """Returns the results of those calls that are not to be run, by their indexes: the stored
+        result, or an error if the call may have acted and its tool is not idempotent."""
+        counts = Counter([call.id for call in calls])
+        settled: dict[int, ToolResultPart] = {}
+        for index, call in enumerate(calls):
+            # Of two calls with one id nobody knows whose the result is.
+            result = self.known.get(call.id) if counts[call.id] == 1 else None
+            if result is not None:
+                settled[index] = result
+            elif self.is_doubtful(call, tools):
+                settled[index] = make_unknown_result(call)
+        return settled
+
+    def is_doubtful(self, call: ToolCallPart, tools: Mapping[str, Tool]) -> bool:
+        """True if a call may have acted, and may not be run again."""
+        tool = tools.get(call.name)
+        return call.id in self.doubtful and not (tool is not None and tool.idempotent)
+
+
+def make_unknown_result(call: ToolCallPart) -> ToolResultPart:
+    """Returns the result of a call of which nobody knows what it did."""
+    return ToolResultPart(call.id, call.name, {"error": UNKNOWN_OUTCOME}, is_error=True)
 
 
 def decide_calls(

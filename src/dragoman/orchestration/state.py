@@ -11,7 +11,7 @@ names of the seeds.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from operator import is_
 from typing import Any, cast
@@ -23,12 +23,13 @@ from dragoman.errors import DragomanError
 from dragoman.event import CALLS_BEGUN, Custom, Event, PartStarted
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
-from dragoman.message import Message, Role, ToolCallPart
+from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
 from dragoman.orchestration.accumulator import Intake, MessageAccumulator
 from dragoman.orchestration.iteration import UNSAID, OutputText
-from dragoman.orchestration.resume import ResumePlan
+from dragoman.orchestration.resume import CallPlan, ResumePlan
 from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.shown_output import is_text
+from dragoman.orchestration.story import Story
 from dragoman.orchestration.tool_round import ToolRound
 from dragoman.request import ModelRequest, ToolSpec
 from dragoman.result import ChatResult
@@ -81,7 +82,8 @@ class StreamingState:
         metadata: JsonMap = {},
         seal: Seal = _UNSEALED,
         claim: Claim | None = None,
-        plan: ResumePlan | None = None,
+        plan: ResumePlan | CallPlan | None = None,
+        story: Story | None = None,
     ) -> None:
         """Copies the history. `tools` may be a mapping by name.
 
@@ -116,7 +118,9 @@ class StreamingState:
         self.stored: Callable[[], Awaitable[None]] | None = None
         """Waits until all events of the run so far are stored; `None`: no log stores them."""
         self.plan = plan
-        """Decisions to carry out before the model is asked, if the conversation waited."""
+        """What to do before the model is asked, if the conversation waited or the run goes on."""
+        self.story = story
+        """What the log tells of the run's earlier processes; `None`: the run is not durable."""
         self.records = CallRecords()
         """Records of the calls that are running."""
         self.tool_id_coordinator = ToolIdCoordinator()
@@ -132,6 +136,8 @@ class StreamingState:
         self.resource_id = resource_id
         self.context = context
         """Context that the client sent besides the conversation."""
+        if story is not None and story.has_state:
+            shared = story.state
         self.shared = SharedState(shared, self.outbox)
         """The state that client and agent share."""
         self.metadata = metadata
@@ -258,12 +264,22 @@ class StreamingState:
         if self.stored is not None:
             await self.stored()
 
+    def settle_calls(
+        self, calls: Sequence[ToolCallPart], without: Collection[int]
+    ) -> dict[int, ToolResultPart]:
+        """Returns the results of calls that an earlier process of this run has begun, by their
+        indexes, so that they are not run again. `without`: indexes to leave out."""
+        if not isinstance(self.plan, CallPlan):
+            return {}
+        settled = self.plan.settle(calls, self.tool_map)
+        return {index: part for index, part in settled.items() if index not in without}
+
     def begin(
         self,
         history: list[Message],
         opening: tuple[Message, ...],
         losses: Sequence[Loss] = (),
-        plan: ResumePlan | None = None,
+        plan: ResumePlan | CallPlan | None = None,
     ) -> tuple[Message, ...]:
         """Sets how the run begins. Returns the messages that are its own.
 
@@ -277,6 +293,15 @@ class StreamingState:
         self.turn = next_turn_id(self._history)
         self.losses |= dict.fromkeys(losses)
         return opening
+
+    def take_over_opening(
+        self, opening: Sequence[Message], stored: Sequence[Message]
+    ) -> tuple[Message, ...]:
+        """Puts messages that an earlier process has told in the place of those that the opening has
+        for them. Returns the rest of the opening."""
+        start = len(self._history) - len(opening)
+        self._history[start : start + len(stored)] = stored
+        return tuple(opening[len(stored) :])
 
     def name_state(self) -> None:
         """Names the present shared state in requests: a remote agent is told it."""

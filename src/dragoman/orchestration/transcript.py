@@ -16,6 +16,7 @@ from dragoman.message import FinishReason, Message, Role, Usage
 from dragoman.orchestration.iteration import Rewriting, StreamingIterationResult, collect_metadata
 from dragoman.orchestration.shown_output import ShownOutput
 from dragoman.orchestration.state import StreamingState
+from dragoman.orchestration.story import Story
 from dragoman.result import ChatResult, ModelCall, sum_cost, sum_usage
 
 __all__ = ["Transcript"]
@@ -43,6 +44,20 @@ class Transcript:
         """Knows the output that an orchestrator changed."""
         self.is_complete = False
         """True once the run has ended and nothing is open."""
+
+    def go_on(self, story: Story) -> None:
+        """Takes over what earlier processes of the run have told."""
+        state = self._state
+        self.messages += story.messages
+        self.model_calls = story.model_steps
+        state.calls.extend(story.calls)
+        self._count_calls()
+        spoken = [message for message in story.messages if message.role is Role.MODEL]
+        if spoken and spoken[-1].finish_reason is not None:
+            self.finish_reason = spoken[-1].finish_reason
+        self.shown.feed(story.events, state.shows, chunks=False)
+        if any(message.tool_results for message in story.messages):
+            state.request_next_message_prefix()
 
     def absorb(self, step: StreamingIterationResult) -> StreamingIterationResult:
         """Records a step's messages, usage and metadata, and returns it as `record` does."""

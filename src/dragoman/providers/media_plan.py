@@ -12,12 +12,17 @@ from fnmatch import fnmatchcase
 
 import msgspec
 
+from dragoman.capability import Capability
 from dragoman.errors import SettingsError
 from dragoman.providers.media_way import MediaWay
 from dragoman.providers.provider import Provider
 
-__all__ = ["MediaPlan", "check_mime_types", "plan_media"]
+__all__ = ["MediaPlan", "check_mime_types", "list_ways", "plan_media"]
 
+_ENDPOINT = MediaWay(
+    mode="images_endpoint", makes=("image/png", "image/jpeg", "image/webp"), endpoint=True
+)
+"""The way of a provider that has an endpoint for images and no other way."""
 _MIME_TYPE = re.compile(r"[a-z]+/(\*|[a-z0-9][a-z0-9.+-]{0,126})")
 _MOST_TYPES = 16
 
@@ -34,7 +39,14 @@ class MediaPlan(msgspec.Struct, frozen=True):
     def mode(self) -> str:
         """The way's mode; `mixed` if there are several."""
         modes = [way.mode for way in self.ways]
-        return modes[0] if len(modes) == 1 else "mixed"
+        if len(modes) == 1:
+            return modes[0]
+        return "mixed"
+
+    @property
+    def endpoint(self) -> bool:
+        """Whether the provider's endpoint for images is asked."""
+        return any(way.endpoint for way in self.ways)
 
     @property
     def needs_media_model(self) -> bool:
@@ -71,32 +83,40 @@ def plan_media(provider: Provider, mime_types: Sequence[str]) -> MediaPlan:
     Raises:
         SettingsError: it makes no media, or none of one of these types.
     """
-    if not provider.media_ways:
+    ways = list_ways(provider)
+    if not ways:
         raise SettingsError(
             f"{provider.display_name} provider makes no media; openai-responses, google and anthropic do",
             provider=provider.name,
         )
     chosen: dict[str, MediaWay] = {}
     for mime_type in mime_types:
-        way = _find_way(provider.media_ways, mime_type)
+        way = _find_way(ways, mime_type)
         if way is None:
-            types = ", ".join([made for way in provider.media_ways for made in way.makes])
+            types = ", ".join([pattern for way in ways for pattern in way.makes])
             raise SettingsError(
                 f"{provider.display_name} provider makes no {mime_type}; it makes {types}",
                 provider=provider.name,
             )
         chosen[way.mode] = way
-    ways = tuple(chosen.values())
-    if len(ways) > 1 and not all(way.combines for way in ways):
+    chosen_ways = tuple(chosen.values())
+    if len(chosen_ways) > 1 and not all(way.combines for way in chosen_ways):
         # Code can draw an image, but an image model cannot write a document.
-        ways = provider.media_ways[-1:]
-    return MediaPlan(ways, tuple(mime_types))
+        chosen_ways = ways[-1:]
+    return MediaPlan(chosen_ways, tuple(mime_types))
+
+
+def list_ways(provider: Provider) -> tuple[MediaWay, ...]:
+    """Returns the ways in which a provider makes media, the best one first."""
+    if provider.media_ways or Capability.images not in provider.capabilities:
+        return provider.media_ways
+    return (_ENDPOINT,)
 
 
 def _find_way(ways: Iterable[MediaWay], mime_type: str) -> MediaWay | None:
     """Returns the first way that makes a type. `image/*` asks for any that it stands for."""
     for way in ways:
-        for made in way.makes:
-            if fnmatchcase(mime_type, made) or fnmatchcase(made, mime_type):
+        for pattern in way.makes:
+            if fnmatchcase(mime_type, pattern) or fnmatchcase(pattern, mime_type):
                 return way
     return None

@@ -37,5 +37,7 @@ class MediaWay(msgspec.Struct, frozen=True, kw_only=True):
     """Most tokens of an answer, unless a setting says otherwise."""
     needs_media_model: bool = True
     """Whether the provider's media model is asked; else its chat model."""
+    endpoint: bool = False
+    """Whether the provider's endpoint for images makes them, with its image model."""
     combines: bool = False
     """Whether one request can hold it together with the provider's other ways."""

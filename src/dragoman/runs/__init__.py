@@ -9,11 +9,14 @@ from dragoman.runs.visible import Visible, visible
 from dragoman.runtime import lazy
 
 if TYPE_CHECKING:
+    from dragoman.runs.engines import Engine, Limit
     from dragoman.runs.log import ControlMessage, Lease, RunLog, RunStatus
     from dragoman.runs.runs import Runs, open_log
 
 __all__ = [
+    "Engine",
     "Lease",
+    "Limit",
     "ControlMessage",
     "RunLog",
     "RunStatus",
@@ -24,7 +27,9 @@ __all__ = [
 ]
 
 _MODULES = {
+    "Engine": "engines",
     "Lease": "log",
+    "Limit": "engines",
     "ControlMessage": "log",
     "RunLog": "log",
     "RunStatus": "log",

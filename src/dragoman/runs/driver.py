@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from dragoman.errors import DragomanError, LogFullError, RunLogError
+from dragoman.errors import DragomanError, LogFullError, RunInterruptedError, RunLogError
 from dragoman.event import (
     Event,
     MessageDropped,
@@ -52,8 +52,11 @@ __all__ = [
     "RunDriver",
     "RunSource",
     "StoreCallback",
+    "as_dragoman_error",
     "closing_events",
+    "cut_events",
     "end_run",
+    "read_events",
 ]
 
 _LOG = logger("runs")
@@ -136,6 +139,14 @@ class RunDriver:
         self._on_stored = on_stored
         self._queue = _EventQueue()
         self._final_event: FinalEvent | None = None
+        self._is_handed_over = False
+
+    def hand_over(self) -> None:
+        """Leaves a durable run to another process. Events that already wait are stored before it, then
+        the lease is given back."""
+        self._is_handed_over = True
+        self._tail.stop_pacing()
+        self._queue.close()
 
     def cancel(self) -> None:
         """Stops the run, which then ends with outcome `cancelled`."""
@@ -190,7 +201,11 @@ class RunDriver:
                 await tail.wait_for_readers()
         finally:
             await _cancel_and_wait(reader)
-        if not tail.is_over:
+        if tail.is_over:
+            return
+        if self._is_handed_over and failure is None:
+            await log.lease(lease.run_id, lease.owner, 0, token=lease.token)
+        else:
             await self._publish(await end_run(log, lease, self._choose_final_event(failure)))
 
     def _choose_final_event(self, failure: Exception | None) -> FinalEvent:
@@ -202,7 +217,7 @@ class RunDriver:
         if cause is None:
             cause = RuntimeError("it ended without an end")
         _LOG.warning("run %s cannot go on: %s", self._lease.run_id, cause)
-        return RunError(_as_dragoman_error(cause), self._lease.run_id)
+        return RunError(as_dragoman_error(cause), self._lease.run_id)
 
     async def _publish(self, events: Sequence[Event]) -> None:
         """Passes stored events to the callbacks, then to the readers in this process."""
@@ -319,7 +334,7 @@ def _select_storable(events: Sequence[Event]) -> list[Event]:
     return storable
 
 
-def _as_dragoman_error(failure: Exception) -> DragomanError:
+def as_dragoman_error(failure: Exception) -> DragomanError:
     """Returns the exception, wrapped if it is not one of dragoman's."""
     if isinstance(failure, DragomanError):
         return failure
@@ -389,15 +404,34 @@ def closing_events(events: Iterable[Event], last: RunFinished | RunError) -> lis
     return [*closing, *[_replace(last, run_id=nested_id) for nested_id in nested_ids], last]
 
 
+def cut_events(events: Iterable[Event], run_id: str) -> list[Event]:
+    """Returns the events that close what the earlier process of a durable run has left open, so that
+    the run can go on. Messages that were cut are dropped: what they said is told again."""
+    open_items = _OpenItems()
+    for event in events:
+        open_items.feed(event)
+    reason = "the process that drove the run ended"
+    closing: list[Event] = [MessageDropped(name, reason) for name in open_items.messages]
+    closing += [StepFinished(name, run_id=inner) for name, inner in reversed(open_items.steps)]
+    nested_ids = [nested_id for nested_id in reversed(open_items.runs) if nested_id != run_id]
+    return [*closing, *[RunError(RunInterruptedError(reason), run_id) for run_id in nested_ids]]
+
+
+async def read_events(log: RunLog, run_id: str) -> list[Event]:
+    """Returns all events of a run that the log holds."""
+    events: list[Event] = []
+    while page := await log.read(run_id, len(events)):
+        events += page
+    return events
+
+
 async def end_run(log: RunLog, lease: Lease, last: RunFinished | RunError) -> list[Event]:
     """Ends the run of a lease after the events that its log has. Returns the events that end it.
 
     Raises:
         RunLogError: see `RunLog.append`.
     """
-    events: list[Event] = []
-    while page := await log.read(lease.run_id, len(events)):
-        events += page
+    events = await read_events(log, lease.run_id)
     closing = closing_events(events, last)
     await log.append(lease.run_id, len(events), closing, lease=lease)
     return closing

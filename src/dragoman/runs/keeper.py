@@ -40,10 +40,19 @@ class DrivenRun:
     """The events that were stored last."""
     task: asyncio.Task[None]
     """The task that drives it."""
+    is_durable: bool = False
+    """True if another process can go on with it."""
     posts: int = 0
     """Number of control messages that were read."""
     renewed_at: float = field(default_factory=monotonic)
     """When the lease was renewed last, by the monotonic clock."""
+
+    def stop(self) -> None:
+        """Cancels the run, or hands it over if it is durable."""
+        if self.is_durable:
+            self.driver.hand_over()
+        else:
+            self.driver.cancel()
 
 
 class Keeper:
@@ -88,7 +97,7 @@ class Keeper:
 
     async def wait_for_change(self, status: RunStatus) -> None:
         """Waits until a run has more events than `status` says, or is over. If no process drives
-        it any more, the run is ended.
+        it any more, the run is ended, unless it is durable.
 
         Raises:
             RunLogError: the background task does not run.
@@ -195,9 +204,10 @@ class Keeper:
             driven.renewed_at = requested_at
 
     async def _end_abandoned(self, statuses: Collection[RunStatus]) -> None:
-        """Ends runs of other processes that no process drives any more."""
+        """Ends runs of other processes that no process drives any more. A process that has the agent
+        of a durable run goes on with it."""
         for status in statuses:
-            if status.run_id in self.driven:
+            if status.run_id in self.driven or status.is_durable:
                 continue
             error = RunInterruptedError(
                 f"run {status.run_id} was interrupted: the process that drove it ({status.owner}) ended first. "

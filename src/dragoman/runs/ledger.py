@@ -15,7 +15,7 @@ import msgspec
 from dragoman.errors import LeaseLostError, RunLogError
 from dragoman.runs.log import ControlMessage, Lease, RunState, RunStatus
 
-__all__ = ["Append", "Change", "Ledger", "Post", "TakeLease", "new_run"]
+__all__ = ["Append", "Change", "Enqueue", "Ledger", "Post", "TakeLease", "new_run"]
 
 
 class Append(msgspec.Struct, frozen=True):
@@ -55,6 +55,30 @@ class Post(msgspec.Struct, frozen=True):
     """Id of the run."""
     message: Any
     """The message in the form that the log stores."""
+
+
+class Enqueue(msgspec.Struct, frozen=True):
+    """The request to create a durable run."""
+
+    run_id: str
+    """Id of the run."""
+    agent: str
+    """Name of its agent."""
+    request: str
+    """What the agent is asked, as JSON."""
+    thread_id: str | None
+    """Conversation of the run."""
+    queue: str
+    """Name of its queue."""
+    owner: str | None
+    """Who enqueues it."""
+
+    def status(self, started_at: float) -> RunStatus:
+        """Returns the status of the new run."""
+        run = new_run(self.run_id, self.thread_id, started_at)
+        return msgspec.structs.replace(
+            run, state="queued", agent=self.agent, queue=self.queue, owner=self.owner
+        )
 
 
 Change = Append | TakeLease | Post
@@ -124,7 +148,7 @@ class Ledger:
     def _take(self, change: TakeLease, status: RunStatus, now: float) -> Lease:
         """Gives, renews or takes back the lease of a run."""
         run_id, owner, token = change.run_id, change.owner, change.token
-        if token == 0 and status.token:
+        if token == 0 and (status.token or status.is_durable):
             raise LeaseLostError(
                 f"there is a run {run_id} already: attach to it, or start the new run under another id"
             )
@@ -139,8 +163,18 @@ class Ledger:
                 f"run {run_id} is driven by {status.owner}: wait until that lease expires"
             )
         lease = Lease(run_id, owner, token or status.token + 1)
-        self._change(status, owner=owner, token=lease.token)
-        self.lease_ends[run_id] = now + change.seconds
+        # A lease that is given back ends at 0; any other end is that of an owner that is gone.
+        is_lost = not token and status.token > 0 and self.lease_ends[run_id] > 0
+        self._change(
+            status,
+            owner=owner,
+            token=lease.token,
+            state="running",
+            lost=status.lost + is_lost,
+        )
+        self.lease_ends[run_id] = 0.0
+        if change.seconds > 0:
+            self.lease_ends[run_id] = now + change.seconds
         return lease
 
     def _check_lease(self, status: RunStatus, owner: str, now: float) -> None:

@@ -16,12 +16,14 @@ import msgspec
 
 from dragoman.errors import RunInterruptedError
 from dragoman.event import Event, RunError, RunFinished
+from dragoman.request import RunRequest
 
 __all__ = ["Lease", "ControlMessage", "RunLog", "RunState", "RunStatus", "state_after"]
 
-RunState = Literal["running", "success", "pending", "cancelled", "error", "interrupted"]
-"""`running`, or how the run ended: the outcome of its `RunFinished`, or `error`. A run whose process
-ended too early is `interrupted`."""
+RunState = Literal["queued", "running", "success", "pending", "cancelled", "error", "interrupted"]
+"""`queued`: enqueued, and no process has begun it. `running`, or how the run ended: the outcome of its
+`RunFinished`, or `error`. A run whose process ended too early is `interrupted`, unless it is
+durable."""
 
 
 class Lease(msgspec.Struct, frozen=True):
@@ -57,12 +59,23 @@ class RunStatus(msgspec.Struct, frozen=True):
     driven: bool
     """True if a lease holds now."""
     started_at: float
-    """When the run began, in seconds since 1970."""
+    """When the run began or was enqueued, in seconds since 1970."""
+    agent: str | None = None
+    """Name of the agent of a run that was enqueued; `None`: the run is not durable."""
+    queue: str | None = None
+    """Name of the queue of a run that was enqueued."""
+    lost: int = 0
+    """Number of owners whose lease expired before they gave it back."""
 
     @property
     def is_over(self) -> bool:
         """True if no more events will come."""
-        return self.state != "running"
+        return self.state not in ("queued", "running")
+
+    @property
+    def is_durable(self) -> bool:
+        """True if any process that has the agent may go on with the run once its owner is gone."""
+        return self.agent is not None
 
 
 class ControlMessage(msgspec.Struct, frozen=True):
@@ -122,7 +135,7 @@ class RunLog(Protocol):
         Args:
             run_id: the run.
             owner: the process that is to drive it.
-            seconds: how long the lease holds. 0 gives it back.
+            seconds: how long the lease holds. 0 gives it back: another process may go on at once.
             token: token of the last lease as the caller knows it. 0 creates the run, the token of
                 the caller's own lease renews that, and None takes over any lease that has expired.
             thread_id: conversation of a run that is created.
@@ -130,6 +143,40 @@ class RunLog(Protocol):
         Raises:
             LeaseLostError: another process holds it, or `token` is not that of a lease that holds.
             RunLogError: the run is over.
+        """
+        ...
+
+    async def enqueue(
+        self,
+        run_id: str,
+        agent: str,
+        request: RunRequest,
+        *,
+        thread_id: str | None = None,
+        queue: str = "default",
+        owner: str | None = None,
+    ) -> bool:
+        """Creates a durable run in state `queued`, with what a process needs to drive it. Returns
+        False if there is a run with that id, which is left as it is.
+
+        Args:
+            run_id: the run.
+            agent: name of the agent that is to answer.
+            request: what it is asked.
+            thread_id: conversation of the run.
+            queue: the queue that the run waits in.
+            owner: who enqueues it, for people; the process that drives the run takes its place.
+
+        Raises:
+            HistoryError: the request cannot be stored as JSON.
+        """
+        ...
+
+    async def request(self, run_id: str) -> RunRequest:
+        """Returns the request with which a run was enqueued.
+
+        Raises:
+            RunLogError: the run is unknown or was not enqueued, or a newer release wrote it.
         """
         ...
 
@@ -166,10 +213,13 @@ class RunLog(Protocol):
         thread_id: str | None = None,
         state: RunState | None = None,
         driven: bool | None = None,
+        queue: str | None = None,
+        oldest_first: bool = False,
         most: int = 100,
     ) -> list[RunStatus]:
-        """Returns at most `most` runs, the latest first. The other arguments narrow the list to one
-        conversation, to one state, or to runs with (True) or without (False) a lease that holds."""
+        """Returns at most `most` runs, the latest first or the oldest first. The other arguments
+        narrow the list to one conversation, to one state, to runs with (True) or without (False) a
+        lease that holds, or to one queue."""
         ...
 
     async def close(self) -> None:

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
+from itertools import islice
 from operator import itemgetter
 from time import monotonic, time
 from typing import Any, Self
@@ -15,9 +16,11 @@ import msgspec
 
 from dragoman.errors import LogFullError
 from dragoman.event import Event
+from dragoman.request import RunRequest
 from dragoman.runs.batch import pack_events, unpack_events
-from dragoman.runs.ledger import Append, Change, Ledger, Post, TakeLease, new_run
+from dragoman.runs.ledger import Append, Change, Enqueue, Ledger, Post, TakeLease, new_run
 from dragoman.runs.log import ControlMessage, Lease, RunState, RunStatus, state_after
+from dragoman.runs.requests import request_from_json, request_to_json
 
 __all__ = ["MemoryLog"]
 
@@ -59,6 +62,8 @@ class MemoryLog:
         self._rows: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
         """Rows of each run: the run's end after the row, and the row."""
         self._messages: defaultdict[str, list[ControlMessage]] = defaultdict(list)
+        self._requests: dict[str, str] = {}
+        """Requests of the runs that were enqueued, as JSON."""
         self._claims: dict[tuple[str, str], str] = {}
 
     async def append(
@@ -107,6 +112,30 @@ class MemoryLog:
             self._ledger.lease_ends[run_id] = 0.0
         return self._apply(TakeLease(run_id, owner, seconds, token, thread_id))
 
+    async def enqueue(
+        self,
+        run_id: str,
+        agent: str,
+        request: RunRequest,
+        *,
+        thread_id: str | None = None,
+        queue: str = "default",
+        owner: str | None = None,
+    ) -> bool:
+        """See `RunLog.enqueue`."""
+        text = request_to_json(request)
+        if run_id in self._ledger.statuses:
+            return False
+        change = Enqueue(run_id, agent, text, thread_id, queue, owner)
+        self._ledger.statuses[run_id] = change.status(time())
+        self._ledger.lease_ends[run_id] = 0.0
+        self._requests[run_id] = text
+        return True
+
+    async def request(self, run_id: str) -> RunRequest:
+        """See `RunLog.request`."""
+        return request_from_json(run_id, self._requests.get(run_id))
+
     async def post(self, run_id: str, message: Any) -> int:
         """See `RunLog.post`."""
         return self._apply(Post(run_id, message))
@@ -148,17 +177,19 @@ class MemoryLog:
         thread_id: str | None = None,
         state: RunState | None = None,
         driven: bool | None = None,
+        queue: str | None = None,
+        oldest_first: bool = False,
         most: int = 100,
     ) -> list[RunStatus]:
         """See `RunLog.runs`."""
-        filters = {"thread_id": thread_id, "state": state, "driven": driven}
+        filters = {"thread_id": thread_id, "state": state, "driven": driven, "queue": queue}
         filters = {name: value for name, value in filters.items() if value is not None}
 
         def is_match(run: RunStatus) -> bool:
             return all(getattr(run, name) == value for name, value in filters.items())
 
-        latest = map(self._status, reversed(self._ledger.statuses))
-        return [run for run in latest if is_match(run)][:most]
+        run_ids = self._ledger.statuses if oldest_first else reversed(self._ledger.statuses)
+        return list(islice(filter(is_match, map(self._status, run_ids)), most))
 
     async def close(self) -> None:
         """See `RunLog.close`."""
@@ -196,6 +227,7 @@ class MemoryLog:
         del self._over_runs[run_id], self._ledger.statuses[run_id], self._ledger.lease_ends[run_id]
         self._bytes -= sum(len(data) for _, data in self._rows.pop(run_id, []))
         self._messages.pop(run_id, None)
+        self._requests.pop(run_id, None)
 
     def _status(self, run_id: str) -> RunStatus:
         """Returns the status of a run, with `driven` as of now."""

@@ -11,10 +11,10 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing
 from itertools import takewhile
-from typing import TYPE_CHECKING, Self, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
 from uuid import uuid4
 
 import anyio
@@ -26,7 +26,10 @@ from dragoman.fold import fold
 from dragoman.message import Message, Role
 from dragoman.repair import repair
 from dragoman.request import RunRequest
+from dragoman.result import ChatResult
 from dragoman.runs.driver import EndCallback, EventSource, RunDriver, RunSource, StoreCallback
+from dragoman.runs.durable import DepsFactory, DurableRuns, make_request, read_result
+from dragoman.runs.engines import DEFAULT_QUEUES, Engine, Limit, LogEngine
 from dragoman.runs.keeper import CANCEL, DrivenRun, Keeper, not_entered_error
 from dragoman.runs.log import RunLog, RunState, RunStatus
 from dragoman.runs.tail import Cursor, RunTail
@@ -53,10 +56,21 @@ class Runs:
     """
 
     def __init__(
-        self, log: RunLog, *, lease_seconds: float = 30.0, poll_seconds: float = 0.2
+        self,
+        log: RunLog,
+        *,
+        engine: Literal["log"] | Engine = "log",
+        agents: Mapping[str, Agent[Any]] | None = None,
+        deps: DepsFactory | None = None,
+        lease_seconds: float = 30.0,
+        poll_seconds: float = 0.2,
     ) -> None:
         """Args:
         log: where events are stored. It stays open.
+        engine: says which durable run is driven where and when. `log` needs nothing but the log.
+        agents: the agents of durable runs, by their names.
+        deps: a function, plain or async, of the request of a durable run. Returns its `deps`, which
+            are never stored.
         lease_seconds: a process that does nothing for so long loses its runs.
         poll_seconds: seconds from one look for the changes of other processes to the next.
         """
@@ -67,6 +81,11 @@ class Runs:
             log, self._owner, lease_seconds=lease_seconds, poll_seconds=poll_seconds
         )
         self._keeper_task: asyncio.Task[None] | None = None
+        self._durable = DurableRuns(log, self._keeper, self._owner, lease_seconds, agents, deps)
+        if engine == "log":
+            self._engine: Engine = LogEngine(log, poll_seconds=poll_seconds)
+        else:
+            self._engine = engine
 
     async def __aenter__(self) -> Self:
         self._keeper_task = self._keeper.open()
@@ -75,7 +94,7 @@ class Runs:
     async def __aexit__(self, *error: object) -> None:
         driven = list(self._keeper.driven.values())
         for run in driven:
-            run.driver.cancel()
+            run.stop()
         try:
             if driven:
                 await asyncio.wait([run.task for run in driven])
@@ -119,6 +138,84 @@ class Runs:
         run = agent.run(prompt, **run_options)
         run.hold_calls(lambda: self._keeper.driven[run.id].driver.wait_until_stored())
         return await self._drive(RunSource(run, on_end), run.thread_id or None, on_stored)
+
+    async def enqueue(
+        self,
+        agent: str,
+        prompt: Prompt,
+        *,
+        run_id: str | None = None,
+        thread_id: str | None = None,
+        resource_id: str | None = None,
+        queue: str = "default",
+        priority: int = 0,
+    ) -> str:
+        """Stores a durable run, which any process that works on its queue drives to its end. Returns
+        its id. If there is a run with that id already, nothing happens.
+
+        Args:
+            agent: name of the agent.
+            prompt: what it is asked; a `RunRequest` says all of it.
+            run_id: id of the run; `None`: a new one.
+            thread_id: id of the conversation.
+            resource_id: whose conversation it is.
+            queue: the queue that it waits in.
+            priority: for engines that have priorities: lower numbers come first.
+
+        Raises:
+            InvalidRequestError: there is nothing to send.
+            HistoryError: the request cannot be stored as JSON.
+            RunLogError: the log cannot be reached.
+        """
+        request = make_request(prompt, run_id, thread_id, resource_id)
+        assert request.run_id is not None
+        await self._log.enqueue(
+            request.run_id,
+            agent,
+            request,
+            thread_id=request.thread_id,
+            queue=queue,
+            owner=self._owner,
+        )
+        await self._engine.enqueue(request.run_id, queue=queue, priority=priority)
+        return request.run_id
+
+    async def work(self, *, queues: Mapping[str, Limit] = DEFAULT_QUEUES) -> None:
+        """Drives durable runs of these queues until it is cancelled. Then the runs are handed over to
+        other processes.
+
+        `queues`: how much of each queue this process works on at a time.
+
+        Raises:
+            SettingsError: `Runs` has no agents.
+            RunLogError: `Runs` is not open.
+        """
+        if not self._keeper.is_open:
+            raise not_entered_error()
+        self._durable.check_agents()
+        await self._engine.work(self.drive, queues=queues)
+
+    async def drive(self, run_id: str) -> bool:
+        """Drives a durable run to its end, from where the last process has left it. Returns True if it
+        is to be tried again later, because another process drives it or has its agent. For engines;
+        any number of processes may call it at any time.
+
+        If the caller is cancelled, the run is handed over."""
+        return await self._durable.drive(run_id)
+
+    async def result(self, run_id: str, *, timeout: float | None = None) -> ChatResult[str]:  # noqa: ASYNC109 - of the contract
+        """Waits for the end of a run, whichever process drives it. Returns its result.
+
+        Raises:
+            DragomanError: the run failed; `result` of the error is what there was until then.
+            TimeoutError: it is not over after `timeout` seconds.
+            RunLogError: the log has no such run.
+        """
+        events: list[Event] = []
+        async with asyncio.timeout(timeout), aclosing(self._pages(run_id, 0)) as pages:
+            async for page in pages:
+                events += page
+        return read_result(events, run_id)
 
     async def record(self, source: EventSource, thread_id: str | None = None) -> str:
         """Starts a run without an agent, whose events come from a source. Returns its id.
@@ -220,8 +317,10 @@ class Runs:
         """
         if (driven := self._keeper.driven.get(run_id)) is not None:
             driven.driver.cancel()
-        elif not (await self.status(run_id)).is_over:
+        elif not (status := await self.status(run_id)).is_over:
             await self._log.post(run_id, CANCEL)
+            if status.state == "queued":
+                await self._durable.end_cancelled(run_id)
 
     async def status(self, run_id: str) -> RunStatus:
         """Returns the status of a run: running, waiting, or how it ended.

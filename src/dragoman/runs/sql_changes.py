@@ -18,12 +18,12 @@ from sqlalchemy import Connection, String, bindparam, case, delete, insert, sele
 
 from dragoman.errors import RunLogError
 from dragoman.json_bytes import Json
-from dragoman.runs.ledger import Append, Change, Ledger, TakeLease, new_run
+from dragoman.runs.ledger import Append, Change, Enqueue, Ledger, TakeLease, new_run
 from dragoman.runs.log import Lease, RunStatus
-from dragoman.runs.sql_tables import claims, events, posts, runs
+from dragoman.runs.sql_tables import claims, events, posts, requests, runs
 from dragoman.sql.engine import DIALECTS, SqlDialect
 
-__all__ = ["Claim", "Prune", "write"]
+__all__ = ["Claim", "Prune", "read_status", "write"]
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -46,7 +46,7 @@ class Prune(msgspec.Struct, frozen=True):
 
 _PRUNED_AT_ONCE = 100
 """Runs that one transaction forgets at most."""
-_UPDATED_COLUMNS = ("state", "end", "posts", "owner", "token")
+_UPDATED_COLUMNS = ("state", "end", "posts", "owner", "token", "lost")
 _UPDATE = (
     update(runs)
     .where(runs.c.run_id == bindparam("_run_id"))
@@ -54,6 +54,7 @@ _UPDATE = (
 )
 _INSERT_EVENTS = insert(events)
 _INSERT_POSTS = insert(posts)
+_INSERT_REQUEST = insert(requests)
 
 
 class RunStatements(msgspec.Struct, frozen=True):
@@ -84,7 +85,10 @@ def _make_statements(dialect: SqlDialect) -> RunStatements:
     )
     goes_on = bindparam("_state", type_=String) == "running"
     return RunStatements(
-        dialect.insert(runs).values(started_at=dialect.now).on_conflict_do_nothing(),
+        dialect.insert(runs)
+        .values(started_at=dialect.now)
+        .on_conflict_do_nothing()
+        .execution_options(preserve_rowcount=True),
         select(runs, dialect.now.label("now"))
         .where(has_run_id)
         .order_by(runs.c.run_id)
@@ -119,20 +123,26 @@ _NEW_RUN = {
 }
 
 
-def write(connection: Connection, changes: Sequence[Change | Claim | Prune]) -> list[Any]:
+AnyChange = Change | Claim | Prune | Enqueue
+"""What `write` applies."""
+
+
+def write(connection: Connection, changes: Sequence[AnyChange]) -> list[Any]:
     """Applies changes in order. Returns the result of each, or the `RunLogError` that refuses it."""
     statements = _STATEMENTS[connection.dialect.name]
     if len(changes) == 1 and (result := _change_blindly(connection, statements, changes[0])):
         return [result]
-    on_runs = [change for change in changes if not isinstance(change, Claim | Prune)]
+    results = _claim_interrupts(connection, statements, changes)
+    # Before the runs are locked: a lease may be that of a run which is enqueued here.
+    results |= _enqueue_runs(connection, statements, changes)
+    on_runs = [change for change in changes if not isinstance(change, Claim | Prune | Enqueue)]
     ledger, now = Ledger(), 0.0
     if on_runs:
         ledger, now = _load_runs(connection, statements, on_runs)
-    results = _claim_interrupts(connection, statements, changes)
     for number, change in enumerate(changes):
         if isinstance(change, Prune):
             results[number] = _prune_runs(connection, change.before)
-        elif not isinstance(change, Claim):
+        elif not isinstance(change, Claim | Enqueue):
             try:
                 results[number] = ledger.apply(change, now)
             except RunLogError as error:
@@ -142,7 +152,7 @@ def write(connection: Connection, changes: Sequence[Change | Claim | Prune]) -> 
 
 
 def _claim_interrupts(
-    connection: Connection, statements: RunStatements, changes: Sequence[Change | Claim | Prune]
+    connection: Connection, statements: RunStatements, changes: Sequence[AnyChange]
 ) -> dict[int, Any]:
     """Applies the claims among the changes. Returns their results by the number of the change."""
     claims = [
@@ -157,8 +167,29 @@ def _claim_interrupts(
     return results
 
 
+def _enqueue_runs(
+    connection: Connection, statements: RunStatements, changes: Sequence[AnyChange]
+) -> dict[int, Any]:
+    """Creates the runs that are enqueued, if they are new. Returns the results by the number of the
+    change."""
+    enqueued = [
+        (number, change) for number, change in enumerate(changes) if isinstance(change, Enqueue)
+    ]
+    enqueued.sort(key=lambda item: (item[1].run_id, item[0]))
+    results: dict[int, Any] = {}
+    for number, change in enqueued:
+        run = msgspec.structs.asdict(change.status(0.0))
+        names = ("run_id", "thread_id", "agent", "queue", *_UPDATED_COLUMNS)
+        values = {**{name: run[name] for name in names}, "lease_until": 0.0}
+        results[number] = connection.execute(statements.begin, values).rowcount == 1
+        if results[number]:
+            row = {"run_id": change.run_id, "request": change.request}
+            connection.execute(_INSERT_REQUEST, row)
+    return results
+
+
 def _change_blindly(
-    connection: Connection, statements: RunStatements, change: Change | Claim | Prune
+    connection: Connection, statements: RunStatements, change: AnyChange
 ) -> Lease | int | None:
     """Applies a change without reading its run first. That works for a new run, and for the next
     events of a run that the caller drives. Returns the result, or None if the run must be read."""
@@ -211,12 +242,27 @@ def _load_runs(
         statements.lock, {"run_ids": list({change.run_id for change in changes})}
     ).all()
     for row in rows:
-        run_id, thread_id, state, end, count, owner, token, until, started_at, now = row
-        ledger.statuses[run_id] = RunStatus(
-            run_id, thread_id, state, end, count, owner, token, driven=False, started_at=started_at
-        )
-        ledger.lease_ends[run_id] = until
+        ledger.statuses[row.run_id] = read_status(row)
+        ledger.lease_ends[row.run_id], now = row.lease_until, row.now
     return ledger, now
+
+
+def read_status(row: Any) -> RunStatus:
+    """Returns the status in a row of the table `runs`. The row also has the database's time."""
+    return RunStatus(
+        row.run_id,
+        row.thread_id,
+        row.state,
+        row.end,
+        row.posts,
+        row.owner,
+        row.token,
+        driven=row.lease_until > row.now,
+        started_at=row.started_at,
+        agent=row.agent,
+        queue=row.queue,
+        lost=row.lost,
+    )
 
 
 def _store(connection: Connection, ledger: Ledger) -> None:
@@ -242,10 +288,10 @@ def _prune_runs(connection: Connection, before: float) -> int:
     """Forgets some finished runs that began before a time. Returns how many."""
     old = (
         select(runs.c.run_id)
-        .where(runs.c.state != "running", runs.c.started_at < before)
+        .where(runs.c.state.not_in(("queued", "running")), runs.c.started_at < before)
         .limit(_PRUNED_AT_ONCE)
     )
     run_ids = list(connection.execute(old.with_for_update(skip_locked=True)).scalars())
-    for table in (events, posts, runs) if run_ids else ():
+    for table in (events, posts, requests, runs) if run_ids else ():
         connection.execute(delete(table).where(table.c.run_id.in_(run_ids)))
     return len(run_ids)

@@ -1,6 +1,6 @@
 """Stores a log of runs in SQLite or Postgres.
 
-Every write is a command (`Append`, `TakeLease`, `Post`, `Claim`, `Prune`) that is submitted to the
+Every write is a command (`Append`, `TakeLease`, `Post`, `Enqueue`, `Claim`, `Prune`) that is submitted to the
 `Database`. Its thread collects the commands of all runs and carries them out together, so that
 many runs share one commit. Reads are plain queries. Events are packed into rows of about 64 kB,
 each with the offset of its end; a read returns a few rows and drops the events before its offset.
@@ -18,11 +18,13 @@ from sqlalchemy import Executable, select
 from dragoman import json_bytes
 from dragoman.errors import RunLogError
 from dragoman.event import Event
+from dragoman.request import RunRequest
 from dragoman.runs.batch import pack_events, unpack_events
-from dragoman.runs.ledger import Append, Post, TakeLease
+from dragoman.runs.ledger import Append, Enqueue, Post, TakeLease
 from dragoman.runs.log import ControlMessage, Lease, RunState, RunStatus, state_after
-from dragoman.runs.sql_changes import Claim, Prune, write
-from dragoman.runs.sql_tables import MIGRATIONS, events, posts, runs
+from dragoman.runs.requests import request_from_json, request_to_json
+from dragoman.runs.sql_changes import Claim, Prune, read_status, write
+from dragoman.runs.sql_tables import MIGRATIONS, events, posts, requests, runs
 from dragoman.sql.database import Database
 from dragoman.sql.engine import DIALECTS
 
@@ -91,6 +93,25 @@ class SqlLog:
         """See `RunLog.lease`."""
         return await self._database.submit(TakeLease(run_id, owner, seconds, token, thread_id))
 
+    async def enqueue(
+        self,
+        run_id: str,
+        agent: str,
+        request: RunRequest,
+        *,
+        thread_id: str | None = None,
+        queue: str = "default",
+        owner: str | None = None,
+    ) -> bool:
+        """See `RunLog.enqueue`."""
+        text = request_to_json(request)
+        return await self._database.submit(Enqueue(run_id, agent, text, thread_id, queue, owner))
+
+    async def request(self, run_id: str) -> RunRequest:
+        """See `RunLog.request`."""
+        rows = await self._query(select(requests.c.request).where(requests.c.run_id == run_id))
+        return request_from_json(run_id, rows[0].request if rows else None)
+
     async def post(self, run_id: str, message: Any) -> int:
         """See `RunLog.post`."""
         return await self._database.submit(Post(run_id, json_bytes.encode(message).decode()))
@@ -125,7 +146,7 @@ class SqlLog:
         rows = await self._query(
             select(runs, self._dialect.now.label("now")).where(runs.c.run_id.in_(list(run_ids)))
         )
-        return {row.run_id: _read_status(row) for row in rows}
+        return {row.run_id: read_status(row) for row in rows}
 
     async def runs(
         self,
@@ -133,21 +154,25 @@ class SqlLog:
         thread_id: str | None = None,
         state: RunState | None = None,
         driven: bool | None = None,
+        queue: str | None = None,
+        oldest_first: bool = False,
         most: int = 100,
     ) -> list[RunStatus]:
         """See `RunLog.runs`."""
         query = (
             select(runs, self._dialect.now.label("now"))
-            .order_by(runs.c.started_at.desc())
+            .order_by(runs.c.started_at if oldest_first else runs.c.started_at.desc())
             .limit(most)
         )
         if thread_id is not None:
             query = query.where(runs.c.thread_id == thread_id)
         if state is not None:
             query = query.where(runs.c.state == state)
+        if queue is not None:
+            query = query.where(runs.c.queue == queue)
         if driven is not None:
             query = query.where((runs.c.lease_until > self._dialect.now) == driven)
-        return [_read_status(row) for row in await self._query(query)]
+        return [read_status(row) for row in await self._query(query)]
 
     async def close(self) -> None:
         """See `RunLog.close`."""
@@ -162,21 +187,6 @@ class SqlLog:
     async def _query(self, statement: Executable) -> Sequence[Any]:
         """Returns the rows of a query."""
         return await self._database.read(lambda connection: connection.execute(statement).all())
-
-
-def _read_status(row: Any) -> RunStatus:
-    """Returns the status in a row of the table `runs`. The row also has the database's time."""
-    return RunStatus(
-        row.run_id,
-        row.thread_id,
-        row.state,
-        row.end,
-        row.posts,
-        row.owner,
-        row.token,
-        driven=row.lease_until > row.now,
-        started_at=row.started_at,
-    )
 
 
 def _make_error(message: str) -> RunLogError:

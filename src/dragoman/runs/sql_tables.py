@@ -17,10 +17,10 @@ from sqlalchemy import (
 
 from dragoman.sql.migrate import Migrations
 
-__all__ = ["MIGRATIONS", "claims", "events", "metadata", "posts", "runs"]
+__all__ = ["MIGRATIONS", "claims", "events", "metadata", "posts", "requests", "runs"]
 
 metadata = MetaData()
-MIGRATIONS = Migrations("dragoman.runs:migrations", "0001", "dragoman_runs_version", metadata)
+MIGRATIONS = Migrations("dragoman.runs:migrations", "0002", "dragoman_runs_version", metadata)
 
 runs = Table(
     "dragoman_runs",
@@ -34,6 +34,9 @@ runs = Table(
     Column("token", Integer, nullable=False),
     Column("lease_until", Float, nullable=False),
     Column("started_at", Float, nullable=False),
+    Column("agent", String),
+    Column("queue", String),
+    Column("lost", Integer, nullable=False, server_default="0"),
     Index("ix_dragoman_runs_state_started_at", "state", "started_at"),
 )
 """One row for each run: its state, and its last lease."""
@@ -63,6 +66,14 @@ posts = Table(
     Column("message", Text, nullable=False),
 )
 """Control messages to the process that drives a run."""
+
+requests = Table(
+    "dragoman_run_requests",
+    metadata,
+    _run_id_column(),
+    Column("request", Text, nullable=False),
+)
+"""What the agent of a run that was enqueued is asked, as JSON."""
 
 claims = Table(
     "dragoman_run_claims",

@@ -60,8 +60,9 @@ class RunTail:
     reader the run does not wait.
     """
 
-    def __init__(self) -> None:
-        self.end = 0
+    def __init__(self, end: int = 0) -> None:
+        """`end`: number of events that are stored already."""
+        self.end = end
         """Number of events that are stored."""
         self.is_closed = False
         """True if no more events will come from here. The log may get more, unless the run is

@@ -17,6 +17,7 @@ from dragoman.codec.response_state import ResponseState, drop_retracted, name_mo
 from dragoman.codec.serving import SSE_PING
 from dragoman.errors import DragomanError
 from dragoman.event import (
+    Custom,
     Event,
     MessageDropped,
     MessageStarted,
@@ -29,13 +30,14 @@ from dragoman.event import (
 from dragoman.fold import close_part
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
-from dragoman.message import Content, FinishReason, Native, Role, ThinkingPart
+from dragoman.message import Content, FinishReason, Native, Role, ThinkingPart, ToolCallPart
 from dragoman.request import ModelRequest
 from dragoman.wires.openai_responses.content import dump_reasoning
 from dragoman.wires.openai_responses.encode_parts import ItemWriter
 from dragoman.wires.openai_responses.errors import code_of, dump_error
 from dragoman.wires.openai_responses.quirks import OWN
 from dragoman.wires.openai_responses.request import dump_request
+from dragoman.wires.openai_responses.tools import IMAGE_CALL, choose_item_type
 from dragoman.wires.openai_responses.usage import (
     REPEATED,
     USUAL,
@@ -137,6 +139,26 @@ class Encoder(ResponseEncoder):
 
     def part_finished(self, event: PartFinished) -> Objects:
         return self._part(event)
+
+    def partial_image(self, event: Custom) -> Objects:
+        """See `ResponseEncoder`. It is left out where another part has its turn."""
+        key = self._find_image_call()
+        if key is None or self._turn not in (None, key):
+            return NO_OBJECTS
+        self._turn = key
+        call = cast("ToolCallPart", self._parts[key])
+        self._writer.show_image(call, if_object(event.value))
+        return self._take_objects()
+
+    def _find_image_call(self) -> tuple[str, int] | None:
+        """Returns the key of the newest part that is an open call of an image; `None`: there is
+        none."""
+        for key, part in reversed(self._parts.items()):
+            if key in self._items or not isinstance(part, ToolCallPart):
+                continue
+            if choose_item_type(part) == IMAGE_CALL:
+                return key
+        return None
 
     def message_dropped(self, event: MessageDropped) -> Objects:
         """See `ResponseEncoder`. Nothing more of the message is written."""

@@ -11,10 +11,16 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from dragoman.codec.json_values import if_list, if_object, if_text, text_or_json
+from dragoman.codec.json_values import (
+    if_list,
+    if_object,
+    if_text,
+    read_extra_fields,
+    text_or_json,
+)
 from dragoman.codec.media import describe_as_text
 from dragoman.fold import arguments_text
-from dragoman.json_bytes import Json
+from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import (
     Content,
     DataPart,
@@ -31,6 +37,7 @@ from dragoman.wires.openai_responses.items import read_item_start
 from dragoman.wires.openai_responses.quirks import OWN
 from dragoman.wires.openai_responses.tools import (
     FUNCTION,
+    IMAGE_CALL,
     choose_item_type,
     dump_call,
     is_call_item,
@@ -95,6 +102,20 @@ class ItemWriter:
             self._open(part)
             self._deltas.append(delta)
             self._add(f"{_name(part)}.delta", **self._at(part), delta=delta, **_logprobs(part))
+
+    def show_image(self, call: ToolCallPart, fields: JsonMap) -> None:
+        """Writes an image that is not finished. `call`: the call that makes it, as it began."""
+        item = _call_item(call)
+        if not self._holds(item):
+            self._begin_item(item)
+        position = {"item_id": item["id"], "output_index": len(self.output) - 1}
+        # The ids are those of this stream, whatever the provider's were.
+        image = read_extra_fields(fields, "type", *position)
+        self._add(f"{IMAGE_CALL}.partial_image", **position, **image)
+
+    def _holds(self, item: Json) -> bool:
+        """Whether the open item is this one."""
+        return self._item is not None and is_call_item(self._item, item.get("id"))
 
     def end(self, part: Content) -> Json | None:
         """Writes the end of a part. Returns the item that holds it, or None if none does."""
@@ -260,6 +281,8 @@ class ItemWriter:
         item = _call_item(call)
         if _streams(call):
             item = self._end_streamed_call(call, item)
+        elif self._holds(item):
+            item = self.output[-1] = self._item = {**(self._item or {}), **item}
         else:
             item = self._begin_item(item)
             if item["type"] == "custom_tool_call":

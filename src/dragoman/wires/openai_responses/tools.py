@@ -30,6 +30,7 @@ from dragoman.wires.openai_responses.quirks import OWN, Quirks
 
 __all__ = [
     "FUNCTION",
+    "IMAGE_CALL",
     "CALL_ITEMS",
     "CallItemType",
     "load_arguments",
@@ -49,6 +50,7 @@ _NO_ARGUMENTS: Json = {"type": "object", "properties": {}}
 _NO_STORES = {"type": "file_search"}
 _CHOICES = ("auto", "none", "required")
 FUNCTION = "function_call"
+IMAGE_CALL = "image_generation_call"
 _TEXTUAL = (FUNCTION, "mcp_call")
 """Types of calls whose arguments are always a text."""
 
@@ -93,7 +95,7 @@ CALL_ITEMS: Mapping[str, CallItemType] = {
     "code_interpreter_call": CallItemType(
         name="code_interpreter", arguments=("code", "container_id"), result="outputs"
     ),
-    "image_generation_call": CallItemType(
+    IMAGE_CALL: CallItemType(
         name="image_generation", arguments=("revised_prompt", "prompt"), result="result"
     ),
     "mcp_call": CallItemType(),
@@ -362,7 +364,7 @@ def _load_own_result(
 ) -> tuple[list[Content], list[str]]:
     """Returns what a provider's call holds of its result, and the fields that hold it."""
     value = item.get(call_item.result)
-    if item["type"] == "image_generation_call":
+    if item["type"] == IMAGE_CALL:
         image = _load_image(call, item, value, images)
         if image:
             return ([image], [call_item.result])

@@ -1,0 +1,235 @@
+"""Drives durable runs: takes a run over, closes what its last process left open, and goes on
+(`DurableRuns`).
+
+Only who holds the lease writes, and only what is stored is seen. So a run may be taken over at any
+event of its log, by any process that has its agent. What the log tells of the run becomes a `Story`,
+from which the run is built again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dragoman.errors import DragomanError, LeaseLostError, RunLogError, SettingsError
+from dragoman.event import Event, RunError, RunFinished
+from dragoman.logs import logger
+from dragoman.message import FinishReason, Message, Role
+from dragoman.orchestration.iteration import collect_metadata
+from dragoman.orchestration.story import read_story
+from dragoman.prompt import open_prompt
+from dragoman.request import RunRequest
+from dragoman.result import ChatResult
+from dragoman.runs.driver import (
+    FinalEvent,
+    RunDriver,
+    RunSource,
+    as_dragoman_error,
+    cut_events,
+    end_run,
+    read_events,
+)
+from dragoman.runs.keeper import CANCEL, DrivenRun, Keeper
+from dragoman.runs.log import Lease, RunLog, RunStatus
+from dragoman.runs.tail import RunTail
+from dragoman.runtime import new_id, now
+
+if TYPE_CHECKING:
+    from dragoman.agent import Agent
+    from dragoman.prompt import Prompt
+
+__all__ = ["MOST_LOST", "DepsFactory", "DurableRuns", "make_request", "read_result"]
+
+_LOG = logger("runs")
+MOST_LOST = 5
+"""So many processes may end while they drive a run; then the run fails. One that kills its process
+would otherwise go round for ever."""
+
+DepsFactory = Callable[[RunRequest], Any]
+"""Function, plain or async, of the request of a run. Returns the `deps` of its tools."""
+
+
+class DurableRuns:
+    """Drives durable runs in this process."""
+
+    def __init__(
+        self,
+        log: RunLog,
+        keeper: Keeper,
+        owner: str,
+        lease_seconds: float,
+        agents: Mapping[str, Agent[Any]] | None,
+        deps: DepsFactory | None,
+    ) -> None:
+        self._log, self._keeper, self._owner = log, keeper, owner
+        self._lease_seconds = lease_seconds
+        self._agents, self._deps = agents or {}, deps
+        self._told_missing: set[str] = set()
+        """Names of agents that were asked for and are not here."""
+
+    def check_agents(self) -> None:
+        """Raises `SettingsError` if there is no agent."""
+        if not self._agents:
+            raise SettingsError(
+                'a worker needs agents: Runs(log, agents={"support": agent}); runs are enqueued for an agent by its name'
+            )
+
+    async def drive(self, run_id: str) -> bool:
+        """See `Runs.drive`."""
+        try:
+            driven = await self._take_over(run_id)
+        except LeaseLostError:
+            # Another process drives it.
+            return True
+        except DragomanError as error:
+            _LOG.warning("run %s is tried again: %s", run_id, error.message)
+            return True
+        if isinstance(driven, bool):
+            return driven
+        try:
+            await asyncio.wait([driven.task])
+        except asyncio.CancelledError:
+            driven.driver.hand_over()
+            await asyncio.wait([driven.task])
+            raise
+        return not driven.tail.is_over
+
+    async def end_cancelled(self, run_id: str) -> None:
+        """Ends a run that was cancelled before any process has begun it."""
+        try:
+            lease = await self._log.lease(run_id, self._owner, self._lease_seconds)
+            await end_run(self._log, lease, RunFinished(run_id, "cancelled"))
+        except RunLogError:
+            # A process has begun it, which reads the message that cancels it.
+            return
+
+    async def _take_over(self, run_id: str) -> DrivenRun | bool:
+        """Begins to drive a run. Returns True if it is to be tried again later, False if it is
+        over."""
+        status = (await self._log.status([run_id])).get(run_id)
+        if status is None or status.is_over:
+            return False
+        agent = self._find_agent(status)
+        if agent is None or run_id in self._keeper.driven:
+            return True
+        request = await self._log.request(run_id)
+        lease = await self._log.lease(run_id, self._owner, self._lease_seconds)
+        status = (await self._log.status([run_id]))[run_id]
+        if (last := await self._find_end(status)) is not None:
+            await end_run(self._log, lease, last)
+            return False
+        events = await read_events(self._log, run_id)
+        if cut := cut_events(events, run_id):
+            await self._log.append(run_id, len(events), cut, lease=lease)
+            events += cut
+        try:
+            source = await self._build_source(lease, agent, request, events)
+        except Exception as error:  # noqa: BLE001 - the request or code of the user's may be at fault: the run fails with it
+            await end_run(self._log, lease, RunError(as_dragoman_error(error), run_id))
+            return False
+        return self._begin(source, lease, len(events))
+
+    def _find_agent(self, status: RunStatus) -> Agent[Any] | None:
+        """Returns the agent of a run, or `None` if this process does not have it."""
+        agent = self._agents.get(status.agent or "")
+        if agent is None and status.agent is not None and status.agent not in self._told_missing:
+            self._told_missing.add(status.agent)
+            names = ", ".join(self._agents) or "none"
+            _LOG.warning(
+                "run %s is left to others: its agent %r is not here; the agents are: %s",
+                status.run_id,
+                status.agent,
+                names,
+            )
+        return agent
+
+    async def _find_end(self, status: RunStatus) -> FinalEvent | None:
+        """Returns the event that ends a run before it goes on, or `None` if it goes on."""
+        run_id = status.run_id
+        if any(post.message == CANCEL for post in await self._log.read_posts(run_id)):
+            return RunFinished(run_id, "cancelled")
+        if status.lost < MOST_LOST:
+            return None
+        error = RunLogError(
+            f"run {run_id} is given up: {status.lost} processes ended while they drove it, so it may be what ends them"
+        )
+        return RunError(error, run_id)
+
+    async def _build_source(
+        self, lease: Lease, agent: Agent[Any], request: RunRequest, events: list[Event]
+    ) -> RunSource:
+        """Returns the run, as it goes on after these events."""
+        run_id = lease.run_id
+        story = read_story(events, run_id, owner=lease.token)
+        deps = None
+        if self._deps is not None:
+            deps = self._deps(request)
+        if isawaitable(deps):
+            deps = await deps
+        run = agent.go_on(request, story, run_id=run_id, claim=self._log.claim, deps=deps)
+        run.hold_calls(lambda: self._keeper.driven[run_id].driver.wait_until_stored())
+        return RunSource(run, None)
+
+    def _begin(self, source: RunSource, lease: Lease, end: int) -> DrivenRun:
+        """Starts a task that drives a run whose log has `end` events."""
+        tail = RunTail(end)
+        driver = RunDriver(self._log, source, lease, tail)
+        task = asyncio.create_task(driver.run(), name=f"dragoman-drive-{lease.run_id}")
+        driven = DrivenRun(driver, lease, tail, task, is_durable=True)
+        self._keeper.add(driven)
+        return driven
+
+
+def make_request(
+    prompt: Prompt, run_id: str | None, thread_id: str | None, resource_id: str | None
+) -> RunRequest:
+    """Returns the request of a durable run. Its new messages have ids and times, so that they are the
+    same in every process."""
+    new, options = open_prompt(prompt, {}, new_id=new_id, clock=now)
+    if not isinstance(prompt, RunRequest):
+        prompt = RunRequest()
+    return prompt.replace(
+        messages=(*options.get("history", ()), *new),
+        run_id=run_id or prompt.run_id or new_id(),
+        thread_id=thread_id or prompt.thread_id,
+        resource_id=resource_id or prompt.resource_id,
+    )
+
+
+def read_result(events: Iterable[Event], run_id: str) -> ChatResult[str]:
+    """Returns the result of a run that is over.
+
+    Raises:
+        DragomanError: with which the run ended.
+    """
+    events = list(events)
+    story, last = read_story(events, run_id, owner=1), events[-1]
+    spoken = [message for message in story.messages if message.role is Role.MODEL]
+    answer = Message.model()
+    if spoken:
+        answer = spoken[-1]
+    result = ChatResult(
+        "",
+        story.messages,
+        answer.finish_reason or FinishReason.unspecified,
+        metadata=collect_metadata(spoken),
+        id=answer.id or "",
+        state=story.state,
+        calls=story.calls,
+    )
+    if thinking := "".join([message.thinking or "" for message in spoken]):
+        metadata = {**result.metadata, "thinking": thinking}
+        result = msgspec.structs.replace(result, thinking=thinking, metadata=metadata)
+    if isinstance(last, RunError):
+        last.error.result = result
+        raise last.error
+    assert isinstance(last, RunFinished)
+    if last.outcome == "cancelled":
+        result = msgspec.structs.replace(result, finish_reason=FinishReason.cancelled)
+    if isinstance(last.result, str):
+        result = msgspec.structs.replace(result, output=last.result)
+    return msgspec.structs.replace(result, usage=last.usage, pending=last.pending)
