@@ -8,6 +8,7 @@ DragomanError
 ├── DecodeError                data that is not what its format says
 ├── ToolError                  a tool cannot be built or answered
 ├── TypedOutputError           the answer is not of the type that was asked for
+├── ModelRetry                 raised by an output check: the model is to answer again
 ├── LimitReachedError          a limit of `Limits` ended the run
 ├── StoreError                 a store of conversations failed, or is closed
 ├── RunInterruptedError        the process that drove the run ended before the run did
@@ -52,6 +53,7 @@ __all__ = [
     "LimitReachedError",
     "LogFullError",
     "ModelNotFoundError",
+    "ModelRetry",
     "OverloadedError",
     "PermissionDeniedError",
     "ProviderConnectionError",
@@ -186,6 +188,19 @@ class TypedOutputError(DragomanError):
             f"the answer is not of the type that was asked for: {problem.rstrip('.')}. {advice}.",
             **what,
         )
+
+    @classmethod
+    def refused(cls, words: str, **what: Any) -> Self:
+        """Returns the error for an answer that an output check sends back once too often."""
+        advice = (
+            "Allow more corrections with Limits(output_retries=…); `output` holds the answer's text"
+        )
+        return cls(f"an output check refused the answer: {words.rstrip('.')}. {advice}.", **what)
+
+
+class ModelRetry(DragomanError):
+    """Raise it in an output check to send the answer back: the model gets the message, and answers
+    again. A run whose model may not be asked again ends with a `TypedOutputError`."""
 
 
 class LimitReachedError(DragomanError):
