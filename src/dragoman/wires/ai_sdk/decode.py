@@ -4,7 +4,7 @@ it, and the end."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import ClassVar, get_args
+from typing import ClassVar
 
 from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.codec.run_decoder import Step
@@ -17,7 +17,7 @@ from dragoman.event import (
     StateDelta,
     StateSnapshot,
 )
-from dragoman.interrupt import Interrupt, Reason
+from dragoman.interrupt import Interrupt
 from dragoman.json_bytes import Json
 from dragoman.message import FinishReason, Origin
 from dragoman.wires.ai_sdk.decode_message import TurnDecoder
@@ -198,7 +198,7 @@ class Decoder(TurnDecoder):
 def _load_interrupt(fields: Json) -> Interrupt | None:
     """Returns the interrupt in a data chunk, or None if it is none."""
     id_, reason = if_text(fields.get("id")), fields.get("reason")
-    if not id_ or reason not in get_args(Reason):
+    if not id_ or reason not in ("tool", "approval", "input", "auth", "doubt"):
         return None
     return Interrupt(
         id_,
