@@ -153,8 +153,18 @@ HOWS: list[tuple[Any, dict[str, Any], str]] = [
     ("hi", {"limits": {}}, "limits must be Limits, not dict"),
     (
         "hi",
+        {"output_checks": len},
+        "output_checks must be list or tuple, not builtin_function_or_method",
+    ),
+    (
+        "hi",
+        {"output_checks": [1]},
+        "output_checks[0] must be a function (context, output) -> output, not int",
+    ),
+    (
+        "hi",
         {"b": 1, "a": 2},
-        "sending takes no argument a, b; it takes history, model, attachments, output_schema, settings, deps, limits, on_loss, thread_id, run_id, resource_id, tools, context, state, resume, options, metadata, trusted_history, reading, claim. "
+        "sending takes no argument a, b; it takes history, model, attachments, output_schema, settings, deps, limits, on_loss, thread_id, run_id, resource_id, tools, context, state, resume, output_checks, options, metadata, trusted_history, reading, claim. "
         "Where requests go and with which key is said to the Agent, or to a Provider that is passed as model=",
     ),
 ]

@@ -29,7 +29,7 @@ from dragoman import (
 )
 from dragoman.errors import OverloadedError, SettingsError, StreamCutError
 from dragoman.event import Event
-from dragoman.hooks import Hooks, ModelEnd, ModelRetry, add_global_hooks
+from dragoman.hooks import Hooks, ModelEnd, RequestRetry, add_global_hooks
 from dragoman.model import fallback
 from dragoman.orchestration import choose_orchestrator
 from dragoman.runs import visible
@@ -302,7 +302,7 @@ async def test_all_failing(wire: str) -> None:
 
 
 async def test_hooks_are_told_of_each_step_and_of_each_call() -> None:
-    retries: list[ModelRetry] = []
+    retries: list[RequestRetry] = []
     ends: list[ModelEnd] = []
     hooks = Hooks(retry=retries.append, model_end=ends.append)
     no = says("I cannot.", reason=FinishReason.refusal)

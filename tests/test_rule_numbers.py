@@ -1,4 +1,4 @@
-"""Every D- and T-rule of the seeds that is built has a test that names it by its own number: a
+"""Every D-, R- and T-rule of the seeds that is built has a test that names it by its own number: a
 range hides the rules within."""
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-RULE = re.compile(r"\b([DT])-(\d+[a-z]?)\b")
-RANGE = re.compile(r"\b[DT]-\d+[a-z]? ?(?:…|–|\.\.\.?|to) ?[DT]-\d+[a-z]?")
-NAME = re.compile(r"(?<=_)([dt])_?(\d+[a-z]?)(?=_)")
+RULE = re.compile(r"\b([DRT])-(\d+[a-z]?)\b")
+RANGE = re.compile(r"\b[DRT]-\d+[a-z]? ?(?:…|–|\.\.\.?|to) ?[DRT]-\d+[a-z]?")
+NAME = re.compile(r"(?<=_)([drt])_?(\d+[a-z]?)(?=_)")
 
 
 def named_rules(text: str) -> set[str]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dragoman.capability import Capability
-from dragoman.errors import DragomanError
+from dragoman.errors import DragomanError, ModelRetry
 from dragoman.event import (
     Custom,
     Event,
@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from dragoman.limits import Limits
     from dragoman.memory import Memory
     from dragoman.model.fallbacks import fallback
+    from dragoman.partial import Partial
     from dragoman.prompt import RunOptions
     from dragoman.providers import Provider
     from dragoman.remote import remote_agent
@@ -111,11 +112,13 @@ __all__ = [
     "MessageStarted",
     "ModelInfo",
     "ModelRequest",
+    "ModelRetry",
     "Origin",
     "ParallelToolExecutor",
     "PartDelta",
     "PartFinished",
     "PartStarted",
+    "Partial",
     "Provider",
     "ProviderPart",
     "Resume",
@@ -166,6 +169,7 @@ _MODULES = {
     "Limits": "limits",
     "Memory": "memory",
     "MessageList": "history",
+    "Partial": "partial",
     "Provider": "providers",
     "Run": "run",
     "RunOptions": "prompt",

@@ -3,7 +3,7 @@ a run drained."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Generic, Literal, Never, Self, Unpack, overload
 
@@ -27,6 +27,7 @@ from dragoman.model.middleware import Middleware
 from dragoman.model.resolve_model import default_transport
 from dragoman.model_profile import ModelProfile
 from dragoman.orchestration import MessageAccumulator, StreamingOrchestrator
+from dragoman.orchestration.output_checks import OutputCheck
 from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.story import Story
 from dragoman.portal import Portal, synchronous, synchronous_stream
@@ -50,6 +51,7 @@ from dragoman.runtime import new_id, now
 from dragoman.tools import Tool, ToolExecutor, Toolset, split_tools
 from dragoman.tools.agent_tool import agent_tool
 from dragoman.tools.definition import PlainFunction
+from dragoman.typed_stream import send_stream_for
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -89,6 +91,7 @@ class Agent(AudioCalls, Generic[Deps]):
         middleware: Iterable[Middleware] = (),
         hooks: Hooks | Iterable[Hooks] = (),
         limits: Limits | None = None,
+        output_checks: Sequence[OutputCheck[Deps]] | None = None,
         memory: Memory | None = None,
         on_loss: OnLoss = "tell",
         on_doubt: OnDoubt = "tell",
@@ -115,7 +118,9 @@ class Agent(AudioCalls, Generic[Deps]):
         setting, another's thinking) is left out and named in `ChatResult.losses`; `error` refuses
         the request instead. `prefix`: a system text or tools that change in the middle of a
         conversation are said at its end, where the model heeds that, so that its cached and signed
-        beginning stays; `break` sends them in place of the old ones. `memory` keeps the
+        beginning stays; `break` sends them in place of the old ones. `output_checks`: functions of the
+        run's `ToolContext` and its output. Each returns the output, changed or not, or raises
+        `ModelRetry` with words for the model, which then answers again. `memory` keeps the
         conversations of sends with a `thread_id`. `approval_key` signs what runs wait for: an
         approval or an answer counts then only with the signature of what was asked; any secret of
         32 bytes or more, the same in all processes. `on_doubt`: what is done with a call of a
@@ -167,6 +172,7 @@ class Agent(AudioCalls, Generic[Deps]):
             hooks=hooks,
             limits=limits or Limits(),
             on_doubt=on_doubt,
+            output_checks=tuple(output_checks or ()),
             approval_key=approval_key.encode() if isinstance(approval_key, str) else approval_key,
             executor=executor,
             orchestrator=orchestrator,
@@ -324,13 +330,10 @@ class Agent(AudioCalls, Generic[Deps]):
         """
         refuse_output_type(run_options)
         async with self.run(prompt, **run_options) as run:
-            steps = run.steps()
-            try:
+            async with aclosing(run.steps()) as steps:
                 async for step in steps:
                     for chunk in step.chunks():
                         yield chunk
-            finally:
-                await steps.aclose()
             if run.exception is not None:
                 raise run.exception
 
@@ -360,7 +363,7 @@ class Agent(AudioCalls, Generic[Deps]):
         chunks = self.generate_media_stream(prompt, mime_types=mime_types, **run_options)
         return fold_media([chunk async for chunk in chunks if not chunk.custom])
 
-    async def generate_media_stream(
+    def generate_media_stream(
         self,
         prompt: Prompt,
         *,
@@ -380,12 +383,9 @@ class Agent(AudioCalls, Generic[Deps]):
         """
         from dragoman.media import stream_media
 
-        async with aclosing(
-            stream_media(self._defaults, prompt, mime_types, run_options)
-        ) as chunks:
-            async for chunk in chunks:
-                yield chunk
+        return stream_media(self._defaults, prompt, mime_types, run_options)
 
+    send_stream_for = send_stream_for
     as_tool = agent_tool
 
     def check_keys(self) -> dict[str, AuthenticationError | None]:
@@ -450,6 +450,7 @@ class Agent(AudioCalls, Generic[Deps]):
     send_sync = synchronous(send)
     send_for_sync = synchronous(send_for)
     send_stream_sync = synchronous_stream(send_stream)
+    send_stream_for_sync = synchronous_stream(send_stream_for)
     generate_media_sync = synchronous(generate_media)
     generate_media_stream_sync = synchronous_stream(generate_media_stream)
     embed_query_sync = synchronous(embed_query)

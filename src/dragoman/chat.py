@@ -10,7 +10,7 @@ if several sends overlap.
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager
 from types import NoneType
 from typing import Any, Generic, TypeVar, Unpack, overload
 
@@ -27,6 +27,7 @@ from dragoman.prompt import refuse_output_type
 from dragoman.result import ChatResult
 from dragoman.run import Run
 from dragoman.runtime import new_id
+from dragoman.typed_stream import send_stream_for
 
 __all__ = ["Chat"]
 
@@ -153,11 +154,24 @@ class Chat(Generic[Deps]):
             if run.exception is not None:
                 raise run.exception
 
+    def run(
+        self,
+        prompt: Prompt,
+        *,
+        output_type: object = str,
+        **run_options: Unpack[RunOptions[Deps]],
+    ) -> AbstractAsyncContextManager[Run[Any]]:
+        """Returns `Agent.run` with this history, to be used in `async with`."""
+        return self._keep_messages(self._run(prompt, run_options, output_type))
+
+    send_stream_for = send_stream_for
+
     # the same from any thread, also inside a running event loop (which they block)
 
     send_sync = synchronous(send)
     send_for_sync = synchronous(send_for)
     send_stream_sync = synchronous_stream(send_stream)
+    send_stream_for_sync = synchronous_stream(send_stream_for)
 
     def _run(
         self, prompt: Prompt, run_options: RunOptions[Deps], output_type: Any = str

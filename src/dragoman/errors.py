@@ -8,6 +8,7 @@ DragomanError
 ├── DecodeError                data that is not what its format says
 ├── ToolError                  a tool cannot be built or answered
 ├── TypedOutputError           the answer is not of the type that was asked for
+├── ModelRetry                 raised by an output check: the model is to answer again
 ├── LimitReachedError          a limit of `Limits` ended the run
 ├── StoreError                 a store of conversations failed, or is closed
 ├── RunInterruptedError        the process that drove the run ended before the run did
@@ -21,6 +22,7 @@ DragomanError
     ├── InvalidRequestError        400, 422: the request is not acceptable
     │   ├── ContextLengthError         the conversation is too long for the model
     │   ├── RequestTooLargeError       413: the request has more bytes than are taken
+    │   ├── UnsupportedTypeError       415: the request is of a media type that is not taken
     │   └── ResumeError                an answer does not fit what the conversation waits for; nothing was run
     ├── ContentRefusedError        the provider's policy refuses the content
     ├── RateLimitError             429: too many requests; `retry_after` seconds
@@ -51,6 +53,7 @@ __all__ = [
     "LimitReachedError",
     "LogFullError",
     "ModelNotFoundError",
+    "ModelRetry",
     "OverloadedError",
     "PermissionDeniedError",
     "ProviderConnectionError",
@@ -67,6 +70,7 @@ __all__ = [
     "ThreadNotFoundError",
     "ToolError",
     "TypedOutputError",
+    "UnsupportedTypeError",
     "public",
 ]
 
@@ -185,6 +189,19 @@ class TypedOutputError(DragomanError):
             **what,
         )
 
+    @classmethod
+    def refused(cls, words: str, **what: Any) -> Self:
+        """Returns the error for an answer that an output check sends back once too often."""
+        advice = (
+            "Allow more corrections with Limits(output_retries=…); `output` holds the answer's text"
+        )
+        return cls(f"an output check refused the answer: {words.rstrip('.')}. {advice}.", **what)
+
+
+class ModelRetry(DragomanError):
+    """Raise it in an output check to send the answer back: the model gets the message, and answers
+    again. A run whose model may not be asked again ends with a `TypedOutputError`."""
+
 
 class LimitReachedError(DragomanError):
     """A limit of `Limits` ended the run. `result` is what there was until then."""
@@ -239,6 +256,10 @@ class ContextLengthError(InvalidRequestError):
 
 class RequestTooLargeError(InvalidRequestError):
     """The request has more bytes than are taken (413)."""
+
+
+class UnsupportedTypeError(InvalidRequestError):
+    """The request is of a media type that is not taken (415)."""
 
 
 class ResumeError(InvalidRequestError):

@@ -34,7 +34,7 @@ __all__ = [
     "HookName",
     "Hooks",
     "ModelEnd",
-    "ModelRetry",
+    "RequestRetry",
     "ModelStart",
     "RequestLoss",
     "RunEnd",
@@ -165,7 +165,7 @@ class ToolEnd(msgspec.Struct, frozen=True, eq=False):
     """The exception that the tool raised; `None` if it did not."""
 
 
-class ModelRetry(msgspec.Struct, frozen=True, eq=False):
+class RequestRetry(msgspec.Struct, frozen=True, eq=False):
     """An attempt failed, and another follows: with the same model, or the next one of a
     fallback."""
 
@@ -217,7 +217,7 @@ class Hooks(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Before a tool is run."""
     tool_end: Hook[ToolEnd] | None = None
     """After it."""
-    retry: Hook[ModelRetry] | None = None
+    retry: Hook[RequestRetry] | None = None
     """Before a failed request is sent again, or another model is asked in its place."""
     loss: Hook[RequestLoss] | None = None
     """For each thing that a request has to leave out."""

@@ -31,6 +31,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     call whose cost is unknown leaves no room for another."""
     seconds: float | None = None
     """Time since the run began; what is still running then is stopped."""
+    output_retries: int | None = 1
+    """How often the model may be told that its output is not of the type, or that an output check
+    sends it back. A run whose model gives no better answer ends with `TypedOutputError`."""
 
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
@@ -72,7 +75,7 @@ def find_reached_limit(
     beforehand, end the run at theirs.
     """
     more = {"model_calls": model_calls, "tool_calls": tool_calls}
-    for name in limits.__struct_fields__:
+    for name in spent.__struct_fields__:
         bound, used = getattr(limits, name), getattr(spent, name)
         if bound is None:
             continue

@@ -48,7 +48,7 @@ async def stream_media(
         raise SettingsError("media generation takes no output_schema: use send for JSON")
     types = check_mime_types(mime_types)
     media_model = agent.models.media(types, run_options.get("model"))
-    defaults = msgspec.structs.replace(agent, tools=())
+    defaults = msgspec.structs.replace(agent, tools=(), output_checks=())
     notes = _Notes(media_model)
     async with build_run(
         defaults, prompt, str, run_options, chat_model=media_model.chat_model

@@ -32,6 +32,7 @@ from dragoman.model.fallbacks import Fallback, ModelChoice
 from dragoman.model.middleware import BatchMiddleware, Middleware
 from dragoman.model_profile import ModelProfile
 from dragoman.orchestration.interrupts import count_seen_messages
+from dragoman.orchestration.output_checks import OutputCheck
 from dragoman.orchestration.state import Claim
 from dragoman.providers.provider import Provider
 from dragoman.request import OnLoss, RunRequest, ServerTool, Settings, ToolSpec
@@ -105,6 +106,8 @@ class RunOptions(TypedDict, Generic[Deps], total=False):
     """The state that client and agent share, any JSON value. See `ToolContext.state`."""
     resume: Iterable[Resume]
     """Answers to the interrupts of the history. See `ChatResult.pending`."""
+    output_checks: Sequence[OutputCheck[Deps]]
+    """Functions that judge the output, after the agent's; see `Agent`."""
     options: Mapping[str, Any] | None
     """Body fields without a neutral name; they win over the agent's, one by one."""
     metadata: Mapping[str, Any]
@@ -274,6 +277,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "settings": (Settings,),
     "profile": (ModelProfile,),
     "limits": (Limits,),
+    "output_checks": (list, tuple),
     "reading": (ThreadReading,),
     "trusted_history": (bool,),
     "thread_id": (str,),

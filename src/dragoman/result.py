@@ -144,6 +144,10 @@ class ChatResult(msgspec.Struct, Generic[T], frozen=True, omit_defaults=True):
     agents within tools. In a chunk: those since the last chunk that had any. `usage` is their
     sum."""
 
+    final: bool = False
+    """In the last chunk of `send_stream_for`: True, and `output` is the validated value. In its
+    other chunks `output` is a `Partial`, or an element of the list."""
+
     def __str__(self) -> str:
         """Returns a line for people; `repr` has every field."""
         text = str(self.output)

@@ -21,13 +21,14 @@ import msgspec
 from dragoman.errors import DragomanError, LimitReachedError
 from dragoman.event import Event, RunError, RunFinished
 from dragoman.hooks import Hooks, RunStart, find_active_hooks
-from dragoman.json_bytes import JsonMap
 from dragoman.limits import Limits, Spent, find_reached_limit
 from dragoman.logs import logger
 from dragoman.message import FinishReason, Message, Origin
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration import StreamingIterationResult, StreamingOrchestrator, StreamingState
 from dragoman.orchestration.loop import Ending, Loop, watch_run, wrap_foreign_error
+from dragoman.orchestration.output_type import TypedOutput
+from dragoman.orchestration.partial_output import find_element_type, read_partials
 from dragoman.request import RunInfo
 from dragoman.result import ChatResult, sum_usage
 from dragoman.runtime import running_loop
@@ -61,9 +62,8 @@ class Run(Generic[T]):
         state: StreamingState,
         *,
         opening: Sequence[Message],
-        output_schema: JsonMap | None,
+        output: TypedOutput[T] | None,
         limits: Limits,
-        convert: Callable[[str], T],
         agent_name: str = "",
         begin: Callable[[], Awaitable[Sequence[Message]]] | None = None,
         hooks: tuple[Hooks, ...] = (),
@@ -77,9 +77,8 @@ class Run(Generic[T]):
             orchestrator: decides the steps.
             state: what the orchestrator works on.
             opening: the run's first messages, which its history holds.
-            output_schema: JSON Schema of a typed output.
+            output: the type of the output; `None`: text.
             limits: how far the run may go.
-            convert: makes the typed value from the output's text.
             agent_name: the agent's name for people.
             begin: gives the opening once the thread is read and the tools of sets are listed.
             hooks: watch the run.
@@ -98,14 +97,15 @@ class Run(Generic[T]):
         self._limits = limits
         self._conversation = conversation
         self._known = known if begin is not None else None
-        self._convert = convert
+        self.output = output
+        """The type of the output; `None`: text."""
         self._work = Loop(
             model,
             orchestrator,
             state,
             opening=tuple(opening),
             begin=begin,
-            output_schema=output_schema,
+            output_schema=None if output is None else output.schema,
         )
         self._transcript = self._work.transcript
         self._watch(find_active_hooks(hooks))
@@ -239,15 +239,33 @@ class Run(Generic[T]):
         if self.exception is not None:
             raise self.exception
         text = self.so_far()
+        checks = self._state.checks
+        if checks is not None and checks.has_accepted(text.output):
+            return cast(ChatResult[T], msgspec.structs.replace(text, output=checks.value))
         if self._transcript.finish_reason is FinishReason.cancelled or self._transcript.pending:
             return cast(ChatResult[T], text)
+        if self.output is None:
+            return cast(ChatResult[T], text)
         try:
-            return cast(
-                ChatResult[T], msgspec.structs.replace(text, output=self._convert(text.output))
-            )
+            value = self.output.convert(text.output)
         except DragomanError as error:
             error.result = text
             raise
+        return cast(ChatResult[T], msgspec.structs.replace(text, output=value))
+
+    def partials(
+        self, *, elements: bool = False, growing_text: bool = False
+    ) -> AsyncGenerator[ChatResult[Any], None]:
+        """Yields the output while it is being written, as `Agent.send_stream_for`: as a `Partial`, or
+        with `elements` each element of a list once it is whole. The last chunk is the result.
+
+        Raises:
+            TypeError: the output is text, or with `elements` no list.
+        """
+        element_type = None
+        if elements:
+            element_type = find_element_type(self.output and self.output.type)
+        return read_partials(self, element_type=element_type, growing_text=growing_text)
 
     def steps(self, *, chunks: bool = True) -> AsyncGenerator[StreamingIterationResult, None]:
         """Returns the run as its orchestrator's steps: one per network read. A failure is the last

@@ -32,6 +32,7 @@ from dragoman.orchestration import (
 )
 from dragoman.orchestration.going_on import find_calls, find_transfer, settle_decisions
 from dragoman.orchestration.interrupts import WaitingCall, find_waiting_calls, has_new_prompt
+from dragoman.orchestration.output_checks import OutputCheck
 from dragoman.orchestration.resume import Decision, ResumePlan, decide_calls
 from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.story import Story
@@ -75,6 +76,8 @@ class RunDefaults(msgspec.Struct, frozen=True, eq=False):
     """Replaces the provider's and the default orchestrators."""
     accumulator: Callable[[], MessageAccumulator] | None
     """Replaces the provider's and the default accumulators."""
+    output_checks: tuple[OutputCheck, ...]
+    """Judge the output of its runs."""
     memory: Memory | None
     """Stores conversations that have a thread."""
     display_name: str

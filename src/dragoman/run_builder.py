@@ -20,9 +20,10 @@ from dragoman.orchestration import (
     choose_orchestrator,
 )
 from dragoman.orchestration.interrupts import find_waiting_calls, has_new_prompt
+from dragoman.orchestration.output_checks import make_checks
+from dragoman.orchestration.output_type import output_of
 from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.story import Story
-from dragoman.orchestration.typed import output_of
 from dragoman.prompt import (
     Prompt,
     RunOptions,
@@ -39,6 +40,9 @@ from dragoman.run_beginning import RunBeginning, RunDefaults
 from dragoman.tools import Tool, Toolset, split_tools
 
 __all__ = ["RunDefaults", "build_run", "find_pending"]
+
+_MANY = 1_000_000
+"""More corrections than a run has model calls."""
 
 
 def build_run(
@@ -57,9 +61,10 @@ def build_run(
     _check_tool_choice(agent, run_options)
     new, run_options = open_prompt(prompt, run_options, new_id=agent.new_id, clock=agent.clock)
     output = output_of(output_type, run_options.get("output_schema"))
-    schema, validate, convert = None, None, str
+    schema, validate = None, None
     if output is not None:
-        schema, validate, convert = output.schema, output.read, output.convert
+        schema, validate = output.schema, output.read
+    limits = run_options.get("limits") or agent.limits
     model = run_options.get("model")
     if chat_model is None:
         chat_model = agent.models.chat(model)
@@ -78,6 +83,8 @@ def build_run(
         executor=agent.executor,
         accumulator=agent.accumulator or chat_model.provider.accumulator or MessageAccumulator,
         validate=validate,
+        checks=make_checks((*agent.output_checks, *run_options.get("output_checks", ())), output),
+        output_retries=_MANY if limits.output_retries is None else limits.output_retries,
         new_id=agent.new_id,
         clock=agent.clock,
         deps=run_options.get("deps"),
@@ -115,9 +122,8 @@ def build_run(
         state,
         opening=first or (),
         begin=start.begin if first is None else None,
-        output_schema=schema,
-        limits=run_options.get("limits") or agent.limits,
-        convert=convert,
+        output=output,
+        limits=limits,
         agent_name=agent.display_name,
         hooks=agent.hooks,
         conversation=conversation,

@@ -198,12 +198,13 @@ async def test_r13_a_change_is_merged_by_the_schema(url: str) -> None:
 
 
 async def test_r13_a_stored_value_that_is_no_object_is_replaced() -> None:
-    store = MemoryStore()
-    free = Memory(store, working=WorkingMemory())
-    await free.set_working('["a list"]', version=0, resource_id="ann")
-    memory = Memory(store, working=WorkingMemory(schema={"type": "object"}))
-    await memory.merge_working({"a": 1}, resource_id="ann")
-    assert (await memory.working(resource_id="ann")).text == '{"a":1}'
+    for text in ('["a list"]', "3", "# Markdown", "{", '{"deep":' * 500):
+        store = MemoryStore()
+        free = Memory(store, working=WorkingMemory())
+        await free.set_working(text, version=0, resource_id="ann")
+        memory = Memory(store, working=WorkingMemory(schema={"type": "object"}))
+        await memory.merge_working({"a": 1}, resource_id="ann")
+        assert (await memory.working(resource_id="ann")).text == '{"a":1}'
 
 
 async def test_r13_a_text_is_replaced_and_an_empty_template_never_overwrites() -> None:

@@ -61,6 +61,25 @@ async def test_r12_a_memo_stands_where_the_thread_begins(url: str) -> None:
         assert await stored(memory, "u") == ["memo 0", "three", "New."]
 
 
+async def test_r02_the_order_of_what_goes_before_a_prompt() -> None:
+    """R-02: incoming, working memory, window, prompt. What is incoming is known first, so that the
+    window does not repeat it; the memo is behind the window, where it was stored."""
+    memory = Memory(working=WorkingMemory())
+    agent, model = agent_of(memory, "A.", "B.", system="Be brief.")
+    await agent.send("a", thread_id="t", **ANN)
+    await memory.set_working("# B", version=0, **ANN)
+    incoming = [
+        Message.user("a"),
+        Message.model("A."),
+        Message.user("b"),
+        Message.model("From elsewhere."),
+    ]
+    await agent.send("c", history=incoming, thread_id="t", **ANN)
+    talk = ["memo", "a", "A.", "From elsewhere.", "memo", "c"]
+    assert sent(model.requests[1]) == ["Be brief.", *talk]
+    assert await stored(memory) == ["memo 0", "a", "A.", "From elsewhere.", "memo 1", "c", "B."]
+
+
 async def test_r13_within_a_thread_the_call_is_the_newest_state(url: str) -> None:
     """R-13, R-14: the call and its result stay in what is stored, and no memo repeats them."""
     async with Memory(url, working=WorkingMemory()) as memory:

@@ -161,6 +161,9 @@ async def test_a_cut_or_odd_answer_is_an_error_with_what_there_was() -> None:
         )
     ]
     assert isinstance(batches[-1][-1], RunError)
+    partial = b'data: {"type": "image_generation.partial_image", "b64_json": "iVBORw0KGgo="}\n\n'
+    with pytest.raises(StreamCutError):
+        await playing(Exchange(body=partial)).send(ImageRequest("", "x", stream=True))
     half = "half a character: \ud83d"
     with pytest.raises(InvalidRequestError, match="half a character"):
         await playing(Exchange(body=whole)).send(ImageRequest("", half, (PNG,)))

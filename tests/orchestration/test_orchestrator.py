@@ -229,6 +229,14 @@ async def test_decision_21_a_paused_turn_goes_on_in_the_same_message() -> None:
     assert script.requests[2].messages[-1].text == "Searching found"
 
 
+async def test_a_provider_that_pauses_without_an_end_is_left_with_what_it_said() -> None:
+    pauses = [says("a", reason=FinishReason.pause) for _ in range(30)]
+    a, script = agent(*pauses, limits=Limits(model_calls=None))
+    result = await a.send("hi")
+    assert len(script.requests) == 21
+    assert result.output == "a" * 21
+
+
 async def test_other_candidates_are_left_out() -> None:
     events: list[Any] = []
     for candidate, text in enumerate(["one", "two"]):

@@ -29,7 +29,7 @@ HI: Mapping[str, dict[str, Any]] = {
 SECRET = "of-another-client"
 NAMED = {
     "cachedContent", "container", "conversation", "mcp_servers", "model", "models", "preset", "previous_response_id",
-    "prompt", "route",
+    "prompt", "route", "thread",
 }  # fmt: skip
 """Fields of a body that are answered with an error, or that the server itself reads."""
 
@@ -48,7 +48,6 @@ REFERENCES: list[tuple[str, dict[str, Any]]] = [
     *(
         ("anthropic", {**HI["anthropic"], **fields})
         for fields in (
-            {"thread": {"type": "continue", "previous_message_id": SECRET}},
             {"fallbacks": [{"model": SECRET}]},
             {"user_profile_id": SECRET},
             {"workspace_id": SECRET},

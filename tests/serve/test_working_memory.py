@@ -124,6 +124,24 @@ async def test_clients_of_model_apis(api: str, is_streamed: bool, extract: bool)
     await check_stored(memory, model)
 
 
+@pytest.mark.parametrize("extract", [False, True], ids=["tool", "tags"])
+async def test_a_client_that_resends_its_copy_goes_on_with_the_thread(extract: bool) -> None:
+    """It names no thread: its copy is known by what it was shown."""
+    app, memory, model = served(extract)
+    async with app.router.lifespan_context(app):
+        talk: list[dict[str, str]] = []
+        for turn in range(TURNS):
+            talk.append({"role": "user", "content": f"q{turn}"})
+            answer = await exchange(
+                app, "POST", "/v1/chat/completions", {"model": "m", "messages": talk}
+            )
+            check_hidden(answer)
+            talk.append(
+                {"role": "assistant", "content": answer.json["choices"][0]["message"]["content"]}
+            )
+    await check_stored(memory, model)
+
+
 async def test_what_a_client_was_shown_can_be_read_again() -> None:
     """The events of a run from its log, for a client that comes later."""
     app, _, _ = served(extract=False)

@@ -200,18 +200,35 @@ UNTAGGED: Mapping[str, tuple[str, ...]] = {
 }
 """Wire → kinds whose tag some clients leave out, and their vendors do not miss."""
 
+MEDIA = """images: aspect_ratio background complexity frame_count frame_duration_ms guidance height image=ImageReference images=ImageReference
+    input_fidelity mask=ImageReference model moderation n negative_prompt output_compression output_format partial_images prompt
+    quality resolution response_format safety_identifier seed size steps stream style user width
+ImageReference: image_url% type url%
+speech: input instructions language model response_format sample_rate speed stream_format voice=nothing
+transcription: chunking_strategy file include keywords known_speaker_names known_speaker_references language languages model
+    prompt response_format stream temperature timestamp_granularities
+"""
+"""The fields of OpenAI's requests for media and of those that took them, without what names an account's
+voices, files or other models (`voice.id`, `image.file_id`, `svg.model`)."""
+
+ROOTS = ("request", "embeddings", "images", "speech", "transcription")
+"""The kinds that the bodies of requests are of."""
+
 EMBEDDINGS: Mapping[str, str] = {
     "openai_chat": """
 embeddings: dimensions encoding_format input input_type model truncate user
-""",
+"""
+    + MEDIA,
     "openai_responses": """
 embeddings: dimensions encoding_format input model user
-""",
+"""
+    + MEDIA,
     "google": """
 embeddings: content=Content model outputDimensionality requests=embeddings taskType title
 """,
     "mistral": """
 embeddings: encoding_format input metadata model output_dimension output_dtype
+transcription: context_bias diarize file file_url% language model stream temperature timestamp_granularities
 """,
     "cohere": """
 embeddings: embedding_types images input_type inputs=EmbedInput max_tokens model output_dimension priority texts truncate
@@ -221,7 +238,7 @@ EmbedInput: content=ImageUrlContent|TextContent
 embeddings: dimensions input keep_alive model options=Options prompt truncate
 """,
 }
-"""Wire → the fields of its requests for vectors."""
+"""Wire → the fields of its requests for vectors and for media."""
 
 
 def allow_list(wire: str) -> str:
@@ -288,9 +305,7 @@ def minimized(wire: str, kinds: Mapping[str, Fields]) -> dict[str, Fields]:
         for value in kind.values
     }
     alone = {
-        name
-        for name, kind in kinds.items()
-        if name in ("request", "embeddings", "nothing") or kind.values & gone
+        name for name, kind in kinds.items() if name in (*ROOTS, "nothing") or kind.values & gone
     }
     group = {
         name: name if name in alone else f"{kind.tag} {kind.optional}"
@@ -351,7 +366,7 @@ def rendered(kinds: Mapping[str, Fields]) -> str:
 
 def _reachable(kinds: Mapping[str, Fields]) -> dict[str, Fields]:
     found: dict[str, Fields] = {}
-    waiting = [name for name in ("embeddings", "request") if name in kinds]
+    waiting = [name for name in reversed(ROOTS) if name in kinds]
     while waiting:
         name = waiting.pop()
         if name not in found:

@@ -29,7 +29,7 @@ from opentelemetry.sdk.trace.sampling import ALWAYS_ON, Sampler
 from dragoman import Agent, DataPart, Message, ToolContext, Usage, tool
 from dragoman.errors import ProviderConnectionError, RateLimitError, SettingsError
 from dragoman.event import PartDelta
-from dragoman.hooks import Hooks, ModelRetry, ModelStart, add_global_hooks, call_hooks
+from dragoman.hooks import Hooks, ModelStart, RequestRetry, add_global_hooks, call_hooks
 from dragoman.message import (
     FilePart,
     LinkPart,
@@ -682,7 +682,7 @@ async def test_a_fallback_is_an_event_of_the_run() -> None:
     spy = Telemetry()
 
     async def again(request: Any, following: Any) -> Any:
-        retry = ModelRetry(request.run, "openai", 1, fallback="google:g")
+        retry = RequestRetry(request.run, "openai", 1, fallback="google:g")
         await call_hooks(request.run.hooks, "retry", retry)
         async for event in following(request):
             yield event

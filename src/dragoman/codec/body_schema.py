@@ -13,6 +13,8 @@ __all__ = [
     "BOOLEAN",
     "CHAT_BODY",
     "EMBEDDINGS_BODY",
+    "MEDIA_BODIES",
+    "TRANSCRIPTION_BODY",
     "TEXT",
     "JsonSchema",
     "JsonType",
@@ -72,6 +74,26 @@ CHAT_BODY = object_schema(
 
 EMBEDDINGS_BODY = object_schema({"model": TEXT, "input": any_of(TEXT, list_schema(TEXT, least=1))})
 """Of OpenAI's embeddings, and those that took them."""
+
+_FILE: JsonSchema = {"type": "string", "format": "binary"}
+_FORMATS: JsonSchema = {"enum": ["json", "text", "srt", "verbose_json", "vtt"]}
+TRANSCRIPTION_BODY = object_schema(
+    {"model": TEXT, "file": _FILE}, stream=BOOLEAN, language=TEXT, response_format=_FORMATS
+)
+"""Of a form with a recording."""
+MEDIA_BODIES: Mapping[str, JsonSchema] = {
+    "/v1/images/generations": object_schema(
+        {"model": TEXT, "prompt": TEXT}, n={"type": "integer", "minimum": 1}, stream=BOOLEAN
+    ),
+    "/v1/images/edits": object_schema(
+        {"model": TEXT, "prompt": TEXT, "image": any_of(_FILE, list_schema(_FILE, least=1))},
+        mask=_FILE,
+        stream=BOOLEAN,
+    ),
+    "/v1/audio/speech": object_schema({"model": TEXT, "input": TEXT, "voice": TEXT}),
+    "/v1/audio/transcriptions": TRANSCRIPTION_BODY,
+}
+"""Of OpenAI's endpoints for media."""
 
 
 JsonType: TypeAlias = Literal[

@@ -16,7 +16,7 @@ from dragoman.errors import DragomanError, InvalidRequestError
 from dragoman.event import Custom, Event, MessageFinished, PartDelta, RunError
 from dragoman.fold import MessageBuilder
 from dragoman.json_bytes import Json, JsonMap
-from dragoman.message import Message, Usage
+from dragoman.message import FinishReason, Message, Usage
 
 __all__ = [
     "MediaEncoder",
@@ -178,7 +178,8 @@ class MediaEncoder:
             return self.delta(event)
         if isinstance(event, Custom):
             return self.custom(event)
-        if isinstance(event, MessageFinished):
+        # An answer that fails is finished too, and its error follows.
+        if isinstance(event, MessageFinished) and event.finish_reason is not FinishReason.error:
             self._over = True
             return self.finish(self._builder.message())
         if isinstance(event, RunError):

@@ -43,6 +43,7 @@ _STATUSES: Mapping[type[DragomanError], int] = {
     errors.InvalidRequestError: 400,
     errors.HistoryError: 400,
     errors.RequestTooLargeError: 413,
+    errors.UnsupportedTypeError: 415,
     errors.ContentRefusedError: 400,
     errors.AuthenticationError: 401,
     errors.PermissionDeniedError: 403,
@@ -59,6 +60,9 @@ METHODS = ("GET", "POST", "DELETE", "HEAD")
 PURPOSES: Mapping[str, str] = {
     "chat": "asks a model; the answer is whole or streamed",
     "embeddings": "turns texts into vectors",
+    "images": "makes or edits images",
+    "speech": "speaks a text",
+    "transcription": "writes down what is said in a recording",
     "count_tokens": "counts the tokens of messages",
     "models": "lists the models",
     "model": "describes one model",

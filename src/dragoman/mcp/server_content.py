@@ -31,7 +31,7 @@ from dragoman.errors import ToolError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.mcp.offers import MCP
 from dragoman.message import DataPart, FilePart, LinkPart, TextPart, ToolResultPart
-from dragoman.orchestration.typed import typed_output
+from dragoman.orchestration.output_type import typed_output
 from dragoman.tools import Tool
 
 __all__ = [

@@ -24,7 +24,10 @@ _LOG = logger("memory")
 _ATTEMPTS = 100
 """Most attempts to merge a change while others write. Each one that fails is one that another
 writer made, so two hundred writers may come between."""
-_DESCRIPTION = "Changes your working memory: what you keep about the user across messages. "
+_DESCRIPTION = (
+    "Changes your working memory: what you keep about the user across messages. Call it when the "
+    "user says something that belongs in it, or that changes it. "
+)
 _WHOLE = "Give the whole text."
 _FIELDS = "Give only the fields that change: null removes a field, a list replaces the stored list."
 

@@ -110,16 +110,18 @@ class WorkingMemory:
         self.extract = extract
         """True if it is read out of answers."""
         self.schema: JsonMap | None = None
-        """JSON Schema of a change, as the tool's argument; `None`: it is Markdown."""
+        """JSON Schema of a change; `None`: it is Markdown."""
         self.template = ""
         """What an empty one looks like; empty with a schema."""
         if schema is None:
             self.template = _check_template(DEFAULT_TEMPLATE if template is None else template)
             memory: JsonMap = {"type": "string", "description": "The whole text."}
             self.arguments: Json = {"properties": {"memory": memory}}
+            """JSON Schema of the tool's arguments."""
         else:
-            self.schema, definitions = _make_partial_schema(schema)
-            self.arguments = {"properties": {"memory": self.schema}, **definitions}
+            change, definitions = _make_partial_schema(schema)
+            self.schema = {**change, **definitions}
+            self.arguments = {"properties": {"memory": change}, **definitions}
         self.arguments |= {"type": "object", "required": ["memory"]}
 
     def locate(self, resource_id: str | None, thread_id: str | None) -> Slot:
@@ -158,7 +160,12 @@ class WorkingMemory:
             return stored if is_empty else _check_size(change)
         if faults := find_faults(self.arguments, {"memory": change}):
             raise HistoryError("the working memory does not fit its schema: " + "; ".join(faults))
-        merged = merge_json(json_bytes.decode(stored or "null"), change)
+        try:
+            stored_value = json_bytes.decode(stored)
+        except ValueError:
+            # Nothing was written, or Markdown, when there was a template.
+            stored_value = None
+        merged = merge_json(stored_value, change)
         return _check_size(json_bytes.encode(merged).decode())
 
     def read_change(self, text: str) -> object:
@@ -193,18 +200,27 @@ class WorkingMemory:
     ) -> Message:
         """Returns the memo that shows a working memory. `earlier`: what the model reads before it.
         `writable`: False if the model cannot change it."""
-        is_introduced = any(WORKING_MEMORY in message.metadata for message in earlier)
+        is_introduced = any(
+            is_memo(message) and WORKING_MEMORY in message.metadata for message in earlier
+        )
         words = _CHANGED if is_introduced else _INTRODUCTION
-        if writable and not is_introduced:
-            how = _BY_TAGS if self.extract else _BY_TOOL
-            words = f"{words} {how}{_WHOLE_TEXT if self.schema is None else _FIELDS}{_SILENTLY}"
-            if self.extract and self.schema is not None:
-                words += f" Its JSON Schema: {json_bytes.encode(self.schema).decode()}"
+        # Without a tool nothing else tells the model how to write it.
+        if writable and (self.extract or not is_introduced):
+            words = f"{words} {self._explain()}"
         data = working.text or self.template or "{}"
         # Whatever was stored, it cannot end the fence.
         escaped = data.replace("<", "&lt;" if self.schema is None else "\\u003c")
         memo = Message.user(f"{words}\n<{_FENCE}>\n{escaped.rstrip()}\n</{_FENCE}>")
         return memo.replace(metadata={WORKING_MEMORY: working.version})
+
+    def _explain(self) -> str:
+        """Returns the words that tell the model how to change the working memory."""
+        how = _BY_TAGS if self.extract else _BY_TOOL
+        what = _WHOLE_TEXT if self.schema is None else _FIELDS
+        words = f"{how}{what}{_SILENTLY}"
+        if self.extract and self.schema is not None:
+            words += f" Its JSON Schema: {json_bytes.encode(self.schema).decode()}"
+        return words
 
 
 def merge_json(stored: object, change: object) -> Any:

@@ -34,7 +34,7 @@ from dragoman.errors import (
 )
 from dragoman.event import Event, MessageDropped, MessageStarted, PartDelta, RunError
 from dragoman.fold import fold
-from dragoman.hooks import ModelRetry, call_hooks, find_active_hooks
+from dragoman.hooks import RequestRetry, call_hooks, find_active_hooks
 from dragoman.logs import logger
 from dragoman.message import FinishReason, Message, Origin
 from dragoman.model.breaker import Breaker, endpoint_key
@@ -277,7 +277,7 @@ async def _report_fallback(
         return
     provider = (error and error.provider) or _find_destination(request, target).provider
     status = error.status if error is not None else None
-    retry = ModelRetry(
+    retry = RequestRetry(
         request.run, provider, attempt, status=status, error=error, fallback=following
     )
     await call_hooks(hooks, "retry", retry)

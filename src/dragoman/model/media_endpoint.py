@@ -15,6 +15,7 @@ from dragoman.codec.error_rules import find_request_id
 from dragoman.errors import (
     ContentRefusedError,
     DragomanError,
+    InvalidRequestError,
     ProviderError,
     SettingsError,
 )
@@ -130,7 +131,10 @@ class MediaEndpoint:
                 async for events in batches:
                     for event in events:
                         builder.add(event)
-                        if isinstance(event, MessageFinished):
+                        if (
+                            isinstance(event, MessageFinished)
+                            and event.finish_reason is not FinishReason.error
+                        ):
                             _check_message(builder.message(), self.media_kind)
                     # What came before a failure stands.
                     if isinstance(failure := events[-1], RunError):
@@ -193,7 +197,7 @@ def _check_message(message: Message, media_kind: MediaKind) -> None:
 
     Raises:
         ContentRefusedError: the provider's policy kept them back.
-        ProviderError: there are none for another reason.
+        InvalidRequestError: there are none for another reason, most likely the model.
     """
     if media_kind == "transcription" and message.finish_reason not in _REFUSED:
         return
@@ -205,7 +209,7 @@ def _check_message(message: Message, media_kind: MediaKind) -> None:
         raise ContentRefusedError(
             f"the provider's policy refuses this ({message.finish_reason}){told}. Change what is asked."
         )
-    raise ProviderError(
+    raise InvalidRequestError(
         f"the model answered without {media_kind}{told}. Is it a model for {media_kind}?"
     )
 

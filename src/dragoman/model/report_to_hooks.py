@@ -21,9 +21,9 @@ from dragoman.event import Event, MessageFinished, MessageStarted, RunError
 from dragoman.hooks import (
     Hooks,
     ModelEnd,
-    ModelRetry,
     ModelStart,
     RequestLoss,
+    RequestRetry,
     call_hooks,
     collect_headers,
     log_failure,
@@ -157,7 +157,7 @@ class Watch:
         if self._start is not None:
             run, provider = self._start.run, self._start.target.provider
             await call_hooks(
-                self._hooks, "retry", ModelRetry(run, provider, attempt, wait, status, error)
+                self._hooks, "retry", RequestRetry(run, provider, attempt, wait, status, error)
             )
 
 

@@ -61,7 +61,9 @@ class Loop:
     ) -> None:
         """Creates the loop. `opening`: the run's first messages, already in the state's history.
         `begin`: returns them later, if they depend on toolsets or on a store."""
-        self.transcript = Transcript(state, typed=output_schema is not None)
+        # What an output check may send back can be void, too.
+        is_checked = output_schema is not None or state.checks is not None
+        self.transcript = Transcript(state, typed=is_checked, has_schema=output_schema is not None)
         """Records the messages and output of the run so far."""
         self.has_begun = False
         """True once the first event was sent."""
@@ -69,7 +71,7 @@ class Loop:
         self._opening, self._begin = opening, begin
         self._schema = output_schema
         self._typed: Literal["text", "call"] | None = None
-        if output_schema is not None:
+        if is_checked:
             by_call = getattr(orchestrator, "provider_hint", None) == RETURN_RESULT
             self._typed = "call" if by_call else "text"
         self._owner = 1
@@ -163,6 +165,7 @@ class Loop:
             finally:
                 if state.toolset is not None:
                     await state.leave()
+        await self._check_output()
         state.complete()
         transcript.is_complete = True
         _LOG.info("run %s ended: %s, %s", state.run_id, transcript.finish_reason, transcript.usage)
@@ -173,6 +176,18 @@ class Loop:
         if late_events := state.outbox.close():
             yield transcript.record(StreamingIterationResult(events=late_events))
         yield StreamingIterationResult(events=[finished])
+
+    async def _check_output(self) -> None:
+        """Runs the output checks on an output that its orchestrator did not give them: a custom one,
+        or one that handed over.
+
+        Raises:
+            TypedOutputError: a check sends it back.
+        """
+        checks, text = self._state.checks, self.transcript.shown.text()
+        if checks is None or self.transcript.pending or checks.has_accepted(text):
+            return
+        await checks.apply_last(self._state.tool_context(), text)
 
     def _first_events(self, parent_id: str | None) -> list[Event]:
         """Returns the events that begin the run, without those that an earlier process has told."""

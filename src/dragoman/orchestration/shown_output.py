@@ -72,10 +72,18 @@ class ShownOutput:
     only the last message counts: all before it is void once the model is called again.
     """
 
-    def __init__(self, *, typed: bool, state: Callable[[], Any] = lambda: None) -> None:
-        """Creates the output. `typed`: the output has a type, so that only the last message counts.
-        `state`: returns the present shared state."""
+    def __init__(
+        self,
+        *,
+        typed: bool,
+        has_schema: bool | None = None,
+        state: Callable[[], Any] = lambda: None,
+    ) -> None:
+        """Creates the output. `typed`: it has a type or is checked, so that only the last message
+        counts. `has_schema`: it is JSON; by default if it is typed. `state`: returns the present
+        shared state."""
         self._typed = typed
+        self._has_schema = typed if has_schema is None else has_schema
         self._state = state
         self._messages: list[_ShownMessage] = []
         self._latest: dict[str, _ShownMessage] = {}
@@ -103,7 +111,7 @@ class ShownOutput:
         """Returns the output as a JSON value: the text, or the value of a typed run; None without
         output."""
         text = self.text() or None
-        if text is None or not self._typed:
+        if text is None or not self._has_schema:
             return text
         try:
             return json_bytes.decode(text)

@@ -26,6 +26,7 @@ from dragoman.loss import Loss
 from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
 from dragoman.orchestration.accumulator import Intake, MessageAccumulator
 from dragoman.orchestration.iteration import UNSAID, OutputText
+from dragoman.orchestration.output_checks import OutputChecks
 from dragoman.orchestration.resume import CallPlan, ResumePlan
 from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.shown_output import is_text
@@ -70,6 +71,7 @@ class StreamingState:
         executor: ToolExecutor | None = None,
         accumulator: Callable[[], MessageAccumulator] = MessageAccumulator,
         validate: Callable[[str], Any] | None = None,
+        checks: OutputChecks | None = None,
         output_retries: int = 1,
         new_id: Callable[[], str] | None = None,
         clock: Callable[[], datetime] = now,
@@ -126,6 +128,10 @@ class StreamingState:
         self.tool_id_coordinator = ToolIdCoordinator()
         self.validate = validate
         """Checks the type of the output; raises `ValueError` with a message for the model."""
+        self.checks = checks
+        """Functions of the user's that judge a valid output; `None`: there are none."""
+        self.refused: str | None = None
+        """Words for the model from the check that sent its last output back."""
         self.output_retries = output_retries
         """Number of corrections that the model may still be asked for."""
         self.new_id = new_id

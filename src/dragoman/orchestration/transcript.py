@@ -25,13 +25,15 @@ __all__ = ["Transcript"]
 class Transcript:
     """Takes the steps of a run, each once."""
 
-    def __init__(self, state: StreamingState, *, typed: bool) -> None:
-        """Creates the transcript. `typed`: the output has a type."""
+    def __init__(self, state: StreamingState, *, typed: bool, has_schema: bool) -> None:
+        """Creates the transcript. `typed`: only the last message is output. `has_schema`: it is JSON."""
         self._state = state
         self._metadata: Json = {}
         self.messages: list[Message] = []
         """Finished messages."""
-        self.shown = ShownOutput(typed=typed, state=lambda: state.shared.value)
+        self.shown = ShownOutput(
+            typed=typed, has_schema=has_schema, state=lambda: state.shared.value
+        )
         self.usage: Usage | None = None
         self.finish_reason = FinishReason.unspecified
         self.pending: tuple[Interrupt, ...] = ()

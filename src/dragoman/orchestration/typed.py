@@ -1,5 +1,4 @@
-"""Typed output: a Python type and the schema that the model is held to, and which orchestrator
-holds it to that.
+"""Typed output: which orchestrator holds a model to a schema.
 
 A provider that answers by a schema gets the schema (`DefaultStreamingOrchestrator`), after the
 tools where it takes them only apart (`TwoPhaseStreamingOrchestrator`). One that only calls tools
@@ -9,17 +8,16 @@ gets the schema as a tool, `return_result` (`TypedOutputStreamingOrchestrator`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
-from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
 from dragoman.capability import Capability
 from dragoman.errors import SettingsError, TypedOutputError
 from dragoman.event import MessageDropped, PartStarted
-from dragoman.fold import arguments_text
-from dragoman.json_bytes import Json, JsonMap
+from dragoman.fold import arguments_text, parse_call
+from dragoman.json_bytes import JsonMap
 from dragoman.message import FinishReason, Message, ToolCallPart, ToolResultPart
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration.accumulator import Intake
@@ -33,135 +31,14 @@ from dragoman.orchestration.orchestrator import (
 from dragoman.orchestration.state import StreamingState
 from dragoman.providers.provider import Provider
 from dragoman.request import ModelRequest, ToolSpec
-from dragoman.tools.schema_check import find_faults
 
 __all__ = [
     "JsonTextStreamingOrchestrator",
-    "TypedOutput",
     "RETURN_RESULT",
     "TwoPhaseStreamingOrchestrator",
     "TypedOutputStreamingOrchestrator",
     "choose_orchestrator",
-    "json_output",
-    "output_of",
-    "typed_output",
 ]
-
-T = TypeVar("T")
-
-_NO_JSON = "No JSON output found in response. Expected JSON in response.output."
-
-
-class TypedOutput(Generic[T]):
-    """What a run is to give: the schema, and `read`, which raises `ValueError` with words for the
-    model."""
-
-    def __init__(self, schema: JsonMap, read: Callable[[str], T], options: JsonMap) -> None:
-        """Creates the typed output. `options`: the run options that ask for it."""
-        self.schema = schema
-        self.read = read
-        self.options = options
-
-    def convert(self, text: str) -> T:
-        """Converts the output's text to a value of the type.
-
-        Raises:
-            TypedOutputError: the text is not of the type.
-        """
-        try:
-            return self.read(text)
-        except ValueError as error:
-            raise TypedOutputError.because(str(error), output=text) from error
-
-
-def output_of(output_type: Any, schema: JsonMap | None) -> TypedOutput[Any] | None:
-    """Returns how a run's output is typed, by a schema or a type, or None for text. A schema goes
-    before a type.
-
-    Raises:
-        SettingsError: pydantic cannot adapt the type.
-        TypeError: it is a JSON Schema.
-    """
-    if schema is not None:
-        return json_output(schema)
-    return None if output_type is str else typed_output(output_type)
-
-
-def json_output(schema: JsonMap) -> TypedOutput[str]:
-    """Returns the typed output for a JSON Schema, whose value stays text. What the schema says of
-    types, keys and choices is checked."""
-
-    def read(text: str) -> str:
-        if problems := find_faults(schema, _decode_json(text)):
-            raise ValueError("; ".join(problems))
-        return text
-
-    return TypedOutput(schema, read, {"output_schema": schema})
-
-
-def typed_output(output_type: type[T] | Any) -> TypedOutput[T]:
-    """Returns the typed output for any type that pydantic can adapt. What is no object is wrapped
-    in one, `{"result": …}`, for the model.
-
-    Raises:
-        SettingsError: pydantic cannot adapt the type.
-        TypeError: it is a JSON Schema.
-    """
-    if isinstance(output_type, Mapping):
-        raise TypeError(
-            "output_type must be a type, not a dict; a JSON Schema goes into output_schema= of send"
-        )
-    from pydantic import PydanticUserError, TypeAdapter, ValidationError
-    from pydantic.errors import PydanticInvalidForJsonSchema
-
-    try:
-        adapter: TypeAdapter[T] = TypeAdapter(output_type)
-        schema = adapter.json_schema()
-    except (PydanticUserError, PydanticInvalidForJsonSchema) as error:
-        reason = str(error).partition("\n")[0]
-        raise SettingsError(
-            f"output_type={output_type!r} cannot be described to a model: {reason}"
-        ) from error
-    wrapped = schema.get("type") != "object"
-    if wrapped:
-        definitions = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
-        schema = {
-            "type": "object",
-            "properties": {"result": schema},
-            "required": ["result"],
-            **definitions,
-        }
-
-    def read(text: str) -> T:
-        value = _decode_json(text)
-        if wrapped:
-            if not isinstance(value, dict) or "result" not in value:
-                raise ValueError('it must be an object with the key "result"')
-            value = cast(Json, value)["result"]
-        try:
-            return adapter.validate_json(msgspec.json.encode(value))
-        except ValidationError as error:
-            raise ValueError(_problems(error)) from error
-
-    return TypedOutput(schema, read, {"output_type": output_type})
-
-
-def _decode_json(text: str) -> Any:
-    """Decodes the output's text as JSON. Raises `ValueError` with words for the model."""
-    if not text.strip():
-        raise ValueError(_NO_JSON)
-    try:
-        return msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        raise ValueError(f"it is no JSON: {error}") from error
-
-
-def _problems(error: Any) -> str:
-    """Returns a validator's findings as plain lines."""
-    return "; ".join(
-        f"{'.'.join(map(str, item['loc'])) or 'the value'}: {item['msg']}"
-        for item in error.errors()
-    )
 
 
 def choose_orchestrator(
@@ -282,10 +159,25 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
             self._shown = (part.message_id, part.index)
         return self._shown == (part.message_id, part.index)
 
+    def read_output(self, message: Message) -> str | None:
+        """Returns the arguments of the message's first `return_result`, if they are whole."""
+        call = _first_result_call(message)
+        if call is None or call.state != "complete":
+            return None
+        return arguments_text(call)
+
+    def write_output(self, message: Message, text: str) -> Message:
+        """Returns a message with other arguments of its first `return_result`."""
+        call = _first_result_call(message)
+        assert call is not None
+        changed = parse_call(msgspec.structs.replace(call, native=None), text)
+        parts = [changed if part is call else part for part in message.content]
+        return message.replace(content=tuple(parts))
+
     def correction(self, state: StreamingState, message: Message) -> Message | None:
         """Returns the message that tells the model to use the tool, if it answered without it."""
         state.suppressed_text += message.text
-        if not state.output_retries:
+        if state.output_retries < 1:
             raise TypedOutputError.because(
                 f"No JSON output found: the model answered without calling {RETURN_RESULT}",
                 output=message.text,
@@ -327,7 +219,7 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
         if call.state != "complete":
             problem = f"the arguments are {call.state}, no JSON object"
         else:
-            problem = None
+            problem = state.refused
             try:
                 if state.validate is not None:
                     state.validate(text)
@@ -336,11 +228,16 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
         if problem is None:
             state.output = text
             return ToolResultPart(call.id, call.name, "ok")
-        if not state.output_retries:
+        if state.output_retries < 1:
             last = state.conversation_history[-1]
-            state.failure = TypedOutputError.because(problem, output=call.raw or text, partial=last)
+            error = TypedOutputError.because if state.refused is None else TypedOutputError.refused
+            state.failure = error(problem, output=call.raw or text, partial=last)
         state.output_retries -= 1
         return ToolResultPart(call.id, call.name, {"error": problem}, is_error=True)
+
+
+def _first_result_call(message: Message) -> ToolCallPart | None:
+    return next((call for call in message.tool_calls if call.name == RETURN_RESULT), None)
 
 
 def _not_the_first(call: ToolCallPart) -> ToolResultPart:

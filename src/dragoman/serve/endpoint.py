@@ -19,12 +19,12 @@ from dragoman.codec.serving import Route
 from dragoman.errors import AuthenticationError, InvalidRequestError, public
 from dragoman.json_bytes import Json
 from dragoman.logs import logger
-from dragoman.serve.apis import models, runs
+from dragoman.serve.apis import media, models, runs
 from dragoman.serve.apis.a2a import A2aApi
 from dragoman.serve.apis.responses import ResponsesApi
 from dragoman.serve.core.call import Api, Call
 from dragoman.serve.core.service import Service
-from dragoman.serve.http.body import BodyTimeoutError, json_object, read_body
+from dragoman.serve.http.body import BodyTimeoutError, load_fields, read_body
 from dragoman.serve.http.call_metrics import Observed, log_failure
 from dragoman.serve.http.callers import STRANGER, Caller, find_keys
 from dragoman.serve.http.connection import Connection
@@ -46,7 +46,7 @@ _APIS: Mapping[str, Api] = {
     "openai_responses": ResponsesApi(),
 }
 """Name of a wire → its API, if it has anything that others do not."""
-_DEFAULT_API = Api({**models.HANDLERS, **runs.HANDLERS})
+_DEFAULT_API = Api({**models.HANDLERS, **media.HANDLERS, **runs.HANDLERS})
 
 
 def api_of(wire: Wire) -> Api:
@@ -217,7 +217,8 @@ class Endpoint:
         # Every API is also served whole under the name of its wire.
         path = path.removeprefix(f"/{wire.name}")
         parameters: Json = scope["path_params"]
-        body = json_object(data, service.limits)
+        content_type = headers.get("content-type", "")
+        body = load_fields(data, content_type, route.purpose, service.limits)
         return Call(
             service=service,
             api=api_of(wire),

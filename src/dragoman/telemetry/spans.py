@@ -26,9 +26,9 @@ from dragoman.errors import DragomanError
 from dragoman.hooks import (
     Hooks,
     ModelEnd,
-    ModelRetry,
     ModelStart,
     RequestLoss,
+    RequestRetry,
     RunEnd,
     RunStart,
     ToolEnd,
@@ -269,7 +269,7 @@ class Spans:
 
     # what happens between
 
-    def _retry(self, retry: ModelRetry) -> None:
+    def _retry(self, retry: RequestRetry) -> None:
         """Adds an event for a retry or a fallback to the span of its model call or run."""
         attributes: Attributes = {
             "dragoman.retry.attempt": retry.attempt,

@@ -98,7 +98,7 @@ def test_every_good_answer_decodes_without_an_error():
             )
             assert usage.total_tokens == counts["totalTokenCount"], exchange
     assert set(reasons) == {
-        FinishReason.stop, FinishReason.tool_calls, FinishReason.length, FinishReason.content_filter, FinishReason.unspecified,
+        FinishReason.stop, FinishReason.tool_calls, FinishReason.length, FinishReason.content_filter, FinishReason.error,
     }  # fmt: skip
 
 

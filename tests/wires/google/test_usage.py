@@ -91,8 +91,10 @@ def test_usage_that_is_not_told_is_not_made_up():
     [
         *[(name, FinishReason.content_filter) for name in ("SAFETY", "BLOCKLIST", "PROHIBITED_CONTENT", "IMAGE_SAFETY", "SPII", "MODEL_ARMOR", "IMAGE_PROHIBITED_CONTENT")],
         *[(name, FinishReason.recitation) for name in ("RECITATION", "IMAGE_RECITATION")],
-        *[(name, FinishReason.unspecified) for name in ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE", "MALFORMED_RESPONSE")],
-        *[(name, FinishReason.unspecified) for name in ("FINISH_REASON_UNSPECIFIED", "OTHER", "LANGUAGE", "NO_IMAGE", "SOMETHING_NEW")],
+        *[(name, FinishReason.error) for name in ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MISSING_THOUGHT_SIGNATURE", "MALFORMED_RESPONSE", "NO_IMAGE", "IMAGE_OTHER")],
+        *[(name, FinishReason.unspecified) for name in ("FINISH_REASON_UNSPECIFIED", "OTHER", "SOMETHING_NEW")],
+        *[(name, FinishReason.content_filter) for name in ("LANGUAGE", "ESCALATION", "PUP_LIMITED_DISABLED")],
+        ("CONTINUATION", FinishReason.length),
         ("STOP", FinishReason.stop),
         ("MAX_TOKENS", FinishReason.length),
     ],

@@ -30,7 +30,7 @@ from dragoman.message import Content, Message, Role
 from dragoman.repair import repair
 from dragoman.request import ModelRequest
 from dragoman.runs.log import RunState, RunStatus
-from dragoman.serve.apis import models
+from dragoman.serve.apis import media, models
 from dragoman.serve.core.background import public_events
 from dragoman.serve.core.call import Api, Call, Links
 from dragoman.serve.core.stream import stream
@@ -68,6 +68,7 @@ class ResponsesApi(Api):
         super().__init__(
             {
                 **models.HANDLERS,
+                **media.HANDLERS,
                 "response": show_response,
                 "input_items": list_input_items,
                 "delete_response": delete_response,

@@ -27,6 +27,7 @@ from dragoman.errors import (
 )
 from dragoman.event import Event, RunError, RunFinished
 from dragoman.json_bytes import Json
+from dragoman.media_request import MediaKind, MediaRequest
 from dragoman.memory.working import WorkingMemory
 from dragoman.message import Content, Message, ToolResultPart
 from dragoman.orchestration.state import Claim
@@ -174,6 +175,21 @@ class AgentBackend:
     async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:  # noqa: ARG002 the protocol's
         """See `Backend`."""
         return await self._agent(request.model).embed_documents(request.texts)
+
+    def make_media(
+        self,
+        call: Call,  # noqa: ARG002 the protocol's
+        media_kind: MediaKind,
+        request: MediaRequest,
+    ) -> AsyncGenerator[list[Event], None]:
+        """See `Backend`. An agent answers conversations alone.
+
+        Raises:
+            InvalidRequestError: always.
+        """
+        raise InvalidRequestError(
+            f"{request.model!r:.100} is an agent, which makes no {media_kind}; a gateway's models do"
+        ).at(field="model")
 
     def _agent(self, model: str) -> Agent[Any]:
         return self._single_agent or self._agents[model]

@@ -51,7 +51,13 @@ _SERVERS_OWN = ("previous_response_id", "conversation")
 """Fields by which a client names what the server itself keeps."""
 _PACKING = ("encoding_format", "embedding_types")
 """Fields that say how vectors are packed, which every answer can do."""
-_ROOTS = {"chat": "request", "embeddings": "embeddings"}
+_ROOTS = {
+    "chat": "request",
+    "embeddings": "embeddings",
+    "images": "images",
+    "speech": "speech",
+    "transcription": "transcription",
+}
 """Purpose of a route whose body goes to a provider → what its fields are called in an allow
 list."""
 _ACCOUNTING = ("user", "truncate", "keep_alive", "priority", "title")

@@ -16,6 +16,7 @@ from dragoman.codec.timing import AnswerTimer
 from dragoman.errors import AuthenticationError, public
 from dragoman.event import Event, MessageFinished, RunError, RunFinished
 from dragoman.json_bytes import Json
+from dragoman.media_request import MediaKind, MediaRequest
 from dragoman.memory.working import WorkingMemory
 from dragoman.request import EmbeddingsRequest, ModelRequest
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
@@ -95,6 +96,19 @@ class Backend(Protocol):
 
         Raises:
             DragomanError: there are none.
+        """
+        ...
+
+    def make_media(
+        self, call: Call, media_kind: MediaKind, request: MediaRequest
+    ) -> AsyncGenerator[list[Event], None]:
+        """Yields the events of the message that holds the media, one list for each read. A failure
+        is a `RunError`, the last event. What of the request is left out is noted in
+        `call.observed`.
+
+        Raises:
+            SettingsError: the model makes no such media.
+            InvalidRequestError: the request asks for what is not passed on.
         """
         ...
 

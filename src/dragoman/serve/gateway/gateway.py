@@ -30,6 +30,7 @@ from dragoman.errors import (
 from dragoman.event import Event, RunError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, refusal_error
+from dragoman.media_request import MediaKind, MediaRequest
 from dragoman.message import Message
 from dragoman.model.access import Key
 from dragoman.model.agent_models import Models
@@ -47,6 +48,7 @@ from dragoman.serve.core.request_fields import (
     without_lengths,
 )
 from dragoman.serve.core.turn import Turn
+from dragoman.serve.gateway.ask_media import ask_media
 from dragoman.serve.gateway.fit_request import ClientCopy, Fitting, with_losses
 from dragoman.serve.gateway.gateway_file import load_gateway
 from dragoman.serve.gateway.offers import OfferedModels, providers_of, read_offers
@@ -308,6 +310,23 @@ class Gateway:
         return msgspec.structs.replace(
             result, metadata=_metadata_for_client(result.metadata, request.model, is_own=is_own)
         )
+
+    def make_media(
+        self, call: Call, media_kind: MediaKind, request: MediaRequest
+    ) -> AsyncGenerator[list[Event], None]:
+        """See `Backend`. Of a fallback the first model is asked. Options go to a provider of the
+        client's API as they are, and to no other.
+
+        Raises:
+            SettingsError: the model makes no such media.
+            InvalidRequestError: there is an option that may not be left out.
+        """
+        events = ask_media(
+            self._find_models(request.model), call, media_kind, request, on_loss=self._on_loss
+        )
+        if request.model not in self._models:
+            events = _hide_unlisted(events, request.model)
+        return events
 
     async def close(self) -> None:
         """Closes the connections."""

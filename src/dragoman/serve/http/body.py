@@ -11,11 +11,18 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
 from dragoman import json_bytes
-from dragoman.errors import InvalidRequestError, RequestTooLargeError
+from dragoman.codec.multipart import FORM_TYPE, FormBounds, is_form, load_form
+from dragoman.errors import InvalidRequestError, RequestTooLargeError, UnsupportedTypeError
 from dragoman.json_bytes import Json
 from dragoman.serve.http.limits import ServerLimits
 
-__all__ = ["BodyTimeoutError", "json_object", "read_body"]
+__all__ = ["FORM_PURPOSES", "BodyTimeoutError", "json_object", "load_fields", "read_body"]
+
+FORM_PURPOSES = ("images", "transcription")
+"""Purposes of routes whose clients send forms with files, or JSON."""
+_JSON_TYPES = ("", "application/json", "text/plain", "application/x-www-form-urlencoded")
+"""Media types of JSON. Clients without a library leave theirs as it is."""
+
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -75,6 +82,27 @@ async def read_body(
     raise BodyTimeoutError(
         f"the body did not come whole in {limits.body_seconds:g} seconds; send it again"
     )
+
+
+def load_fields(data: bytes, content_type: str, purpose: str, limits: ServerLimits) -> Json:
+    """The fields of a body: a JSON object, or for some purposes a form, in which a file is a
+    `DataPart`.
+
+    Raises:
+        InvalidRequestError: it is neither.
+        RequestTooLargeError: it holds too much.
+        UnsupportedTypeError: it says that it is something else.
+    """
+    if purpose not in FORM_PURPOSES:
+        return json_object(data, limits)
+    if is_form(content_type):
+        bounds = FormBounds(limits.form_parts, limits.field_bytes, limits.file_bytes)
+        return load_form(data, content_type, bounds)
+    if content_type.partition(";")[0].strip().lower() not in _JSON_TYPES:
+        raise UnsupportedTypeError(
+            f"a body of type {content_type!r:.100} is not read here; send {FORM_TYPE} or application/json"
+        )
+    return json_object(data, limits)
 
 
 def json_object(data: bytes, limits: ServerLimits) -> Json:

@@ -126,14 +126,18 @@ class Connection:
             self._work.cancel()
 
     def stream(
-        self, headers: Mapping[str, str], ping: bytes, error_bytes: Callable[[DragomanError], bytes]
+        self,
+        headers: Mapping[str, str],
+        ping: bytes,
+        error_bytes: Callable[[DragomanError], bytes] | None,
     ) -> None:
         """Prepares a stream, which begins with the first `write` or after a long silence.
 
         Args:
             headers: headers of the stream.
             ping: bytes that keep it alive; empty if the format has none.
-            error_bytes: makes the bytes that end it with an error.
+            error_bytes: makes the bytes that end it with an error. `None`: the format can tell none, and
+                the stream is cut.
         """
         self._start, self._ping, self._error_bytes = (
             self._start_message(200, {**headers, **_UNBUFFERED}),
@@ -168,8 +172,14 @@ class Connection:
 
     async def end_with(self, error: DragomanError) -> None:
         """Ends a stream that has begun and cannot go on, as its format tells an error."""
-        if self._error_bytes is not None and not self.ended:
+        if self.ended:
+            return
+        if self._error_bytes is not None:
             await self.end(self._error_bytes(error))
+            return
+        # Without its last piece the client sees that the answer is not whole.
+        self.ended = True
+        self._scope.cancel()
 
     async def respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         """Sends a whole HTTP response."""

@@ -29,6 +29,12 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     values: int | None = 2_000_000
     """Most commas and opening brackets in a body, which bound what it takes in memory: some 60
     bytes each."""
+    form_parts: int | None = 100
+    """Most fields and files of a form."""
+    field_bytes: int | None = 1024 * 1024
+    """Most bytes of a field of a form that is no file."""
+    file_bytes: int | None = 25 * 1024 * 1024
+    """Most bytes of a file of a form."""
     messages: int | None = 10_000
     """Most messages of a conversation."""
     conversation_bytes: int | None = 128 * 1024 * 1024

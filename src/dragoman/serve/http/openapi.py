@@ -12,9 +12,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
+from dragoman.codec.multipart import FORM_TYPE
 from dragoman.codec.serving import PURPOSES, KeyPlace, Route
 from dragoman.errors import InvalidRequestError
 from dragoman.json_bytes import Json, JsonMap
+from dragoman.serve.http.body import FORM_PURPOSES
 from dragoman.serve.http.method_paths import MethodPath
 from dragoman.wires.serving import get_serving
 from dragoman.wires.wire import Wire
@@ -142,7 +144,7 @@ def _describe_operation(method_path: MethodPath, *, has_keys: bool) -> Json:
             schema = bodies[0]
         operation["requestBody"] = {
             "required": bool(bodies),
-            "content": {"application/json": {"schema": schema}},
+            "content": {name: {"schema": schema} for name in _body_types(route)},
         }
     if has_keys:
         names = dict.fromkeys(
@@ -150,6 +152,13 @@ def _describe_operation(method_path: MethodPath, *, has_keys: bool) -> Json:
         )
         operation["security"] = [{name: []} for name in names]
     return operation
+
+
+def _body_types(route: Route) -> Sequence[str]:
+    """Returns the media types of the bodies that clients send to a route."""
+    if route.purpose in FORM_PURPOSES:
+        return ("application/json", FORM_TYPE)
+    return ("application/json",)
 
 
 def _describe_answer(wire: Wire, route: Route) -> Json:
@@ -161,6 +170,8 @@ def _describe_answer(wire: Wire, route: Route) -> Json:
     content: Json = {"application/json": {"schema": {"type": "object"}}}
     if route.purpose == "chat":
         content[wire.stream_type] = {}
+    if route.purpose == "speech":
+        return {"description": "The audio.", "content": {"audio/*": {}}}
     return {"description": "The answer.", "content": content}
 
 

@@ -38,7 +38,7 @@ request_fields = RequestFields(
     adapt=adapt,
     idle={"service_tier": ("auto", "standard_only")},
     minor=frozenset(["metadata", "service_tier", "cache_control", "inference_geo"]),
-    references=frozenset(["container", "mcp_servers"]),
+    references=frozenset(["container", "mcp_servers", "thread"]),
     server_tools={
         **{name: name for name in ("web_search", "web_fetch", "code_execution")},
         **dict.fromkeys(("tool_search_tool_bm25", "tool_search_tool_regex"), "tool_search"),

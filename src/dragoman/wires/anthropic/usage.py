@@ -18,6 +18,8 @@ _REASONS = {
     "model_context_window_exceeded": FinishReason.length,
     "tool_use": FinishReason.tool_calls,
     "pause_turn": FinishReason.pause,
+    # It has summed up the conversation; sent again with the summary, it goes on.
+    "compaction": FinishReason.pause,
     "refusal": FinishReason.refusal,
 }
 _SENT = {reason: name for name, reason in reversed(_REASONS.items())} | {

@@ -20,6 +20,7 @@ ERRORS: Sequence[ErrorLine] = (
     (errors.ModelNotFoundError, 404, "invalid_request_error", "model_not_found"),
     (errors.ContextLengthError, 400, "invalid_request_error", "context_length_exceeded"),
     (errors.RequestTooLargeError, 413, "invalid_request_error", None),
+    (errors.UnsupportedTypeError, 415, "invalid_request_error", None),
     (errors.InvalidRequestError, 400, "invalid_request_error", None),
     (errors.HistoryError, 400, "invalid_request_error", None),
     (errors.ContentRefusedError, 400, "invalid_request_error", "content_filter"),

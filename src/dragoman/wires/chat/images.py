@@ -66,10 +66,10 @@ class Images(msgspec.Struct, frozen=True, eq=False):
         partial_images = take_whole_number(fields, "partial_images", 0, 3)
         images = _take_images(fields)
         is_edit = path.partition("?")[0].endswith("/edits")
-        if is_edit != bool(images):
-            raise InvalidRequestError(
-                "an edit needs an image" if is_edit else "images are edited at /images/edits"
-            ).at(field="image")
+        if is_edit and not images:
+            raise InvalidRequestError("an edit needs an image").at(field="image")
+        if images and not is_edit:
+            raise InvalidRequestError("images are edited at /images/edits").at(field="image")
         mask = _load_image(fields.pop("mask", None), "mask")
         if isinstance(mask, LinkPart):
             raise InvalidRequestError("mask must be a file").at(field="mask")
@@ -82,7 +82,7 @@ class Images(msgspec.Struct, frozen=True, eq=False):
             take_text(fields, "size"),
             find_mime_type(IMAGE_FORMATS, take_text(fields, "output_format"), "output_format"),
             take_flag(fields, "stream"),
-            fields | ({} if partial_images is None else {"partial_images": partial_images}),
+            fields | drop_none({"partial_images": partial_images}),
             self.chat.own.note(form=drop_none({"response_format": answer_form})),
         )
 

@@ -14,6 +14,7 @@ from dragoman.codec.json_values import (
     if_object,
     if_text,
     need_object,
+    optional_field,
     read_extra_fields,
     shape_error,
 )
@@ -126,8 +127,8 @@ class ImagesDecoder(MessageDecoder):
         """Adds one image of an answer, with its revised prompt."""
         told_type = IMAGE_FORMATS.get(if_text(answer.get("output_format")), self._mime_type)
         part = _read_image(entry, told_type)
-        revised = if_text(entry.get("revised_prompt"))
-        native = self._chat.own.note({"revised_prompt": revised} if revised else None)
+        revised_prompt = if_text(entry.get("revised_prompt"))
+        native = self._chat.own.note(optional_field("revised_prompt", revised_prompt))
         self._out.add_whole_part(msgspec.structs.replace(part, native=native))
 
     def _finish(self) -> None:
@@ -137,8 +138,7 @@ class ImagesDecoder(MessageDecoder):
         metadata = read_extra_fields(
             self._last, "type", "data", "usage", "b64_json", "url", "revised_prompt"
         )
-        if beside:
-            metadata["usage"] = beside
+        metadata |= optional_field("usage", beside)
         self._out.finish(FinishReason.stop, usage, metadata=metadata)
 
 
@@ -168,7 +168,7 @@ def dump_images(chat: DialectRecord, message: Message, request: ImageRequest) ->
     beside = metadata.pop("usage", None)
     created = message.created_at.timestamp() if message.created_at else 0
     body = {
-        "created": int(created),
+        "created": metadata.pop("created", None) or int(created),
         "data": [
             _dump_image(chat, part, as_url=as_urls)
             for part in message.parts

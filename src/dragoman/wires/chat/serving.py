@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from dragoman.codec.serving import Route
 from dragoman.json_bytes import Json
 from dragoman.result import ModelInfo
 
-__all__ = ["OPENAI_MINOR", "dump_model", "dump_models"]
+__all__ = ["MEDIA_ROUTES", "OPENAI_MINOR", "TRANSCRIPTION_ROUTE", "dump_model", "dump_models"]
 
 OPENAI_MINOR = (
     "user",
@@ -20,6 +21,17 @@ OPENAI_MINOR = (
     "prompt_cache_options",
 )
 """Fields of all of OpenAI's APIs that do not change an answer."""
+
+
+TRANSCRIPTION_ROUTE = Route("POST", "/v1/audio/transcriptions", "transcription")
+"""Path for transcripts, which Mistral has too."""
+MEDIA_ROUTES = (
+    Route("POST", "/v1/images/generations", "images"),
+    Route("POST", "/v1/images/edits", "images"),
+    Route("POST", "/v1/audio/speech", "speech"),
+    TRANSCRIPTION_ROUTE,
+)
+"""Paths for media of OpenAI's APIs."""
 
 
 def dump_model(model: ModelInfo, *, now: datetime) -> Json:

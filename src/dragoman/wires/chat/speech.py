@@ -11,7 +11,7 @@ import msgspec
 
 from dragoman.codec.audio import AUDIO_FORMATS, normalize_audio_type
 from dragoman.codec.byte_answer import AudioDecoder
-from dragoman.codec.json_values import drop_none, if_text, shape_error
+from dragoman.codec.json_values import drop_none, if_text, optional_field, shape_error
 from dragoman.codec.media_answer import (
     MediaEncoder,
     MediaResponse,
@@ -84,7 +84,7 @@ class Speech(msgspec.Struct, frozen=True, eq=False):
             InvalidRequestError: the API makes no audio of that type.
         """
         del quirks
-        mime_type = None if request.mime_type is None else normalize_audio_type(request.mime_type)
+        mime_type = request.mime_type and normalize_audio_type(request.mime_type)
         fields = {
             "model": request.model or None,
             "input": request.text,
@@ -157,7 +157,7 @@ class _EventDecoder(MessageDecoder):
             if self._out.find("audio") is None:
                 raise shape_error(event, "speech without audio")
             usage, beside = load_media_usage(event.get("usage"))
-            metadata = {"usage": beside} if beside else {}
+            metadata = optional_field("usage", beside)
             self._over = True
             self._out.finish(FinishReason.stop, usage, metadata=metadata)
         elif (error := self._chat.error_of(event)) is not None:

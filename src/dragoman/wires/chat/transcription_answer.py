@@ -14,6 +14,7 @@ from dragoman.codec.json_values import (
     if_object,
     if_objects,
     if_text,
+    optional_field,
     read_extra_fields,
     shape_error,
 )
@@ -103,10 +104,10 @@ class TranscriptDecoder(MessageDecoder):
             self._out.end(text_part, TextPart(text))
         usage, beside = load_media_usage(answer.get("usage"))
         metadata = {
-            **({"segments": self._segments} if self._segments else {}),
+            **optional_field("segments", self._segments),
             **self._metadata,
             **drop_none(read_extra_fields(answer, "type", "task", "text", "usage", "model")),
-            **({"usage": beside} if beside else {}),
+            **optional_field("usage", beside),
         }
         origin = self._out.origin
         if origin is not None and (model := if_text(answer.get("model"))):

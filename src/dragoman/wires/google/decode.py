@@ -24,6 +24,7 @@ from dragoman.wires.google.errors import error_of
 from dragoman.wires.google.quirks import OWN
 from dragoman.wires.google.usage import (
     BLOCKED,
+    CONTINUATION_TOKEN,
     add_fields,
     dump_finish,
     load_finish,
@@ -225,6 +226,8 @@ class Decoder(ResponseDecoder):
             reason = FinishReason.content_filter
         else:
             reason = load_finish(candidate.reason)
+            if candidate.reason == "CONTINUATION" and CONTINUATION_TOKEN in candidate.fields:
+                reason = FinishReason.pause
         if GROUNDING in candidate.fields:
             out.cite(load_citations(candidate.fields, out.read_text()))
         candidate.close(cut=reason is FinishReason.length)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from math import log
 from typing import Any
 
-from dragoman.codec.json_values import drop_none, if_object
+from dragoman.codec.json_values import drop_none, if_object, optional_field
 from dragoman.errors import InvalidRequestError
 from dragoman.json_bytes import Json
 from dragoman.media_request import ImageRequest
@@ -22,6 +22,8 @@ __all__ = ["decoder", "dump_http"]
 _RATIOS = ("1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9")
 """Aspect ratios that all models take."""
 _PIXELS = re.compile(r"([1-9][0-9]{1,4})x([1-9][0-9]{1,4})")
+_LONGEST_1K, _LONGEST_2K = 1600, 2560
+"""Pixels of the longer side up to which a resolution is the nearest one."""
 _RESOLUTIONS = ("512", "1K", "2K", "4K")
 
 
@@ -44,7 +46,7 @@ def dump_http(request: ImageRequest, *, quirks: Any = None) -> HttpRequest:
     options = dict(request.options)
     config: Json = {
         "responseModalities": ["IMAGE"],
-        **({"imageConfig": image_config} if image_config else {}),
+        **optional_field("imageConfig", image_config),
         **if_object(options.pop("generationConfig", None)),
     }
     chat = ModelRequest(
@@ -72,7 +74,11 @@ def _dump_size(size: str | None) -> Json:
     distances = {ratio: abs(log(width / height) - log(_divide(ratio))) for ratio in _RATIOS}
     # Below that the model's usual resolution is the nearest one.
     longest = max(width, height)
-    resolution = "2K" if 1600 < longest <= 2560 else "4K" if longest > 2560 else None
+    resolution = None
+    if longest > _LONGEST_2K:
+        resolution = "4K"
+    elif longest > _LONGEST_1K:
+        resolution = "2K"
     return drop_none(
         {"aspectRatio": min(distances, key=distances.__getitem__), "imageSize": resolution}
     )

@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 from functools import partial
 
+import msgspec
+
 from dragoman.codec.dump_with_history import dump_tools_with_history
 from dragoman.codec.fit_ids import invert_names
 from dragoman.codec.json_values import if_list, if_object, read_extra_fields
@@ -14,6 +16,8 @@ from dragoman.codec.wire_operations import RequestDump, RequestEnvelope, Request
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Lost
+from dragoman.message import FinishReason
+from dragoman.repair import repair
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, Settings, ToolSpec
 from dragoman.wires.google.keys import merged, snake_form, snakes, to_camel_case, to_snake_case
 from dragoman.wires.google.messages import (
@@ -30,6 +34,7 @@ from dragoman.wires.google.tools import (
     load_tool_choice,
     load_tools,
 )
+from dragoman.wires.google.usage import CONTINUATION_TOKEN
 
 __all__ = ["dump_http", "dump_request", "forward", "load_request", "model_of_path", "routes"]
 
@@ -139,6 +144,7 @@ def model_of_path(path: str) -> tuple[str, bool]:
 def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
     """Converts the neutral request to path, headers and body. A model's name that has a `/` stays
     as it is."""
+    sending, continuation = _take_continuation(sending)
     request = sending.request
     form = OWN.form(request.native)
     prepare = partial(prepare_conversation, model=request.model)
@@ -154,6 +160,7 @@ def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
             if key not in _JOINED or not isinstance(value, dict)
         },
         **payload,
+        **continuation,
     }
     if form.get("contents") == "object" and len(body["contents"]) == 1:
         body["contents"] = body["contents"][0]
@@ -185,6 +192,27 @@ def _dump(sending: RequestDump[Quirks]) -> HttpRequest:
     return HttpRequest(
         _path(request, out.quirks), {}, to_snake_case(body, snake), names=invert_names(out.names)
     )
+
+
+def _take_continuation(sending: RequestDump[Quirks]) -> tuple[RequestDump[Quirks], Json]:
+    """Returns what to send for an answer that the provider suspended, and the field that lets it go
+    on: the API wants the same request again, without what it has said so far."""
+    messages, target = sending.request.messages, sending.target
+    if not messages or messages[-1].finish_reason is not FinishReason.pause:
+        return sending, {}
+    suspended = messages[-1]
+    token = OWN.response(suspended.native).get(CONTINUATION_TOKEN)
+    is_own = target is None or (
+        suspended.origin is not None and suspended.origin.provider == target.provider
+    )
+    if not isinstance(token, str) or not is_own:
+        return sending, {}
+    asked = tuple(repair(messages[:-1]))
+    if sending.turn is not None:
+        # Nothing is remembered of it: the next request has another end.
+        sending.turn.history, sending.turn.messages = None, asked
+    request = sending.request.replace(messages=asked)
+    return msgspec.structs.replace(sending, request=request), {CONTINUATION_TOKEN: token}
 
 
 def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> HttpRequest:

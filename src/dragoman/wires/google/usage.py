@@ -14,6 +14,7 @@ from dragoman.message import FinishReason, Usage
 
 __all__ = [
     "BLOCKED",
+    "CONTINUATION_TOKEN",
     "add_fields",
     "dump_finish",
     "dump_usage",
@@ -35,6 +36,20 @@ _REASONS = {
     "MODEL_ARMOR": FinishReason.content_filter,
     "RECITATION": FinishReason.recitation,
     "IMAGE_RECITATION": FinishReason.recitation,
+    # Filters and rules of the account, by the words of the API's reference.
+    "LANGUAGE": FinishReason.content_filter,
+    "ESCALATION": FinishReason.content_filter,
+    "PUP_LIMITED_DISABLED": FinishReason.content_filter,
+    # What the model said cannot be used.
+    "MALFORMED_FUNCTION_CALL": FinishReason.error,
+    "UNEXPECTED_TOOL_CALL": FinishReason.error,
+    "TOO_MANY_TOOL_CALLS": FinishReason.error,
+    "MISSING_THOUGHT_SIGNATURE": FinishReason.error,
+    "MALFORMED_RESPONSE": FinishReason.error,
+    "NO_IMAGE": FinishReason.error,
+    "IMAGE_OTHER": FinishReason.error,
+    # The limit of one request; with a token the next request goes on (`request.py`).
+    "CONTINUATION": FinishReason.length,
 }
 _NUMBERED = {
     1: "STOP",
@@ -60,6 +75,8 @@ _INPUT = ("promptTokenCount", "toolUsePromptTokenCount")
 BLOCKED = "block_reason"
 """Note of a message: why its prompt was blocked, as the seeds name it. The API has it in
 `promptFeedback`."""
+CONTINUATION_TOKEN = "continuationToken"  # noqa: S105 a field
+"""Field of a candidate that was suspended, and of the request that goes on with it."""
 _IN_PIECES = ("citationMetadata", "logprobsResult")
 _READ = (*_INPUT, *_OUTPUT, "cachedContentTokenCount", "totalTokenCount")
 

@@ -16,6 +16,8 @@ from dragoman.wires.chat import tools as chat_tools
 from dragoman.wires.chat import usage as chat_usage
 from dragoman.wires.chat.errors import make_error
 from dragoman.wires.chat.record import DialectRecord, ErrorLine
+from dragoman.wires.chat.request import ROUTES
+from dragoman.wires.chat.serving import TRANSCRIPTION_ROUTE
 from dragoman.wires.chat.settings import SETTINGS, as_it_is, tool_choice
 from dragoman.wires.mistral import content, encode, messages
 from dragoman.wires.mistral.decode import Decoder
@@ -82,6 +84,8 @@ ERRORS: tuple[ErrorLine, ...] = (
     (errors.PermissionDeniedError, 403, "forbidden", None),
     (errors.ModelNotFoundError, 400, "invalid_model", "1500"),
     (errors.ContextLengthError, 400, "context_length_exceeded", "3051"),
+    (errors.RequestTooLargeError, 413, "invalid_request_invalid_args", "3051"),
+    (errors.UnsupportedTypeError, 415, "invalid_request_invalid_args", "3051"),
     (errors.InvalidRequestError, 400, "invalid_request_invalid_args", "3051"),
     (errors.HistoryError, 400, "invalid_request_message_order", "3230"),
     (errors.ContentRefusedError, 403, "content_policy", None),
@@ -146,6 +150,7 @@ WIRE = MistralChat(
     errors=ERRORS,
     evidence=messages.EVIDENCE,
     layout=messages.LAYOUT,
+    routes=(*ROUTES, TRANSCRIPTION_ROUTE),
     error_rules=RULES,
     takes_empty=False,
     signed=False,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from dragoman.codec.body_schema import CHAT_BODY, EMBEDDINGS_BODY, declare_types
+from dragoman.codec.body_schema import CHAT_BODY, EMBEDDINGS_BODY, TRANSCRIPTION_BODY, declare_types
 from dragoman.codec.serving import RequestFields, forward_to
 from dragoman.json_bytes import Json
 from dragoman.result import ModelInfo
@@ -42,7 +42,11 @@ request_fields = RequestFields(
 )
 """Facts about request fields that have no neutral counterpart."""
 
-bodies = {"/v1/chat/completions": CHAT_BODY, "/v1/embeddings": EMBEDDINGS_BODY}
+bodies = {
+    "/v1/chat/completions": CHAT_BODY,
+    "/v1/embeddings": EMBEDDINGS_BODY,
+    "/v1/audio/transcriptions": TRANSCRIPTION_BODY,
+}
 """Path → JSON Schema of the body that clients send there."""
 
 

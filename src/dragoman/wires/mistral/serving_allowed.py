@@ -48,4 +48,6 @@ UserMessage role?=user:
     content=AudioChunk|DocumentURLChunk|ImageURLChunk|ReferenceChunk|ResourceChunk|ResourceLinkChunk|TextChunk|ThinkChunk
     role
 embeddings: encoding_format input metadata model output_dimension output_dtype
+transcription: context_bias diarize file file_url% language model stream temperature
+    timestamp_granularities
 """)

@@ -23,6 +23,8 @@ from dragoman.wires.chat import usage as chat_usage
 from dragoman.wires.chat.content import READERS, read_text
 from dragoman.wires.chat.errors import make_error
 from dragoman.wires.chat.record import DialectRecord, SettingWriter
+from dragoman.wires.chat.request import ROUTES
+from dragoman.wires.chat.serving import MEDIA_ROUTES
 from dragoman.wires.chat.settings import SETTINGS, as_it_is, reasoning
 from dragoman.wires.openai_chat import messages, tools
 from dragoman.wires.openai_chat.decode import Decoder
@@ -206,6 +208,7 @@ WIRE = OpenAIChat(
     words=WORDS,
     evidence=messages.EVIDENCE,
     layout=messages.LAYOUT,
+    routes=(*ROUTES, *MEDIA_ROUTES),
     error_rules=RULES,
 )
 """The wire."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import msgspec
 
-from dragoman.codec.body_schema import CHAT_BODY, EMBEDDINGS_BODY, declare_types
+from dragoman.codec.body_schema import CHAT_BODY, EMBEDDINGS_BODY, MEDIA_BODIES, declare_types
 from dragoman.codec.json_values import if_object, if_text, read_extra_fields
 from dragoman.codec.serving import RequestFields, SealForm, forward_to
 from dragoman.json_bytes import Json, JsonMap
@@ -75,7 +75,7 @@ request_fields = RequestFields(
 )
 """Facts about request fields that have no neutral counterpart."""
 
-bodies = {"/v1/chat/completions": CHAT_BODY, "/v1/embeddings": EMBEDDINGS_BODY}
+bodies = {"/v1/chat/completions": CHAT_BODY, "/v1/embeddings": EMBEDDINGS_BODY, **MEDIA_BODIES}
 """Path → JSON Schema of the body that clients send there."""
 
 

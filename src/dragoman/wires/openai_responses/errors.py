@@ -20,6 +20,8 @@ _DUMPED: tuple[tuple[type[DragomanError], int, str, str | None], ...] = (
     (errors.ModelNotFoundError, 404, "invalid_request_error", "model_not_found"),
     (errors.ContextLengthError, 400, "invalid_request_error", "context_length_exceeded"),
     (errors.ContentRefusedError, 400, "invalid_request_error", "content_policy_violation"),
+    (errors.RequestTooLargeError, 413, "invalid_request_error", "invalid_prompt"),
+    (errors.UnsupportedTypeError, 415, "invalid_request_error", "invalid_prompt"),
     (errors.InvalidRequestError, 400, "invalid_request_error", "invalid_prompt"),
     (errors.HistoryError, 400, "invalid_request_error", "invalid_prompt"),
     (errors.RateLimitError, 429, "rate_limit_error", "rate_limit_exceeded"),

@@ -22,6 +22,7 @@ from dragoman.errors import HistoryError, InvalidRequestError
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import Message
 from dragoman.request import HttpRequest, ModelRequest
+from dragoman.wires.chat.serving import MEDIA_ROUTES
 from dragoman.wires.openai_responses.items import OutgoingItems
 from dragoman.wires.openai_responses.linking import (
     LINKED_BY_CALLER,
@@ -51,6 +52,7 @@ routes = (
     Route("POST", "/v1/responses", "chat"),
     Route("POST", "/v1/responses/input_tokens", "count_tokens"),
     Route("POST", "/v1/embeddings", "embeddings"),
+    *MEDIA_ROUTES,
     Route("GET", "/v1/responses/{id}", "response"),
     Route("DELETE", "/v1/responses/{id}", "delete_response"),
     Route("POST", "/v1/responses/{id}/cancel", "cancel_response"),

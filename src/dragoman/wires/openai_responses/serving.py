@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dragoman.codec.body_schema import (
     BOOLEAN,
     EMBEDDINGS_BODY,
+    MEDIA_BODIES,
     TEXT,
     any_of,
     declare_types,
@@ -100,6 +101,7 @@ bodies = {
     "/v1/responses": _INPUT,
     "/v1/responses/input_tokens": _INPUT,
     "/v1/embeddings": EMBEDDINGS_BODY,
+    **MEDIA_BODIES,
 }
 """Path → JSON Schema of the body that clients send there."""
 

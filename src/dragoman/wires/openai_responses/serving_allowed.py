@@ -164,4 +164,15 @@ ToolChoiceTypesParam
     type
 ToolSearchCall type=tool_search_call: arguments call_id execution id status type
 embeddings: dimensions encoding_format input model user
+images: aspect_ratio background complexity frame_count frame_duration_ms guidance height
+    image=ImageReference images=ImageReference input_fidelity mask=ImageReference model moderation
+    n negative_prompt output_compression output_format partial_images prompt quality resolution
+    response_format safety_identifier seed size steps stream style user width
+ImageReference: image_url% type url%
+speech: input instructions language model response_format sample_rate speed stream_format
+    voice=nothing
+nothing type=:
+transcription: chunking_strategy file include keywords known_speaker_names
+    known_speaker_references language languages model prompt response_format stream temperature
+    timestamp_granularities
 """)
