@@ -187,8 +187,6 @@ class Agent(AudioCalls, Generic[Deps]):
         self.portal = Portal()
         """Where the synchronous calls run."""
 
-    # who it is
-
     @property
     def provider_name(self) -> str:
         """Returns the provider's name or alias as given, in lower case."""
@@ -203,6 +201,11 @@ class Agent(AudioCalls, Generic[Deps]):
     def embeddings_model_name(self) -> str | None:
         """Returns the embeddings model as given, or None for the provider's default."""
         return self._models.string.embeddings
+
+    @property
+    def embeds_by_purpose(self) -> bool:
+        """True if a text to search with gets another vector than a text to be found."""
+        return self._models.embeddings().embeds_by_purpose
 
     @property
     def media_model_name(self) -> str | None:
@@ -457,8 +460,6 @@ class Agent(AudioCalls, Generic[Deps]):
     embed_documents_sync = synchronous(embed_documents)
     list_models_sync = synchronous(list_models)
     download_sync = synchronous(download)
-
-    # its end
 
     async def close(self) -> None:
         """Gives back connections, and the thread of the synchronous calls, once the titles that

@@ -192,6 +192,12 @@ class PartDelta(msgspec.Struct, frozen=True, omit_defaults=True, tag="part_delta
     delta: Delta
     """What is new of it."""
 
+    def __repr__(self) -> str:
+        delta = repr(self.delta)
+        if isinstance(self.delta, bytes):
+            delta = f"<{len(self.delta)} bytes>"
+        return f"PartDelta({self.message_id!r}, {self.index}, {delta})"
+
 
 class PartFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="part_finished"):
     """A part is closed. `part` is the whole of it, and the authority where deltas said otherwise.
