@@ -23,6 +23,7 @@ import by_hand
 import canned
 import convert
 import official
+import recall
 import turns
 from server import serving
 
@@ -169,3 +170,4 @@ if __name__ == "__main__":
     convert.table(wires_chosen)
     convert.plain_table(wires_chosen)
     turns.table(wires_chosen, PROVIDERS)
+    recall.table()

@@ -232,3 +232,81 @@ def test_a_new_conversation_has_the_usual_model(cli: Cli, llm: Llm, data: Path) 
     assert (code, err) == (0, "")
     code, _, err = cli("chat", "Hi.", "--thread", "new")
     assert (code, err) == (0, "")
+
+
+SAID = [
+    Message.user("The heating at home is broken."),
+    Message.model("Is the boiler at home leaking?"),
+    Message.user("My cat is called Tom."),
+]
+
+
+@pytest.fixture
+def embeds(llm: Llm, monkeypatch: pytest.MonkeyPatch) -> Llm:
+    """A model that embeds."""
+    monkeypatch.setenv("DRAGOMAN_MODEL", "openai-compatible?chat=tiny&embeddings=e")
+    return llm
+
+
+def test_messages_are_found_by_their_meaning(cli: Cli, embeds: Llm, data: Path) -> None:
+    keep("trip", *SAID, file=data)
+    keep("other", Message.user("The cat at home."), file=data)
+    code, out, err = cli("threads", "search", "--meaning", "broken heating at home", "-n", "2")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0] == "trip  user: The heating at home is broken."
+    assert len(out.splitlines()) == 2
+    code, out, _ = cli(
+        "threads", "search", "--meaning", "cat", "--thread", "other", "--json", "-m", "openai-compatible:e"
+    )  # fmt: skip
+    (match,) = json.loads(out)
+    assert (match["thread"], match["message"]["content"][0]["text"]) == (
+        "other",
+        "The cat at home.",
+    )
+    assert 0.3 <= match["score"] <= 1
+
+
+def test_a_store_is_indexed(cli: Cli, embeds: Llm, data: Path, tmp_path: Path) -> None:
+    keep("trip", *SAID, file=data)
+    assert cli("memory", "index", "-n", "2") == (
+        0,
+        "2 texts embedded with openai-compatible?embeddings=e\n",
+        "",
+    )
+    assert cli("memory", "index", f"sqlite:///{data}")[1].startswith("1 texts")
+    assert cli("memory", "index")[1].startswith("0 texts")
+    assert sorted(text for request in embeds.embedded for text in request.texts) == sorted(
+        message.text for message in SAID
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (("threads", "search", "--meaning", " "), 2, ("TEXT",)),
+        (("threads", "search", "cat", "-m", "local"), 2, ("--meaning",)),
+        (("threads", "search", "--meaning", "cat", "-m", "anthropic"), 3, ("embeddings",)),
+        (("threads", "search", "--meaning", "cat", "--thread", "nobody"), 1, ("nobody",)),
+        (("threads", "search", "--meaning", "cat", "-n", "0"), 2, ("-n",)),
+        (("memory", "index", "sqlite:////nowhere/at/all/x.db"), 3, ("/nowhere/at/all",)),
+        (("memory", "index", "mysql://x"), 3, ("mysql",)),
+        (("memory", "index", "-m", "anthropic"), 3, ("embeddings",)),
+        (("memory", "index", "-n", "0"), 2, ("-n",)),
+    ],
+)
+def test_wrong_searches_by_meaning_are_one_line(
+    cli: Cli, embeds: Llm, arguments: tuple[str, ...], code: int, words: tuple[str, ...]
+) -> None:
+    found, out, err = cli(*arguments)
+    assert (found, out) == (code, "")
+    assert one_line(err, *words)
+
+
+def test_an_index_that_fails_says_what_it_did(cli: Cli, embeds: Llm, data: Path) -> None:
+    keep("trip", *SAID, file=data)
+
+    embeds.embed = lambda body: {"error": {"message": "no more", "type": "x"}}  # type: ignore[method-assign]
+    code, out, err = cli("memory", "index")
+    assert code in (1, 4)
+    assert out == ""
+    assert one_line(err)

@@ -30,7 +30,7 @@ PEOPLE = ("ag_ui", "a2a", "ai_sdk", "ai_sdk_ui", "ai_sdk_model", "mastra_v1", "m
 
 @pytest.mark.parametrize("name", formats.names())
 def test_r14_people_do_not_see_it(name: str) -> None:
-    """R-14: a step left with thinking alone is hidden, too."""
+    """R-14, M-92: a step left with thinking alone is hidden, too."""
     written = json.dumps(formats.get(name).dump_messages(STORED), default=str)
     for word in ("updateWorkingMemory", "Secret", "Hm."):
         assert (word in written) is (name not in PEOPLE) or (word == "Hm." and name not in PEOPLE)

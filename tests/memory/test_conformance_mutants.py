@@ -93,6 +93,7 @@ MUTANTS = {
     "message_queries_select": reading(without(offset=0)),
     "search_finds_words": reading(lambda wanted: replace(wanted, text=wanted.text and wanted.text.split()[:1] and wanted.text.split()[0])),
     "messages_can_be_deleted": broken(delete_messages=nothing),
+    "memos_lose_what_is_deleted": saving(without(quotes=())),
     "concurrent_writes_lose_nothing": broken(save=interleaved),
     "concurrent_stores_lose_nothing": MemoryStore,
     "a_thread_is_created_once": saving(without(make="missing")),

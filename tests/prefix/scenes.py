@@ -16,11 +16,13 @@ import msgspec
 from pydantic import BaseModel
 
 from dragoman import Chat, Message, dump_messages, handoff, load_messages
+from dragoman.codec.memos import is_memo
 from dragoman.mcp import mcp
-from dragoman.memory import Memory, WorkingMemory
+from dragoman.memory import Memory, Recall, WorkingMemory
 from dragoman.tools import Tool, toolset
 from prefix.served import CHANGED, SERVED
 from prefix.stage import TURNS, Stage, dig, fill, look, measure, paint
+from support.embedder import WordEmbedder
 
 
 async def talk(stage: Stage) -> None:
@@ -170,6 +172,20 @@ async def working_memory(stage: Stage) -> None:
             await stage.ask(agent, prompt, thread_id="one", resource_id="ann")
 
 
+async def recalled(stage: Stage) -> None:
+    """Memos of another conversation in every second turn, and of this one."""
+    recall = Recall(WordEmbedder(), scope="resource", around=1)
+    memory = Memory(last_messages=1000, recall=recall)
+    facts = [Message.user(f"fact {number} of turn {number}") for number in range(0, TURNS, 2)]
+    await memory.save(facts, "old", resource_id="ann")
+    async with stage.agent(system="You dig.", tools=[look, measure], memory=memory) as agent:
+        for turn in range(TURNS):
+            prompt = f"turn {turn} tools {turn % 2} fact {turn}"
+            await stage.ask(agent, prompt, thread_id="one", resource_id="ann")
+    stored = (await memory.recall("one", per_page=None)).items
+    assert sum(map(is_memo, stored)) >= 2
+
+
 async def stored_history(stage: Stage) -> None:
     """A history that an earlier release stored: its origins have one digest."""
     history: list[Message] = []
@@ -221,6 +237,7 @@ SCENES: Mapping[str, Scene] = {
     "window of messages": Scene(window_of_messages, frozenset({"window"})),
     "window of tokens": Scene(window_of_tokens, frozenset({"window"})),
     "working memory": Scene(working_memory),
+    "recall": Scene(recalled),
     "stored history": Scene(stored_history),
     "MCP tools": Scene(mcp_tools),
     **{name: Scene(play) for name, play in SERVED.items()},

@@ -68,7 +68,7 @@ def answer(request: ModelRequest) -> Message:
 
 @pytest.mark.parametrize("is_streamed", [True, False], ids=["stream", "whole"])
 @pytest.mark.parametrize(
-    "scene", ["talk", "tools", "approvals", "working memory", "stored history"]
+    "scene", ["talk", "tools", "approvals", "working memory", "recall", "stored history"]
 )
 @pytest.mark.parametrize("wire", list(LISTS))
 async def test_each_request_begins_with_the_one_before(

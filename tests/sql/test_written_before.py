@@ -12,10 +12,11 @@ import pytest
 
 from dragoman import Agent, Message, ThinkingPart, serve, tool
 from dragoman.event import event_to_json
-from dragoman.memory import Memory
+from dragoman.memory import Memory, Recall
 from dragoman.runs import Runs, open_log
 from dragoman.testing import ScriptedModel
 from support.asgi import exchange
+from support.embedder import WordEmbedder
 from support.switching import PROVIDERS
 
 pytestmark = pytest.mark.anyio
@@ -92,6 +93,10 @@ async def test_threads_of_a_memory_are_read_and_go_on(url: str) -> None:
         )
         assert result.output == f"{len(messages) + 1} messages."
         assert result.messages[0].tool_results[0].result == "deleted notes"
+    async with Memory(url, recall=Recall(WordEmbedder())) as memory:
+        found = await memory.similar(messages[0].text, resource_id="anna")
+        assert found[0].message == messages[0], "what was stored without vectors is found"
+        assert await memory.index() == 0
 
 
 @pytest.mark.parametrize("url", ["server"], indirect=True)

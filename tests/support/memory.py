@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from dragoman.memory import Memory, WorkingMemory
+from dragoman.memory import Memory, Recall, WorkingMemory
 from dragoman.message import DataPart, Message
+from support.embedder import WordEmbedder
 
 
 def message(name: str, number: int) -> Message:
@@ -51,3 +52,27 @@ async def _merge(url: str, name: str, count: int) -> None:
     async with Memory(url, working=WorkingMemory(schema={"type": "object"})) as memory:
         for number in range(count):
             await memory.merge_working({f"{name}{number}": number}, resource_id="ann")
+
+
+def write_and_index(url: str, place: str, name: str, saves: int) -> None:
+    """Saves messages and embeds what has no vector, at once, and notes after each save how many
+    are acknowledged."""
+    asyncio.run(_write_and_index(url, Path(place), name, saves))
+
+
+async def _write_and_index(url: str, place: Path, name: str, saves: int) -> None:
+    memory = Memory(url, recall=Recall(WordEmbedder(dimensions=32)))
+
+    async def index() -> None:
+        while True:
+            await memory.index(5)
+            await asyncio.sleep(0)
+
+    async with memory:
+        indexing = asyncio.create_task(index())
+        with place.open("a", buffering=1) as noted:
+            for number in range(0, 2 * saves, 2):
+                new = [message(name, number), message(name, number + 1)]
+                await memory.save(new, name, resource_id="ann")
+                noted.write(f"{number + 2}\n")
+        indexing.cancel()

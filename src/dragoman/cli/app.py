@@ -12,6 +12,7 @@ from dragoman.cli.convert import convert
 from dragoman.cli.embed import create, search, text
 from dragoman.cli.generate import generate
 from dragoman.cli.mcp import mcp
+from dragoman.cli.memory import index
 from dragoman.cli.plan_and_decode import decode, plan
 from dragoman.cli.serve import serve
 from dragoman.cli.terminal import echo
@@ -37,6 +38,9 @@ _local = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="The embedded model, which needs no key."
 )
 
+_memory = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="A store of conversations as a whole."
+)
 _threads = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="The conversations of chat --thread."
 )
@@ -62,6 +66,8 @@ _threads.command()(export)
 _threads.command()(delete)
 _threads.command(name="search")(search_threads)
 app.add_typer(_threads, name="threads")
+_memory.command()(index)
+app.add_typer(_memory, name="memory")
 
 
 def _version(wanted: bool) -> None:

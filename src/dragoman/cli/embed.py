@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from dragoman.message import Usage
     from dragoman.result import Vector
 
-__all__ = ["create", "search", "text"]
+__all__ = ["ModelOption", "create", "make_embedder", "search", "text"]
 
 T = TypeVar("T")
 
-_Model = Annotated[
+ModelOption = Annotated[
     str | None,
     typer.Option(
         "-m", "--model", metavar="MODEL", help="Such as openai, or openai:text-embedding-3-large."
@@ -77,7 +77,7 @@ def create(
     files: Annotated[
         list[str] | None, typer.Argument(help="Text files.", show_default=False)
     ] = None,
-    model: _Model = None,
+    model: ModelOption = None,
     chunk_size: Annotated[int, typer.Option(min=1, help="Most characters of a chunk.")] = 512,
     chunk_overlap: Annotated[
         int | None,
@@ -122,7 +122,7 @@ def create(
             "there is nothing to embed; give files that hold text", param_hint="FILES"
         )
 
-    agent, name = _make_agent(model, base_url)
+    agent, name = make_embedder(model, base_url)
     vectors: list[Vector | None] = [None] * len(texts)
     usage: Usage | None = None
     failed: DragomanError | None = None
@@ -174,7 +174,7 @@ def search(
         str, typer.Argument(help="A file that create has written, or a folder of such files.")
     ],
     query: Annotated[str, typer.Option("-q", "--query", metavar="TEXT", help="What to look for.")],
-    model: _Model = None,
+    model: ModelOption = None,
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="Most results.")] = 10,
     base_url: _BaseUrl = None,
     verbose: _Verbose = False,
@@ -210,7 +210,7 @@ def search(
             f"the files were made with different models: {names}", param_hint="PATH"
         )
     ((made_with, dimensions),) = makers
-    agent, _ = _make_agent(model or made_with, base_url)
+    agent, _ = make_embedder(model or made_with, base_url)
     result = _run_with_agent(agent, lambda: agent.embed_query(query, dimensions=dimensions))
     scored = (
         (cosine_similarity(result.embeddings, chunk.vector), document.file, chunk)
@@ -235,7 +235,7 @@ def text(
     text: Annotated[
         str, typer.Argument(help="Left out: what is piped in.", show_default=False)
     ] = "",
-    model: _Model = None,
+    model: ModelOption = None,
     dimensions: _Dimensions = None,
     base_url: _BaseUrl = None,
     verbose: _Verbose = False,
@@ -251,12 +251,12 @@ def text(
         raise typer.BadParameter(
             "there is nothing to embed; give a text, or pipe one in", param_hint="TEXT"
         )
-    agent, name = _make_agent(model, base_url)
+    agent, name = make_embedder(model, base_url)
     result = _run_with_agent(agent, lambda: agent.embed_query(text, dimensions=dimensions))
     _print_result({"model": name, "vector": result.embeddings}, result.usage, verbose)
 
 
-def _make_agent(model: str | None, base_url: str | None) -> tuple[Agent[None], str]:
+def make_embedder(model: str | None, base_url: str | None) -> tuple[Agent[None], str]:
     """Returns the agent and its embeddings model as a model string. Here the name after a colon is
     an embeddings model, not a chat model."""
     from dragoman.agent import Agent

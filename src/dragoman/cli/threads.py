@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 import msgspec
 import typer
 
+from dragoman.cli.embed import ModelOption, make_embedder
 from dragoman.cli.terminal import echo, echo_json, to_one_line
 from dragoman.errors import HistoryError, SettingsError
 
 if TYPE_CHECKING:
     from dragoman.agent import Agent
-    from dragoman.memory import Memory, StoredMessage
+    from dragoman.json_bytes import Json
+    from dragoman.memory import Hit, Memory, StoredMessage
     from dragoman.message import Message, Origin
 
 __all__ = [
@@ -112,13 +114,14 @@ async def find_last_origin(url: str | None, name: str | None) -> Origin | None:
     )
 
 
-def open_memory(url: str | None) -> Memory:
-    """Returns the conversations at a URL, by default in the user's own file.
+def open_memory(url: str | None, *, embedder: Agent[Any] | None = None) -> Memory:
+    """Returns the conversations at a URL, by default in the user's own file. `embedder`: finds
+    messages by their meaning.
 
     Raises:
         SettingsError: the URL is wrong, the folder cannot be created, or a package is missing.
     """
-    from dragoman.memory import Memory
+    from dragoman.memory import Memory, Recall
 
     if url is None:
         file = find_store_file()
@@ -130,7 +133,10 @@ def open_memory(url: str | None) -> Memory:
                 f"cannot create {file.parent}: {error.strerror}; give --store"
             ) from error
         url = f"sqlite:///{file}"
-    return Memory(url, last_messages=_LAST)
+    recall = None
+    if embedder is not None:
+        recall = Recall(embedder, automatic=False)
+    return Memory(url, last_messages=_LAST, recall=recall)
 
 
 T = TypeVar("T")
@@ -258,32 +264,73 @@ def search(
     thread: Annotated[
         str | None, typer.Option(metavar="NAME", help="In this conversation alone.")
     ] = None,
+    meaning: Annotated[
+        bool, typer.Option("--meaning", help="Find what means the same, not the same words.")
+    ] = False,
+    model: ModelOption = None,
+    limit: Annotated[
+        int, typer.Option("-n", "--limit", min=1, help="Most messages, with --meaning.")
+    ] = 10,
     store: StoreOption = None,
     json: _Json = False,
 ) -> int:
     """Find messages that contain all these words, in any case, latest first.
 
+    With --meaning the nearest in meaning come first. The model that makes their vectors is -m, else that
+    of DRAGOMAN_MODEL's provider, else local: the embedded model, which needs no key. Of messages without
+    vectors the newest 64 get some first; dragoman memory index makes all.
+
     \b
     dragoman threads search "glomma river"
+    dragoman threads search --meaning "a broken heating" -n 3
     """
-
-    async def find_messages(memory: Memory) -> list[StoredMessage]:
-        return [*(await memory.search(text, thread_id=thread, per_page=None)).items]
-
-    messages = _run_with_memory(store, find_messages)
-    if json:
-        _print_json(
-            [
-                {"thread": match.thread_id, "message": msgspec.Raw(match.message.to_json())}
-                for match in messages
-            ]
-        )
+    if not meaning:
+        if model is not None:
+            raise typer.BadParameter("a model is for --meaning", param_hint="--model")
+        matches = _run_with_memory(store, lambda memory: _find_by_words(memory, text, thread))
+    elif not text.strip():
+        raise typer.BadParameter("there is nothing to look for", param_hint="TEXT")
     else:
-        for match in messages:
+        matches = _find_by_meaning(
+            store, model, lambda memory: memory.similar(text, thread_id=thread, limit=limit)
+        )
+    if json:
+        _print_json([_dump_match(match) for match in matches])
+    else:
+        for match in matches:
             echo(
                 f"{to_one_line(match.thread_id)}  {match.message.role}: {to_one_line(match.message.text)[:_WIDTH]}"
             )
-    return 0 if messages else 1
+    return 0 if matches else 1
+
+
+async def _find_by_words(
+    memory: Memory, text: str, thread: str | None
+) -> list[StoredMessage | Hit]:
+    return [*(await memory.search(text, thread_id=thread, per_page=None)).items]
+
+
+def _find_by_meaning(
+    store: str | None, model: str | None, find: Callable[[Memory], Awaitable[list[Hit]]]
+) -> list[StoredMessage | Hit]:
+    """Returns what `find` finds with an embeddings model."""
+    import asyncio
+
+    async def find_with(agent: Agent[None]) -> list[StoredMessage | Hit]:
+        async with agent, open_memory(store, embedder=agent) as memory:
+            return [*await find(memory)]
+
+    agent, _ = make_embedder(model, None)
+    return asyncio.run(find_with(agent))
+
+
+def _dump_match(match: StoredMessage | Hit) -> Json:
+    from dragoman.memory import Hit
+
+    dumped: Json = {"thread": match.thread_id, "message": msgspec.Raw(match.message.to_json())}
+    if isinstance(match, Hit):
+        return {**dumped, "score": match.score}
+    return dumped
 
 
 def describe_last_message(messages: Sequence[Message]) -> str:

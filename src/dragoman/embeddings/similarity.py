@@ -10,13 +10,14 @@ from operator import mul
 
 from dragoman.errors import InvalidRequestError
 
-__all__ = ["cosine_similarity", "most_similar"]
+__all__ = ["cosine_similarity", "dot_product", "most_similar"]
 
 if sys.version_info >= (3, 12):
-    from math import sumprod as _product
+    from math import sumprod as dot_product
 else:
 
-    def _product(a: Sequence[float], b: Sequence[float]) -> float:
+    def dot_product(a: Sequence[float], b: Sequence[float]) -> float:
+        """Returns the sum of the products of two vectors' numbers."""
         return sum(map(mul, a, b))
 
 
@@ -58,7 +59,7 @@ def _compute_cosine(a: Sequence[float], length: float, b: Sequence[float]) -> fl
     if not lengths:
         return 0.0
     # Rounding may lead a little beyond 1.
-    return min(1.0, max(-1.0, _product(a, b) / lengths))
+    return min(1.0, max(-1.0, dot_product(a, b) / lengths))
 
 
 def _measure_length(vector: Sequence[float]) -> float:

@@ -19,6 +19,7 @@ def hide_memos_from(format_name: str, stored: Sequence[Message]) -> tuple[Messag
     """Returns the stored messages that a client of this format has: formats for clients write no
     memos."""
     visible = hide_memos(stored)
+    # Nearly no conversation has memos, so that its format need not be asked.
     if len(visible) == len(stored) or formats.get(format_name).dump_messages([_MEMO]):
         return tuple(stored)
     return tuple(visible)

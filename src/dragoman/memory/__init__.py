@@ -9,10 +9,12 @@ from dragoman.runtime import lazy
 if TYPE_CHECKING:
     from dragoman.memory.memory import Memory
     from dragoman.memory.memory_store import open_store
+    from dragoman.memory.recall import Embedder, Hit, Recall
     from dragoman.memory.store import (
         Batch,
         MessageQuery,
         Neighbours,
+        Quote,
         Slot,
         SlotText,
         Store,
@@ -21,15 +23,27 @@ if TYPE_CHECKING:
     )
     from dragoman.memory.thread import Branch, Page, StoredMessage, Thread
     from dragoman.memory.titles import Titles
+    from dragoman.memory.vectors import (
+        Embedded,
+        Unembedded,
+        VectorMatch,
+        VectorQuery,
+        VectorStore,
+    )
     from dragoman.memory.working import Working, WorkingMemory
 
 __all__ = [
     "Batch",
     "Branch",
+    "Embedded",
+    "Embedder",
+    "Hit",
     "Memory",
     "MessageQuery",
     "Neighbours",
     "Page",
+    "Quote",
+    "Recall",
     "Slot",
     "SlotText",
     "Store",
@@ -37,6 +51,10 @@ __all__ = [
     "Thread",
     "ThreadChange",
     "ThreadQuery",
+    "Unembedded",
+    "VectorMatch",
+    "VectorQuery",
+    "VectorStore",
     "Titles",
     "Working",
     "WorkingMemory",
@@ -46,10 +64,15 @@ __all__ = [
 _MODULES = {
     "Batch": "store",
     "Branch": "thread",
+    "Embedded": "vectors",
+    "Embedder": "recall",
+    "Hit": "recall",
     "Memory": "memory",
     "MessageQuery": "store",
     "Neighbours": "store",
     "Page": "thread",
+    "Quote": "store",
+    "Recall": "recall",
     "Slot": "store",
     "SlotText": "store",
     "Store": "store",
@@ -57,6 +80,10 @@ _MODULES = {
     "Thread": "thread",
     "ThreadChange": "store",
     "ThreadQuery": "store",
+    "Unembedded": "vectors",
+    "VectorMatch": "vectors",
+    "VectorQuery": "vectors",
+    "VectorStore": "vectors",
     "Titles": "titles",
     "Working": "working",
     "WorkingMemory": "working",

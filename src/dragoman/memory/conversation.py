@@ -18,7 +18,7 @@ from dragoman.codec.digest import neutral_digest
 from dragoman.codec.turns import holds_only_answers
 from dragoman.logs import logger
 from dragoman.memory.memory import Memory
-from dragoman.memory.store import MessageQuery
+from dragoman.memory.store import MessageQuery, Quote
 from dragoman.memory.thread import StoredMessage, Thread
 from dragoman.memory.thread_rules import check_owner
 from dragoman.memory.thread_state import ThreadState
@@ -115,6 +115,7 @@ class ConversationRecorder:
         self._messages, self._memory, self._reading = messages, memory, reading
         self._thread_id, self._resource_id = thread_id, resource_id
         self._early: list[Message] = []
+        self._quotes: tuple[Quote, ...] = ()
         self._count = 0
         self.loaded: tuple[Message, ...] | None = None
         """The messages that were read from the thread."""
@@ -187,25 +188,73 @@ class ConversationRecorder:
         self.loaded = tuple([message for message in stored if message.id not in client_ids])
         talk = [message for message in early if message.role is not Role.SYSTEM]
         index = _find_prompt(talk, new)
-        if index is not None and self._memory.working_memory is not None:
-            talk[index:index] = await self._make_memos(self._memory, [*self.loaded, *talk[:index]])
+        if index is not None:
+            await self._add_memos(self._memory, reading, talk, index, new)
         self._early = [self._memory.stamp(message) for message in talk]
         if self._messages is not None:
             self._messages.add(list(self.loaded), "memory", ordered=True)
         system = [message for message in early if message.role is Role.SYSTEM]
         return [*system, *self.loaded, *self._early]
 
-    async def _make_memos(self, memory: Memory, earlier: Sequence[Message]) -> list[Message]:
-        """Returns the memos that go before the prompt. `earlier`: what the model reads before them.
-        A memory that cannot be read leaves them out: they help a run, and must not fail it."""
+    async def _add_memos(
+        self,
+        memory: Memory,
+        reading: ThreadReading,
+        talk: list[Message],
+        index: int,
+        new: Sequence[Message],
+    ) -> None:
+        """Adds the memos for a prompt to the messages before it. What they take of the budget of
+        tokens the window loses: `loaded` changes.
+
+        Args:
+            memory: the memory.
+            reading: the thread.
+            talk: what the history has beyond the thread.
+            index: where in it the memos go.
+            new: the first messages of the run.
+        """
+        loaded = self.loaded or ()
+        memos = await self._make_memos(
+            memory, reading.thread, [*loaded, *talk[:index]], [*talk[index:], *new]
+        )
+        talk[index:index] = memos
+        if loaded and memos and memory.window.tokens is not None:
+            newest = await _load_newest(
+                memory, reading, self._resource_id, [*memos, *new], goes_on=False
+            )
+            ids = {message.id for message in newest}
+            self.loaded = tuple([message for message in loaded if message.id in ids])
+
+    async def _make_memos(
+        self,
+        memory: Memory,
+        thread: Thread | None,
+        earlier: Sequence[Message],
+        question: Sequence[Message],
+    ) -> list[Message]:
+        """Returns the memos that go before the prompt: the working memory, then what is recalled.
+        `earlier`: what the model reads before them. A memory that cannot be read leaves them out:
+        they help a run, and must not fail it."""
+        memos: list[Message] = []
         try:
-            memo = await memory.make_working_memo(
+            working = await memory.make_working_memo(
                 earlier, resource_id=self._resource_id, thread_id=self._thread_id
             )
+            memos += [] if working is None else [working]
         except Exception as error:  # noqa: BLE001 - whatever a store raises
             _LOG.warning("the working memory is left out: %s", error)
-            return []
-        return [] if memo is None else [memo]
+        recalled = await memory.make_recall_memo(
+            question,
+            earlier,
+            resource_id=self._resource_id,
+            thread=thread,
+            thread_id=self._thread_id,
+        )
+        if recalled is not None:
+            memo, self._quotes = recalled
+            memos.append(memo)
+        return memos
 
     async def _load_known(
         self, memory: Memory, thread: Thread, history: Sequence[Message], stored: Sequence[Message]
@@ -257,9 +306,11 @@ class ConversationRecorder:
         if self._memory is not None and not self._memory.read_only:
             unsaved = [*self._early, *[await self._extract(message) for message in new]]
             if unsaved:
-                await self._memory.save(unsaved, self._thread_id, resource_id=self._resource_id)
+                await self._memory.save(
+                    unsaved, self._thread_id, resource_id=self._resource_id, quotes=self._quotes
+                )
                 self._has_thread = True
-        self._early = []
+        self._early, self._quotes = [], ()
         if self._messages is not None:
             for message in new:
                 is_input = message.role is Role.USER and not holds_only_answers(message)

@@ -8,13 +8,16 @@ given and stores where the token budget cut, so that the next turn's window star
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
-from typing import Literal, Never, Self, cast
+from typing import Any, Literal, Never, Self, cast
 
 from dragoman.arguments import expect, expect_each, wrong_type_error
 from dragoman.errors import HistoryError, SettingsError
 from dragoman.memory.memory_store import open_store
+from dragoman.memory.recall import Hit, Recall
+from dragoman.memory.recollection import Recaller, question_text
+from dragoman.memory.search_tool import make_search_tool
 from dragoman.memory.settings import (
     check_id,
     check_ids,
@@ -26,21 +29,27 @@ from dragoman.memory.store import (
     Batch,
     MessageQuery,
     Neighbours,
+    Quote,
     Store,
     ThreadChange,
     load_neighbours,
     read_page,
 )
 from dragoman.memory.stored_working import StoredWorking
-from dragoman.memory.thread import Page, StoredMessage
+from dragoman.memory.thread import Page, StoredMessage, Thread
 from dragoman.memory.thread_state import ThreadState
 from dragoman.memory.titles import AskModel, Titles, TitleTasks, make_title
+from dragoman.memory.vectors import VectorStore
 from dragoman.memory.window import Loaded, ThreadReading, load_newest
 from dragoman.memory.working import WorkingMemory
 from dragoman.message import Message
 from dragoman.runtime import new_id, now
+from dragoman.tools import Tool, ToolContext
 
 __all__ = ["Memory"]
+
+_SEARCHED = 4
+"""Messages that the search tool finds by words."""
 
 _FIRST_EXCHANGE = 20
 """Messages among which the first exchange is looked for; calls and results stand between."""
@@ -64,6 +73,7 @@ class Memory(StoredWorking):
         last_messages: int | Literal[False] | None = None,
         tokens: int | None = None,
         remove_tokens: int | None = None,
+        recall: Recall | None = None,
         working: WorkingMemory | None = None,
         titles: bool | Titles = False,
         state: bool = True,
@@ -80,6 +90,7 @@ class Memory(StoredWorking):
                 is given. The window begins with a user message and keeps its start for several turns, so it may hold fewer.
             tokens: most tokens of the conversation that an agent is given, estimated. Beyond it the oldest exchanges are left out.
             remove_tokens: tokens that a cut leaves free; default a quarter of `tokens`. Nothing is deleted.
+            recall: how earlier messages are found by their meaning, and shown to the model; `None`: they are not.
             working: what agents keep of a user or a thread, and change; `None`: nothing.
             titles: True, or how, to have a model make titles of threads without one.
             state: True to keep the state of a run with its thread, so that the next run begins with it.
@@ -101,6 +112,7 @@ class Memory(StoredWorking):
             id_factory=id_factory,
             clock=clock,
         )
+        self._recaller = None if recall is None else self._make_recaller(recall)
         expect("working", working, WorkingMemory, type(None))
         self.working_memory = working
         expect("state", state, bool)
@@ -122,6 +134,7 @@ class Memory(StoredWorking):
         *,
         resource_id: str | None = None,
         after: str | None = None,
+        quotes: Iterable[Quote] = (),
     ) -> list[Message]:
         """Appends messages to a thread, which is created if missing, and returns them as stored. A
         message with the id of a visible one replaces it. Messages without id or time get one. All
@@ -130,6 +143,8 @@ class Memory(StoredWorking):
         `after`: id of the message that they follow, or `""` for the beginning. If other messages
         follow it already, the new ones begin a branch, which becomes the visible one. This is how
         you edit a message or ask for another answer: nothing is deleted.
+
+        `quotes`: what the memos among the messages quote, so that they lose it when it is deleted.
 
         Raises:
             ThreadNotFoundError: the thread is there, and is another resource's or nobody's.
@@ -148,6 +163,7 @@ class Memory(StoredWorking):
             at=self._clock(),
             change=ThreadChange(resource_id=check_optional_id("resource_id", resource_id)),
             after=after and check_id("after", after),
+            quotes=tuple(expect_each("quotes", quotes, Quote)),
         )
         await self.store.save(batch)
         return [*batch.messages]
@@ -234,6 +250,116 @@ class Memory(StoredWorking):
             newest_first=True,
         )
         return await read_page(self.store.messages, query, page, per_page)
+
+    async def similar(
+        self,
+        text: str,
+        *,
+        resource_id: str | None = None,
+        thread_id: str | None = None,
+        limit: int = 4,
+    ) -> list[Hit]:
+        """Finds messages whose meaning is like that of a text, best first: in one thread, in a
+        resource's threads, or everywhere. Only visible branches count, and each text once. Texts
+        that are not embedded yet are, 64 at most; `index` embeds all.
+
+        Raises:
+            ThreadNotFoundError: there is no such thread of this resource.
+            SettingsError: this memory has no `recall`.
+            HistoryError: `limit` is below 1.
+            DragomanError: the embedder or a store failed.
+        """
+        expect("text", text, str)
+        check_page(0, limit)
+        recaller = self._find_recaller()
+        if thread_id is not None:
+            await self._load_owned(thread_id, resource_id)
+        hits = await recaller.find(
+            text,
+            resource_id=check_optional_id("resource_id", resource_id),
+            thread_id=thread_id,
+            limit=limit,
+        )
+        return [Hit(stored.message, stored.thread_id, score) for stored, score, _ in hits]
+
+    async def index(self, limit: int | None = None) -> int:
+        """Embeds texts that have no vector yet, newest first, and returns how many. Recall does so
+        for 64 of them before each prompt; this is for those of a store that had no recall, or
+        another embeddings model.
+
+        Args:
+            limit: most texts to embed; `None`: all.
+
+        Raises:
+            SettingsError: this memory has no `recall`, or is read-only.
+            DragomanError: the embedder or the store failed. What was embedded before stays.
+        """
+        check_page(0, limit)
+        self._check_writable()
+        return await self._find_recaller().index(limit)
+
+    def search_tool(self) -> Tool:
+        """Returns a tool with which a model searches earlier messages itself, in the thread of its
+        run or, with `Recall(scope="resource")`, in all of its owner. Without `recall` it finds
+        messages that contain all words."""
+
+        async def find(text: str, context: ToolContext[Any]) -> list[StoredMessage]:
+            owner, thread_id = context.resource_id, context.thread_id
+            if self._recaller is not None:
+                return await self._recaller.search(text, resource_id=owner, thread_id=thread_id)
+            page = await self.search(
+                text, thread_id=thread_id, resource_id=owner, per_page=_SEARCHED
+            )
+            return [*page.items]
+
+        return make_search_tool(find)
+
+    async def make_recall_memo(
+        self,
+        question: Iterable[Message],
+        earlier: Sequence[Message],
+        *,
+        resource_id: str | None,
+        thread: Thread | None,
+        thread_id: str,
+    ) -> tuple[Message, tuple[Quote, ...]] | None:
+        """Returns the memo that goes before a prompt, and what it quotes; None if nothing is
+        recalled. `question`: the prompt; `earlier`: what the model reads before it; `thread`: None
+        if it does not exist yet."""
+        if self._recaller is None or not self._recaller.is_automatic:
+            return None
+        recollection = await self._recaller.make_memo(
+            question_text(question),
+            earlier,
+            resource_id=resource_id,
+            thread_id=thread_id,
+            is_new=thread is None,
+        )
+        if recollection is None:
+            return None
+        memo = self.stamp(recollection.memo)
+        quotes = [
+            Quote(memo.id or "", line, stored.thread_id, stored.position)
+            for line, stored in enumerate(recollection.quoted)
+        ]
+        return memo, tuple(quotes)
+
+    def _make_recaller(self, recall: Recall) -> Recaller:
+        """Returns what recalls messages. Raises `SettingsError` if vectors have no store."""
+        expect("recall", recall, Recall)
+        vectors = recall.vectors or getattr(self.store, "vectors", None)
+        if not isinstance(vectors, VectorStore):
+            raise SettingsError(
+                f"{type(self.store).__name__} stores no vectors: give recall a VectorStore with Recall(vectors=…)"
+            )
+        return Recaller(self.store, recall, vectors, read_only=self.read_only)
+
+    def _find_recaller(self) -> Recaller:
+        if self._recaller is None:
+            raise SettingsError(
+                'this memory finds nothing by its meaning: make it with recall=Recall(Agent("local"))'
+            )
+        return self._recaller
 
     async def update_messages(
         self, messages: Iterable[Message], thread_id: str, *, resource_id: str | None = None
@@ -341,6 +467,8 @@ class Memory(StoredWorking):
     async def close(self) -> None:
         """Waits for titles that are being made, and closes the connections of the store."""
         await self.finish()
+        if self._recaller is not None:
+            await self._recaller.close()
         await self.store.close()
 
     async def __aenter__(self) -> Self:

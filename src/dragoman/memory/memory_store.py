@@ -13,8 +13,10 @@ from pathlib import Path
 import msgspec
 
 from dragoman.errors import HistoryError, SettingsError
+from dragoman.memory.memo_text import remove_lines
+from dragoman.memory.memory_vectors import MemoryVectors, SharedBody
 from dragoman.memory.packing import Packed, digest_data, pack, to_microseconds, unpack
-from dragoman.memory.store import Batch, MessageQuery, Slot, SlotText, Store, ThreadQuery
+from dragoman.memory.store import Batch, MessageQuery, Quote, Slot, SlotText, Store, ThreadQuery
 from dragoman.memory.thread import Branch, Span, StoredMessage, Thread, find_spans, is_shown
 from dragoman.memory.thread_rules import (
     change_thread,
@@ -61,6 +63,13 @@ class _ThreadRecord:
         self.slots: dict[str, SlotText] = {}
         """Name of a slot → its text."""
 
+    def set_rows(self, rows: list[_Row]) -> None:
+        """Replaces the rows."""
+        self.rows = rows
+        self.indexes.clear()
+        for index, row in enumerate(rows):
+            self.indexes[row.message_id].append(index)
+
 
 class MemoryStore:
     """A `Store` that threads and event loops may share."""
@@ -71,8 +80,14 @@ class MemoryStore:
         self._uses: Counter[bytes] = Counter()
         """Number of messages that share a body, and of bodies that share an attachment."""
         self._attachments: dict[bytes, bytes] = {}
+        self._quotes: dict[bytes, dict[int, bytes]] = {}
+        """Body of a memo → the body that each of its lines quotes."""
+        self._texts: dict[bytes, str] = {}
+        """Texts of bodies that may be embedded."""
         self._resources: dict[str, dict[str, SlotText]] = {}
         self._lock = threading.Lock()
+        self.vectors = MemoryVectors(self._texts, self._iterate_bodies, self._lock)
+        """The vectors of its texts."""
 
     async def save(self, batch: Batch) -> Thread:
         """Saves a batch, as `Store.save`."""
@@ -104,6 +119,7 @@ class MemoryStore:
                     self._store_body(part),
                     batch.at,
                 )
+            self._note_quotes(record, batch.quotes)
             return thread
 
     async def messages(self, query: MessageQuery) -> list[StoredMessage]:
@@ -136,6 +152,7 @@ class MemoryStore:
                 return False
             for row in record.rows:
                 self._release_body(row.body)
+            self._forget_quotes({row.body for row in record.rows})
             return True
 
     async def delete_messages(self, thread_id: str, ids: Sequence[str], at: datetime) -> int:
@@ -147,13 +164,11 @@ class MemoryStore:
             deleted_rows = [row for row in record.rows if row.message_id in unwanted]
             if not deleted_rows:
                 return 0
-            record.rows = [row for row in record.rows if row.message_id not in unwanted]
-            record.indexes.clear()
-            for index, row in enumerate(record.rows):
-                record.indexes[row.message_id].append(index)
+            record.set_rows([row for row in record.rows if row.message_id not in unwanted])
             record.thread = msgspec.structs.replace(record.thread, updated_at=at)
             for row in deleted_rows:
                 self._release_body(row.body)
+            self._forget_quotes({row.body for row in deleted_rows})
             return len(deleted_rows)
 
     async def read_slot(self, slot: Slot) -> SlotText:
@@ -242,6 +257,67 @@ class MemoryStore:
                 row, position=old.position, branch=old.branch
             )
             self._release_body(old.body)
+            self._forget_quotes({old.body})
+
+    def _note_quotes(self, record: _ThreadRecord, quotes: Sequence[Quote]) -> None:
+        """Notes what the memos of a batch quote. Lines whose message was deleted meanwhile go."""
+        lost: defaultdict[_Row, set[int]] = defaultdict(set)
+        for quote in quotes:
+            quoting = next((row for row in record.rows if row.message_id == quote.memo_id), None)
+            if quoting is None:
+                continue
+            other = self._threads.get(quote.thread_id)
+            rows = [] if other is None else other.rows
+            quoted = next((row for row in rows if row.position == quote.position), None)
+            if quoted is None:
+                lost[quoting].add(quote.line)
+            else:
+                self._quotes.setdefault(quoting.body, {})[quote.line] = quoted.body
+        for row, numbers in lost.items():
+            self._rewrite_memo(record, row, numbers)
+
+    def _forget_quotes(self, digests: set[bytes]) -> None:
+        """Removes from memos the lines that quote these bodies, unless the memo's owner has
+        another message with the body."""
+        # Few bodies are memos, so that all threads are searched only if one is concerned.
+        quoting = {
+            memo for memo, lines in self._quotes.items() if not digests.isdisjoint(lines.values())
+        }
+        for record in [*self._threads.values()] if quoting else ():
+            for row in [row for row in record.rows if row.body in quoting]:
+                gone = digests - self._bodies_of(record.thread)
+                lines = self._quotes[row.body].items()
+                if numbers := {line for line, digest in lines if digest in gone}:
+                    self._rewrite_memo(record, row, numbers)
+
+    def _bodies_of(self, thread: Thread) -> set[bytes]:
+        """Returns the bodies of a thread's messages, and of all threads of its owner."""
+        owner = thread.resource_id
+        return {
+            row.body
+            for record in self._threads.values()
+            if record.thread.id == thread.id
+            or (owner is not None and record.thread.resource_id == owner)
+            for row in record.rows
+        }
+
+    def _rewrite_memo(self, record: _ThreadRecord, row: _Row, numbers: set[int]) -> None:
+        """Rewrites a memo without these lines; one that has no other goes."""
+        memo = remove_lines(self._load_message(record.thread.id, row).message, numbers)
+        rows = [*record.rows]
+        index = rows.index(row)
+        if memo is None:
+            del rows[index]
+        else:
+            body = self._store_body(pack(memo))
+            rows[index] = msgspec.structs.replace(row, body=body)
+            self._quotes[body] = {
+                line - sum(number < line for number in numbers): digest
+                for line, digest in self._quotes.get(row.body, {}).items()
+                if line not in numbers
+            }
+        record.set_rows(rows)
+        self._release_body(row.body)
 
     def _find_rows(self, query: MessageQuery) -> Iterator[tuple[str, _Row]]:
         """Yields the rows that a query finds: by position in one thread, by time across threads."""
@@ -268,6 +344,10 @@ class MemoryStore:
                 is_visible = spans is None or is_shown(spans, row.branch, row.position)
                 if is_visible and all(condition(row) for condition in conditions):
                     yield thread_id, row
+
+    def _iterate_bodies(self, query: MessageQuery) -> Iterator[SharedBody]:
+        for thread_id, row in self._find_rows(msgspec.structs.replace(query, newest_first=True)):
+            yield SharedBody(thread_id, row.message_id, row.body)
 
     def _make_conditions(self, query: MessageQuery) -> list[Callable[[_Row], bool]]:
         """Returns the conditions on a row that a query sets, apart from its thread and branch."""
@@ -313,6 +393,8 @@ class MemoryStore:
         if body_digest not in self._bodies:
             digests = tuple([digest_data(data) for data in attachments])
             self._bodies[body_digest] = _Body(row["body"], fold_words(row["text"]), digests)
+            if not row["embedded"]:
+                self._texts[body_digest] = row["text"]
             for digest, data in zip(digests, attachments, strict=True):
                 self._uses[digest] += 1
                 self._attachments[digest] = data
@@ -324,6 +406,9 @@ class MemoryStore:
         if self._uses[digest]:
             return
         del self._uses[digest]
+        self._texts.pop(digest, None)
+        self._quotes.pop(digest, None)
+        self.vectors.forget(digest)
         # Attachments are counted by the bodies that use them, not by messages.
         for attachment in self._bodies.pop(digest).attachments:
             self._uses[attachment] -= 1

@@ -13,7 +13,7 @@ import msgspec
 from dragoman.codec.memos import select_visible
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json
-from dragoman.message import DataPart, Message, TextPart, ToolResultPart
+from dragoman.message import DataPart, Message, Role, TextPart, ToolResultPart
 
 __all__ = ["Packed", "digest_data", "to_microseconds", "pack", "unpack"]
 
@@ -24,7 +24,8 @@ _SEARCHABLE = 100_000
 Packed = tuple[Json, tuple[bytes, ...]]
 """A message as a row of bodies, and the bytes of its attachments, in order. The row has the
 `digest` of both, the `body` (JSON without id, time and turn, with empty attachments), the
-searchable `text`, and the number of `files`."""
+searchable `text`, the number of `files`, and whether it is `embedded`: 0 for not yet, 2 for nothing
+to embed."""
 
 
 def pack(message: Message) -> Packed:
@@ -44,7 +45,8 @@ def pack(message: Message) -> Packed:
     digest = sha256(body)
     for data in attachments:
         digest.update(digest_data(data))
-    # Only what has metadata can have a text that people do not see.
+    # Only what has metadata can have a text that people do not see. What a memory wrote must not be
+    # found again: it would be recalled, and quote itself.
     visible = select_visible([message]) if message.metadata else [(0, message)]
     pieces = [piece for _, public in visible for piece in public.content]
     texts = [piece.text for piece in pieces if isinstance(piece, TextPart)]
@@ -55,6 +57,7 @@ def pack(message: Message) -> Packed:
         "body": body.decode(),
         "text": searchable,
         "files": len(attachments),
+        "embedded": 0 if searchable.strip() and message.role is not Role.SYSTEM else 2,
     }
     return row, tuple(attachments)
 

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, bindparam, delete, exists, func, insert, sele
 from dragoman.errors import HistoryError
 from dragoman.json_bytes import Json
 from dragoman.memory.packing import Packed, digest_data, to_microseconds
+from dragoman.memory.sql_quotes import forget_quotes, write_quotes
 from dragoman.memory.sql_reading import (
     THREAD_COLUMNS,
     dump_date,
@@ -155,6 +156,8 @@ def save(connection: Connection, batch: Batch, parts: Sequence[Packed]) -> Threa
             for number, (message, (row, _)) in enumerate(zip(batch.messages, parts, strict=True))
         ]
         _write_messages(connection, statements, rows, spans)
+    if batch.quotes:
+        _delete_unused(connection, write_quotes(connection, thread.id, batch.quotes))
     return thread
 
 
@@ -178,7 +181,7 @@ def _write_messages(
     ]
     if replaced_rows:
         connection.execute(statements.replace, replaced_rows)
-        _delete_unused(connection, [row["_body_id"] for row in replaced_rows])
+        _release_bodies(connection, [row["_body_id"] for row in replaced_rows])
 
 
 def delete_thread(connection: Connection, thread_id: str) -> bool:
@@ -193,7 +196,7 @@ def delete_thread(connection: Connection, thread_id: str) -> bool:
     )
     body_ids = connection.execute(statement).scalars().all()
     connection.execute(delete(threads).where(threads.c.thread_id == thread_id))
-    _delete_unused(connection, body_ids)
+    _release_bodies(connection, body_ids)
     return True
 
 
@@ -210,7 +213,7 @@ def delete_messages(
     if body_ids:
         times = {"updated_at": dump_date(at), "changed_at": to_microseconds(at)}
         connection.execute(update(threads).where(threads.c.thread_id == thread_id).values(times))
-        _delete_unused(connection, body_ids)
+        _release_bodies(connection, body_ids)
     return len(body_ids)
 
 
@@ -327,6 +330,15 @@ def _write_bodies(connection: Connection, statements: Statements, parts: Sequenc
 def _part_digest(part: Packed) -> bytes:
     """Returns the digest of a packed message."""
     return part[0]["digest"]
+
+
+def _release_bodies(connection: Connection, body_ids: Sequence[int]) -> None:
+    """Deletes what is left of bodies whose messages were deleted or replaced: lines of memos that
+    quote them, and those that no message uses."""
+    unused = [*body_ids]
+    for chunk in _split_chunks(sorted({*body_ids})):
+        unused += forget_quotes(connection, chunk)
+    _delete_unused(connection, unused)
 
 
 def _delete_unused(connection: Connection, body_ids: Sequence[int]) -> None:

@@ -9,6 +9,7 @@ from dragoman.errors import StoreError
 from dragoman.memory import sql_reading, sql_saving, sql_slots
 from dragoman.memory.packing import pack
 from dragoman.memory.sql_tables import MIGRATIONS
+from dragoman.memory.sql_vectors import SqlVectors
 from dragoman.memory.store import Batch, MessageQuery, Slot, SlotText, ThreadQuery
 from dragoman.memory.thread import Branch, StoredMessage, Thread
 from dragoman.sql.database import Database
@@ -23,6 +24,8 @@ class SqlStore:
         """Creates the store. `url`: as for `open_store`. Nothing is opened before the first use."""
         self.database = Database(url, MIGRATIONS, name="message store", failure=StoreError)
         """Its connections."""
+        self.vectors = SqlVectors(self.database)
+        """The vectors of its texts."""
 
     async def save(self, batch: Batch) -> Thread:
         """Saves a batch, as `Store.save`."""

@@ -12,6 +12,7 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
+    SmallInteger,
     String,
     Table,
     Text,
@@ -27,16 +28,19 @@ __all__ = [
     "attachments",
     "bodies",
     "branches",
+    "embedding",
     "files",
     "messages",
     "metadata",
+    "quotes",
     "resources",
     "slots",
     "threads",
+    "vectors",
 ]
 
 metadata = MetaData()
-MIGRATIONS = Migrations("dragoman.memory:migrations", "0002", "dragoman_memory_version", metadata)
+MIGRATIONS = Migrations("dragoman.memory:migrations", "0003", "dragoman_memory_version", metadata)
 WORD_INDEX = {
     "sqlite": (
         "CREATE VIRTUAL TABLE IF NOT EXISTS dragoman_words USING fts5("
@@ -102,10 +106,18 @@ bodies = Table(
     Column("body", Text, nullable=False),
     Column("text", Text, nullable=False),
     Column("files", Integer, nullable=False),
+    Column("embedded", SmallInteger, nullable=False, server_default="0"),
     UniqueConstraint("digest", name="uq_dragoman_bodies_digest"),
 )
 """Contents of messages, each stored once. `text`: the searchable text. `files`: the number of
-attachments."""
+attachments. `embedded`: 0 if its text has no vector yet, 1 if it has, 2 if there is nothing to
+embed."""
+Index(
+    "ix_dragoman_bodies_not_embedded",
+    bodies.c.body_id,
+    sqlite_where=bodies.c.embedded == 0,
+    postgresql_where=bodies.c.embedded == 0,
+)
 
 messages = Table(
     "dragoman_messages",
@@ -150,6 +162,43 @@ attachments = Table(
 )
 """The files of each body, in order."""
 
+vectors = Table(
+    "dragoman_vectors",
+    metadata,
+    Column("vector_id", _ID, primary_key=True),
+    Column(
+        "body_id", _ID, ForeignKey("dragoman_bodies.body_id", ondelete="CASCADE"), nullable=False
+    ),
+    Column("chunk", Integer, nullable=False),
+    Column("sign", LargeBinary, nullable=False),
+    Column("vector", LargeBinary, nullable=False),
+    Index("ix_dragoman_vectors_sign", "body_id", "chunk", "sign", unique=True),
+)
+"""Vectors of texts, one for each chunk, and their sign codes. A search reads the codes from the index
+alone."""
+
+embedding = Table(
+    "dragoman_embedding",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("model", String, nullable=False),
+    Column("dimensions", Integer, nullable=False),
+)
+"""The model that made the vectors: one row, number 1, or none."""
+
+quotes = Table(
+    "dragoman_quotes",
+    metadata,
+    Column(
+        "memo_id", _ID, ForeignKey("dragoman_bodies.body_id", ondelete="CASCADE"), primary_key=True
+    ),
+    Column("line", Integer, primary_key=True, autoincrement=False),
+    Column(
+        "body_id", _ID, ForeignKey("dragoman_bodies.body_id", ondelete="CASCADE"), nullable=False
+    ),
+    Index("ix_dragoman_quotes_body_id", "body_id"),
+)
+"""Which body each line of a memo quotes."""
 resources = Table(
     "dragoman_resources",
     metadata,

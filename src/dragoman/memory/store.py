@@ -23,6 +23,7 @@ __all__ = [
     "Make",
     "MessageQuery",
     "Neighbours",
+    "Quote",
     "Slot",
     "SlotText",
     "Store",
@@ -102,6 +103,20 @@ class MessageQuery(msgspec.Struct, frozen=True, kw_only=True):
     """True to return unreadable messages with `StoredMessage.problem`; otherwise they raise."""
 
 
+class Quote(msgspec.Struct, frozen=True):
+    """Names the message that a line of a memo quotes. If that message is deleted or changed, the
+    line goes, too."""
+
+    memo_id: str
+    """Id of the memo, which is in the same batch."""
+    line: int
+    """Index of the line among those that quote."""
+    thread_id: str
+    """Thread of the quoted message."""
+    position: int
+    """Position of the quoted message."""
+
+
 class Batch(msgspec.Struct, frozen=True, kw_only=True):
     """Messages that are written together, all or none."""
 
@@ -119,6 +134,8 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     """Id of the message that the first one follows. If that is not the last one, the batch begins a
     branch, which becomes visible. `""`: they come first. `None`: they follow the last visible
     message."""
+    quotes: tuple[Quote, ...] = ()
+    """What the memos among the messages quote."""
 
 
 class Slot(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,13 +192,15 @@ class Store(Protocol):
         ...
 
     async def delete_thread(self, thread_id: str) -> bool:
-        """Deletes a thread with its messages, and all content that no other thread uses. Returns
-        False if it does not exist."""
+        """Deletes a thread with its messages, and all content that no other thread uses. Lines of
+        memos that quote one of them are deleted, too, unless the memo's owner has another message
+        with the same content. Returns False if it does not exist."""
         ...
 
     async def delete_messages(self, thread_id: str, ids: Sequence[str], at: datetime) -> int:
-        """Deletes messages from all branches and returns how many. If there were any, `at` becomes
-        the time of the thread's last change."""
+        """Deletes messages from all branches, and the lines of memos that quote them, as
+        `delete_thread` does. Returns how many. If there were any, `at` becomes the time of the
+        thread's last change."""
         ...
 
     async def read_slot(self, slot: Slot) -> SlotText:

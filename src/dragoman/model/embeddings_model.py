@@ -99,6 +99,18 @@ class EmbeddingsModel:
             environment=environment,
         )
 
+    @property
+    def embeds_by_purpose(self) -> bool:
+        """True if a request says whether its texts are searched with, or to be found."""
+        query = EmbeddingsRequest(
+            self.name, ("text",), "query", options=self.provider.embeddings_options
+        )
+        quirks = self.provider.quirks
+        document = query.replace(purpose="document")
+        return self.wire.dump_request(query, quirks=quirks) != self.wire.dump_request(
+            document, quirks=quirks
+        )
+
     async def embed_query(
         self, text: str, **options: Unpack[EmbeddingsOptions]
     ) -> EmbeddingsResult:

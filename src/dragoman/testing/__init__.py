@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 from dragoman import providers, wires
 from dragoman.errors import SettingsError
 from dragoman.memory.store import Store
+from dragoman.memory.vectors import VectorStore
 from dragoman.message import ThinkingPart
 from dragoman.providers.provider import Provider
 from dragoman.serve.store.answer_store import AnswerStore
@@ -41,6 +42,7 @@ from dragoman.testing.scripted_answer import Answer, answer_with, call
 from dragoman.testing.server import ScriptedServer
 from dragoman.testing.store import CHECKS as STORE_CHECKS
 from dragoman.testing.store.answers import CHECKS as ANSWER_STORE_CHECKS
+from dragoman.testing.store.vectors import CHECKS as VECTOR_STORE_CHECKS
 from dragoman.testing.transcript import assert_calls, collect_events, format_transcript
 from dragoman.testing.wire import CHECKS as WIRE_CHECKS
 from dragoman.wires import Wire
@@ -49,6 +51,7 @@ __all__ = [
     "ANSWER_STORE_CHECKS",
     "PROVIDER_CHECKS",
     "STORE_CHECKS",
+    "VECTOR_STORE_CHECKS",
     "WIRE_CHECKS",
     "Answer",
     "BoundCheck",
@@ -70,6 +73,7 @@ __all__ = [
     "run_checks",
     "store_checks",
     "answer_with",
+    "vector_store_checks",
     "wire_checks",
 ]
 
@@ -127,6 +131,20 @@ def answer_store_checks(make: Callable[[], AnswerStore], *, name: str = "") -> l
     """
     factory = StoreFactory(make, name or getattr(make, "__name__", "store"))
     return [BoundCheck(check, factory, {}) for check in ANSWER_STORE_CHECKS]
+
+
+def vector_store_checks(
+    make: Callable[[], tuple[Store, VectorStore]], *, name: str = ""
+) -> list[BoundCheck]:
+    """Returns the checks of a vector store (`Recall(vectors=…)`).
+
+    Args:
+        make: returns an empty message store and the vector store of its texts. Each check calls it,
+            deletes what it saves, and closes both.
+        name: the store's name in reports; by default the function's.
+    """
+    factory = StoreFactory(make, name or getattr(make, "__name__", "store"))
+    return [BoundCheck(check, factory, {}) for check in VECTOR_STORE_CHECKS]
 
 
 def checks(

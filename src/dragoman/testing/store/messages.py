@@ -12,7 +12,8 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta, timezone
 
-from dragoman.memory.store import Batch, MessageQuery, Store, ThreadQuery
+from dragoman.memory.memo_text import make_memo
+from dragoman.memory.store import Batch, MessageQuery, Quote, Store, ThreadChange, ThreadQuery
 from dragoman.message import DataPart, Message, ToolResultPart
 from dragoman.testing.check import require, require_equal
 from dragoman.testing.samples import ANSWER, CONVERSATION, PARTS, TEXT
@@ -31,6 +32,7 @@ __all__ = [
     "a_message_replaces_the_one_with_its_id",
     "equal_messages_keep_their_ids",
     "messages_can_be_deleted",
+    "memos_lose_what_is_deleted",
     "messages_come_back_equal",
     "messages_keep_the_order_of_writing",
     "message_queries_select",
@@ -253,6 +255,49 @@ async def messages_can_be_deleted(bench: StoreBench) -> None:
             "the number, where there is no thread",
         )
         require_equal(await read_texts(store, thread_id, text="a"), [], "a deleted message's words")
+
+
+@store_check(look="Batch.quotes")
+async def memos_lose_what_is_deleted(bench: StoreBench) -> None:
+    """A memo loses the lines that quote a message which is deleted or changed, in the same write,
+    and is deleted with its last line. A line stays while its owner has another message with the
+    same text. One that quotes a message which is gone already is not stored."""
+    async with bench.thread() as (store, source_id), bench.thread() as (_, thread_id):
+        owner = ThreadChange(resource_id=f"owner of {source_id}")
+        await save_texts(store, source_id, "a", "b", "c", "d", change=owner)
+        positions = {
+            stored.message.text: stored.position for stored in await read_branch(store, source_id)
+        }
+        memo = make_memo(['{"text":"a"}', '{"text":"b"}', '{"text":"c"}'], ["a", "b", "c"])
+        quotes = [
+            Quote("memo", line, source_id, positions.get(text, 99))
+            for line, text in enumerate(["a", "b", "lost"])
+        ]
+        messages = (memo.replace(id="memo", created_at=START), Message.user("e").replace(id="e"))
+        batch = Batch(
+            thread_id=thread_id, messages=messages, at=START, quotes=tuple(quotes), change=owner
+        )
+        await store.save(batch)
+        quoted = await _read_quoted(store, thread_id)
+        require_equal(quoted, ["a", "b"], "what the memo quotes, without what was gone")
+        await save_texts(store, thread_id, "a", change=owner)
+        await store.delete_messages(source_id, ["a", "d"], START)
+        require_equal(
+            await _read_quoted(store, thread_id), ["a", "b"], "a text that is twice there"
+        )
+        await store.delete_messages(thread_id, ["a"], START)
+        require_equal(await _read_quoted(store, thread_id), ["b"], "what is left of the memo")
+        changed = Message.user("B").replace(id="b", created_at=START)
+        await store.save(Batch(thread_id=source_id, messages=(changed,), at=START, change=owner))
+        require_equal(await read_texts(store, thread_id), ["e"], "the thread without its memo")
+
+
+async def _read_quoted(store: Store, thread_id: str) -> object:
+    """Returns the ids of the messages that the first message of a thread quotes."""
+    memo = (await read_branch(store, thread_id))[0].message
+    quoted = memo.metadata.get("recalled")
+    require(memo.text.count('{"text"') == len(quoted or ()), "a memo must name what it quotes")
+    return quoted
 
 
 @store_check(look=_SAVE)
