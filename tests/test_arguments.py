@@ -164,7 +164,7 @@ HOWS: list[tuple[Any, dict[str, Any], str]] = [
     (
         "hi",
         {"b": 1, "a": 2},
-        "sending takes no argument a, b; it takes history, model, attachments, output_schema, settings, deps, limits, on_loss, thread_id, run_id, resource_id, tools, context, state, resume, output_checks, options, metadata, trusted_history, reading, claim. "
+        "sending takes no argument a, b; it takes history, model, attachments, output_schema, settings, deps, limits, on_loss, thread_id, run_id, resource_id, tools, context, state, resume, output_checks, output_events, options, metadata, trusted_history, reading, claim. "
         "Where requests go and with which key is said to the Agent, or to a Provider that is passed as model=",
     ),
 ]

@@ -45,7 +45,7 @@ from dragoman.providers import Provider
 from dragoman.request import ModelRequest, OnLoss, RunRequest, ServerTool, Settings, ToolSpec
 from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
 from dragoman.run import Run
-from dragoman.run_beginning import RunDefaults
+from dragoman.run_beginning import OnDoubt, RunDefaults
 from dragoman.run_builder import build_run, find_pending
 from dragoman.runtime import new_id, now
 from dragoman.tools import Tool, ToolExecutor, Toolset, split_tools
@@ -94,6 +94,7 @@ class Agent(AudioCalls, Generic[Deps]):
         output_checks: Sequence[OutputCheck[Deps]] | None = None,
         memory: Memory | None = None,
         on_loss: OnLoss = "tell",
+        on_doubt: OnDoubt = "tell",
         prefix: Literal["keep", "break"] = "keep",
         approval_key: str | bytes | None = None,
         executor: ToolExecutor | None = None,
@@ -113,18 +114,20 @@ class Agent(AudioCalls, Generic[Deps]):
         process (keys, base URLs, `DRAGOMAN_MODEL`); `environment_only` leaves those of the process
         out. `options` are body fields that have no neutral name, passed on as they are. `hooks` are
         told of its runs. `profile`: what you know of the model; it goes before all that dragoman
-        knows of it (`dragoman.profiles`). `on_loss`: what the provider cannot take (a file, a setting, another's
-        thinking) is left out and named in `ChatResult.losses`; `error` refuses the request instead.
-        `prefix`: a system text or tools that change in the middle of a conversation are said at its
-        end, where the model heeds that, so that its cached and signed beginning stays; `break`
-        sends them in place of the old ones.
-        `output_checks`: functions of the run's `ToolContext` and its output. Each returns the output,
-        changed or not, or raises `ModelRetry` with words for the model, which then answers again.
-        `memory` keeps the conversations of sends with a `thread_id`. `approval_key` signs what runs
-        wait for: an approval or an answer counts then only with the signature of what was asked;
-        any secret of 32 bytes or more, the same in all processes. `executor`, `orchestrator` and
-        `accumulator` replace the provider's, where its record names some, else ours. `orchestrator`
-        is a class or function that makes one for each run, or one for all runs.
+        knows of it (`dragoman.profiles`). `on_loss`: what the provider cannot take (a file, a
+        setting, another's thinking) is left out and named in `ChatResult.losses`; `error` refuses
+        the request instead. `prefix`: a system text or tools that change in the middle of a
+        conversation are said at its end, where the model heeds that, so that its cached and signed
+        beginning stays; `break` sends them in place of the old ones. `output_checks`: functions of the
+        run's `ToolContext` and its output. Each returns the output, changed or not, or raises
+        `ModelRetry` with words for the model, which then answers again. `memory` keeps the
+        conversations of sends with a `thread_id`. `approval_key` signs what runs wait for: an
+        approval or an answer counts then only with the signature of what was asked; any secret of
+        32 bytes or more, the same in all processes. `on_doubt`: what is done with a call of a
+        durable run that may have acted before its process ended: the model is told so, or a person
+        is asked. `executor`, `orchestrator` and `accumulator` replace the provider's, where its
+        record names some, else ours. `orchestrator` is a class or function that makes one for each
+        run, or one for all runs.
 
         Raises:
             SettingsError: the model string is malformed, or no provider has that name.
@@ -168,6 +171,7 @@ class Agent(AudioCalls, Generic[Deps]):
             ),
             hooks=hooks,
             limits=limits or Limits(),
+            on_doubt=on_doubt,
             output_checks=tuple(output_checks or ()),
             approval_key=approval_key.encode() if isinstance(approval_key, str) else approval_key,
             executor=executor,
@@ -260,10 +264,7 @@ class Agent(AudioCalls, Generic[Deps]):
     def go_on(
         self, request: RunRequest, story: Story, **run_options: Unpack[RunOptions[Deps]]
     ) -> Run[str]:
-        """Returns a durable run, which goes on where its log ends. `Runs` calls this.
-
-        `story`: what the log tells of the run. Raises what `run` does.
-        """
+        """Returns a durable run, which goes on where its log ends. Raises what `run` does."""
         return build_run(self._defaults, request, str, run_options, story=story)
 
     def pending(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import mimetypes
 from collections.abc import Mapping, Sequence
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Literal, Self, cast, get_args
 
@@ -66,6 +67,10 @@ class Citation(msgspec.Struct, frozen=True, omit_defaults=True):
     """Id of a file or document at its provider."""
 
 
+_MOST_SHOWN = 60
+"""Characters of a `data:` URL that `repr` shows."""
+
+
 class TextPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="text"):
     """Text. Never empty: no text is no part."""
 
@@ -103,6 +108,24 @@ class DataPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="data"):
         data = path.read_bytes()
         return cls(data, mime_type or guess_mime_type(path.name, data), path.name)
 
+    @property
+    def digest(self) -> str:
+        """A short digest of the bytes, by which two files are told apart."""
+        return blake2b(self.data, digest_size=4).hexdigest()
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
+        return f"DataPart({fields})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        # The bytes would fill logs and terminals.
+        fields: list[tuple[str, Any]] = [
+            ("size", len(self.data)),
+            ("digest", self.digest),
+            ("mime_type", self.mime_type),
+        ]
+        return [*fields, *_list_fields(self, "name", "native")]
+
 
 class LinkPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="link"):
     """A file by its URL."""
@@ -114,6 +137,23 @@ class LinkPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="link"):
     name: str | None = None
     """File name, where it has one."""
     native: Native = None
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
+        return f"LinkPart({fields})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        url = self.url
+        # Such a URL holds a whole file.
+        if url.startswith("data:") and len(url) > _MOST_SHOWN:
+            url = f"{url[:_MOST_SHOWN]}… {len(url)} characters"
+        return [("url", url), *_list_fields(self, "mime_type", "name", "native")]
+
+
+def _list_fields(part: DataPart | LinkPart, *names: str) -> list[tuple[str, Any]]:
+    """Returns those of these fields that have a value."""
+    fields = [(name, getattr(part, name)) for name in names]
+    return [(name, value) for name, value in fields if value is not None]
 
 
 class FilePart(msgspec.Struct, frozen=True, omit_defaults=True, tag="file"):

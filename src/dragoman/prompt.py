@@ -108,6 +108,9 @@ class RunOptions(TypedDict, Generic[Deps], total=False):
     """Answers to the interrupts of the history. See `ChatResult.pending`."""
     output_checks: Sequence[OutputCheck[Deps]]
     """Functions that judge the output, after the agent's; see `Agent`."""
+    output_events: bool
+    """Adds `Custom` events named `output` with a typed output so far while it is written, for
+    clients that show it."""
     options: Mapping[str, Any] | None
     """Body fields without a neutral name; they win over the agent's, one by one."""
     metadata: Mapping[str, Any]
@@ -278,6 +281,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "profile": (ModelProfile,),
     "limits": (Limits,),
     "output_checks": (list, tuple),
+    "output_events": (bool,),
     "reading": (ThreadReading,),
     "trusted_history": (bool,),
     "thread_id": (str,),

@@ -28,7 +28,7 @@ from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration import StreamingIterationResult, StreamingOrchestrator, StreamingState
 from dragoman.orchestration.loop import Ending, Loop, watch_run, wrap_foreign_error
 from dragoman.orchestration.output_type import TypedOutput
-from dragoman.orchestration.partial_output import find_element_type, read_partials
+from dragoman.orchestration.partial_output import OutputEvents, find_element_type, read_partials
 from dragoman.request import RunInfo
 from dragoman.result import ChatResult, sum_usage
 from dragoman.runtime import running_loop
@@ -64,6 +64,7 @@ class Run(Generic[T]):
         opening: Sequence[Message],
         output: TypedOutput[T] | None,
         limits: Limits,
+        output_events: bool = False,
         agent_name: str = "",
         begin: Callable[[], Awaitable[Sequence[Message]]] | None = None,
         hooks: tuple[Hooks, ...] = (),
@@ -78,6 +79,7 @@ class Run(Generic[T]):
             state: what the orchestrator works on.
             opening: the run's first messages, which its history holds.
             output: the type of the output; `None`: text.
+            output_events: a typed output is told as `Custom` events while it is being written.
             limits: how far the run may go.
             agent_name: the agent's name for people.
             begin: gives the opening once the thread is read and the tools of sets are listed.
@@ -108,6 +110,8 @@ class Run(Generic[T]):
             output_schema=None if output is None else output.schema,
         )
         self._transcript = self._work.transcript
+        if output_events and output is not None:
+            self._transcript.output_events = OutputEvents(output)
         self._watch(find_active_hooks(hooks))
         state.account.reached = self._find_reached_limit
         self._began_at = monotonic()

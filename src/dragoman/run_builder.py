@@ -124,6 +124,7 @@ def build_run(
         begin=start.begin if first is None else None,
         output=output,
         limits=limits,
+        output_events=run_options.get("output_events", False),
         agent_name=agent.display_name,
         hooks=agent.hooks,
         conversation=conversation,

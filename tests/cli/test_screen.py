@@ -49,3 +49,28 @@ def test_a_pipe_gets_no_progress() -> None:
     screen.show(progress(1, 2, "reading"))
     screen.show(ChatResult("Done."))
     assert (out.getvalue(), err.getvalue()) == ("Done.", "")
+
+
+def test_json_that_is_being_written_shows_its_end_on_a_terminal_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "11")
+    out, err = io.StringIO(), Terminal()
+    screen = Screen(out=out, err=err)
+    for chunk in (
+        ChatResult('{"title": "'),
+        ChatResult("", retracted='{"title": "'),
+        ChatResult('{"a":\n "\x1b[31m'),
+        ChatResult("é漢字漢字漢字"),
+    ):
+        screen.follow(chunk)
+    screen.show(ChatResult('{"a": 1}'))
+    screen.finish()
+    lines = err.getvalue().split("\r\x1b[2K")
+    assert lines[0] == '\x1b[2m"title": "\x1b[0m' and lines[-1] == ""
+    assert "\x1b[31m" not in err.getvalue() and "\n" not in err.getvalue()
+    assert lines[-2] == "\x1b[2m字漢字漢字\x1b[0m"
+    assert out.getvalue() == '{"a": 1}\n'
+    piped = io.StringIO()
+    Screen(out=piped, err=piped).follow(ChatResult('{"a'))
+    assert piped.getvalue() == ""

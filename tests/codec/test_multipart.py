@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import httpx
@@ -111,6 +112,31 @@ def test_a_file_gets_a_name_that_tells_its_type() -> None:
     ):
         content_type, data = dump_form({"file": part})
         assert load_form(data, content_type)["file"].name == name
+
+
+def test_names_are_read_as_programs_write_them() -> None:
+    for parameters, name, file_name in (
+        ('name="a"; filename="x \\"y\\".png"', "a", 'x "y".png'),
+        ('name="a"; filename="x%22y.png"', "a", 'x"y.png'),
+        ("name=a; filename=x.png;", "a", "x.png"),
+        ('NAME="a"; filename*=UTF-8\'\'%e2%82%ac.png; filename="e.png"', "a", "€.png"),
+        ('name="a"; filename="C:\\dir\\x.png"', "a", "C:\\dir\\x.png"),
+        ('name="a"; filename=""', "a", None),
+    ):
+        head = f"Content-Disposition: form-data; {parameters}".encode()
+        [(key, part)] = load_form(b"--b\r\n" + head + b"\r\n\r\n1\r\n--b--", BOUNDARY).items()
+        assert (key, part.name) == (name, file_name), parameters
+
+
+def test_hostile_headers_take_no_time() -> None:
+    """A form of 400 kB took 1.5 s, and a header of 60 kB 0.2 s, with the standard library's
+    reader."""
+    hostile = b'--b\r\nContent-Disposition: form-data; name="a"' + b';"' * 1990 + b"\r\n\r\n1\r\n"
+    started = time.monotonic()
+    for content_type in (BOUNDARY, BOUNDARY + ';"' * 30_000, BOUNDARY + ';\\"' * 30_000):
+        with pytest.raises(InvalidRequestError):
+            load_form(hostile * 100 + b"--b--", content_type)
+    assert time.monotonic() - started < 0.5
 
 
 def test_each_piece_is_bounded_and_named() -> None:

@@ -237,6 +237,16 @@ async def test_a_provider_that_pauses_without_an_end_is_left_with_what_it_said()
     assert result.output == "a" * 21
 
 
+async def test_a_provider_that_pauses_twice_and_says_nothing_is_not_asked_again() -> None:
+    summary = ProviderPart("compaction", {"anthropic": {"content": "It was long."}})
+    pauses = [says(summary, reason=FinishReason.pause) for _ in range(9)]
+    a, script = agent(*pauses)
+    await a.send("hi")
+    assert len(script.requests) == 2
+    a, script = agent(says(summary, reason=FinishReason.pause), says("Done."))
+    assert (await a.send("hi")).output == "Done."
+
+
 async def test_other_candidates_are_left_out() -> None:
     events: list[Any] = []
     for candidate, text in enumerate(["one", "two"]):

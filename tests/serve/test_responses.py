@@ -240,3 +240,11 @@ async def test_the_end_of_the_server_ends_what_is_made_in_the_background() -> No
     assert "the server ends before the answer did" in found.error.message
     with pytest.raises(openai.InternalServerError):
         await client(made).responses.create(model="m", input="Hi.", background=True)
+
+
+async def test_a_conversation_is_not_compacted_here_and_that_is_said() -> None:
+    with pytest.raises(openai.NotFoundError, match="compacts no conversations"):
+        await client(app()).responses.compact(model="m", input="Hi.")
+    with pytest.raises(openai.APIStatusError) as caught:
+        await client(app()).post("/responses/other", body={}, cast_to=object)
+    assert caught.value.status_code == 405

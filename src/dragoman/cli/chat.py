@@ -277,8 +277,8 @@ async def _answer_once(
     verbose: bool,
     json: bool,
 ) -> int:
-    """Asks once and returns the exit code. JSON by a schema is shown only when it is complete and
-    valid."""
+    """Asks once and returns the exit code. JSON by a schema is shown when it is complete and valid;
+    until then a terminal shows its end."""
     from asyncio import CancelledError
     from functools import reduce
     from operator import add
@@ -294,7 +294,9 @@ async def _answer_once(
         with Interrupts() as interrupts:
             try:
                 screen.warm_up(agent.model)
-                show = _ignore if whole else screen.show
+                show = screen.show
+                if whole:
+                    show = _ignore if json else screen.follow
                 asks = make_asker(screen, interrupts)
                 options: RunChoices = {"output_schema": schema, "thread_id": begun.id}
                 results = await send_and_ask(

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
+from shutil import get_terminal_size
 from typing import Any, TextIO
 
 from dragoman.cli.ask_user import summarize
@@ -63,6 +64,7 @@ class Screen:
         self._waits = False
         self._last = "\n"
         self._text = ""
+        self._json_end = ""
 
     def show_waiting(self, line: str) -> None:
         """Shows on a terminal what the command waits for, until there is something else to show."""
@@ -95,6 +97,22 @@ class Screen:
         elif chunk.output:
             self._switch_mode(thinking=False)
             self._write(chunk.output, self._out)
+
+    def follow(self, chunk: ChatResult[str]) -> None:
+        """Shows the end of JSON that is being written on a terminal, in a line that the next output
+        replaces."""
+        if chunk.retracted:
+            self._json_end = ""
+        if not chunk.output or not self._err.isatty():
+            return
+        columns = get_terminal_size().columns - 1
+        line = to_one_line(self._json_end + chunk.output)
+        # A character may be two columns wide, and a line that wraps cannot be erased.
+        if not line.isascii():
+            columns //= 2
+        self._json_end = line[-columns:]
+        self._switch_mode(thinking=False)
+        self.show_waiting(self._json_end)
 
     def finish(self) -> None:
         """Ends the answer, also an incomplete one, so that the next output starts on a new line."""

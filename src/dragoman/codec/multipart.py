@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from email.message import Message as Headers
 from hashlib import blake2b
 from typing import Any, NamedTuple, cast
+from urllib.parse import unquote
 
 from dragoman.content import DataPart, guess_mime_type
 from dragoman.errors import InvalidRequestError, RequestTooLargeError
@@ -27,7 +27,12 @@ _NAME = re.compile(r"([^\[\]]{1,100})((?:\[[^\[\]]{0,100}\]){0,3})")
 _LONGEST_HEAD = 4096
 """Bytes of the headers of one part."""
 _ENCODINGS = ("", "7bit", "8bit", "binary")
-_ESCAPES = {"%22": '"', "%0D": "\r", "%0A": "\n"}
+_PARAMETER = re.compile(r';[ \t]*([A-Za-z]+\*?)=(?:"((?:[^"\\]|\\.)*)"|([^";\s]+))[ \t]*')
+"""A parameter of a header: its name, and its value in quotes or as a word."""
+_QUOTED = re.compile(r"\\([\"\\])")
+_LONGEST_TYPE = 512
+"""Characters of the header that names the boundary."""
+_ESCAPES = {"%22": '"', "%0D": "\r", "%0A": "\n", "%5C": "\\"}
 """What browsers and client libraries write in names."""
 _UNKNOWN_TYPE = "application/octet-stream"
 
@@ -80,13 +85,31 @@ def _fault(problem: str) -> InvalidRequestError:
 
 
 def _read_boundary(content_type: str) -> bytes:
-    """Returns the boundary in the content type of a multipart form."""
-    headers = Headers()
-    headers["content-type"] = content_type
-    boundary = headers.get_param("boundary")
-    if not isinstance(boundary, str) or not _BOUNDARY.fullmatch(boundary):
+    boundary = ""
+    if len(content_type) <= _LONGEST_TYPE:
+        boundary = _read_parameters(content_type)[1].get("boundary", "")
+    if not _BOUNDARY.fullmatch(boundary):
         raise _fault("its content type needs a boundary of 1 to 70 characters")
     return boundary.encode()
+
+
+def _read_parameters(header: str) -> tuple[str, dict[str, str]]:
+    """Returns what a header says, in lower case, and its parameters.
+
+    Raises:
+        InvalidRequestError: a parameter is none, or stands twice.
+    """
+    header = header.rstrip("; \t")
+    value = header.partition(";")[0]
+    parameters: dict[str, str] = {}
+    position = len(value)
+    while position < len(header):
+        match = _PARAMETER.match(header, position)
+        if match is None or match[1].lower() in parameters:
+            raise _fault(f"the header {header!r:.100} has a parameter that is none")
+        parameters[match[1].lower()] = match[3] or _QUOTED.sub(r"\1", match[2] or "")
+        position = match.end()
+    return value.strip().lower(), parameters
 
 
 def _split_parts(data: bytes, boundary: bytes) -> Iterator[tuple[bytes, bytes]]:
@@ -109,13 +132,13 @@ def _split_parts(data: bytes, boundary: bytes) -> Iterator[tuple[bytes, bytes]]:
         raise _fault("it does not end with its boundary; was it sent whole?")
 
 
-def _read_head(head: bytes) -> Headers:
-    """Reads the headers of one part of a multipart form.
+def _read_head(head: bytes) -> dict[str, str]:
+    """Reads the headers of a part; their names are in lower case.
 
     Raises:
         InvalidRequestError: they are none, or say that the part is encoded.
     """
-    headers = Headers()
+    headers: dict[str, str] = {}
     try:
         lines = head.decode().split("\r\n")
     except UnicodeDecodeError as error:
@@ -124,36 +147,44 @@ def _read_head(head: bytes) -> Headers:
         name, colon, value = line.partition(":")
         if not colon or "\r" in line or "\n" in line or "\0" in line or name != name.strip():
             raise _fault("a part has a line among its headers that is none")
-        headers[name] = value.strip()
+        headers[name.lower()] = value.strip()
     if headers.get("content-transfer-encoding", "").lower() not in _ENCODINGS:
         raise _fault("a part is encoded; send it as it is")
     return headers
 
 
-def _read_parameter(headers: Headers, name: str) -> str | None:
-    """Returns a parameter of the header that names a part, or None."""
-    value = headers.get_param(name, header="content-disposition")
-    if isinstance(value, tuple):
-        # `filename*=utf-8''…`: character set, language, text.
-        value = value[2]
-    if value is None:
-        return None
+def _read_names(headers: dict[str, str]) -> tuple[str, str | None]:
+    """Returns the name of a part, and its file's name; `None` if it is no file.
+
+    Raises:
+        InvalidRequestError: the part has no name.
+    """
+    value, parameters = _read_parameters(headers.get("content-disposition", ""))
+    name = _unescape(parameters.get("name", ""))
+    if value != "form-data" or not name:
+        raise _fault("a part has no name; each needs content-disposition: form-data; name=…")
+    # `filename*=utf-8''…`: character set, language, text.
+    encoded_name = parameters.get("filename*", "").rpartition("'")[2]
+    if encoded_name:
+        return name, unquote(encoded_name)
+    file_name = parameters.get("filename")
+    return name, file_name if file_name is None else _unescape(file_name)
+
+
+def _unescape(text: str) -> str:
     for escape, character in _ESCAPES.items():
-        value = value.replace(escape, character)
-    return value
+        text = text.replace(escape, character)
+    return text
 
 
 def _add_part(fields: Json, head: bytes, body: bytes, bounds: FormBounds) -> None:
     """Adds one part of a multipart form to the fields."""
     headers = _read_head(head)
-    name = _read_parameter(headers, "name")
-    if headers.get_content_disposition() != "form-data" or not name:
-        raise _fault("a part has no name; each needs content-disposition: form-data; name=…")
+    name, file_name = _read_names(headers)
     match = _NAME.fullmatch(name)
     if match is None:
         raise _fault(f"{name!r:.100} is no name of a field")
     keys = [match[1], *re.findall(r"\[([^\[\]]*)\]", match[2])]
-    file_name = _read_parameter(headers, "filename")
     most = bounds.field_bytes if file_name is None else bounds.file_bytes
     if most is not None and len(body) > most:
         raise RequestTooLargeError(
@@ -166,12 +197,12 @@ def _add_part(fields: Json, head: bytes, body: bytes, bounds: FormBounds) -> Non
     _put(fields, keys, value)
 
 
-def _find_type(headers: Headers, file_name: str, body: bytes) -> str:
+def _find_type(headers: dict[str, str], file_name: str, body: bytes) -> str:
     """Returns the media type of a file: what its part says, else what its name and bytes say."""
-    named = headers["content-type"]
-    if named and headers.get_content_type() != _UNKNOWN_TYPE:
-        return headers.get_content_type()
-    return guess_mime_type(file_name, body)
+    mime_type = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if mime_type in ("", _UNKNOWN_TYPE):
+        return guess_mime_type(file_name, body)
+    return mime_type
 
 
 def _decode_text(body: bytes, name: str) -> str:

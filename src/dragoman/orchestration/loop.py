@@ -173,6 +173,10 @@ class Loop:
         finished = RunFinished(
             state.run_id, outcome, transcript.usage, transcript.pending, transcript.shown.value()
         )
+        if transcript.output_events is not None and (
+            last_events := transcript.output_events.feed((), is_last=True)
+        ):
+            yield StreamingIterationResult(events=last_events)
         if late_events := state.outbox.close():
             yield transcript.record(StreamingIterationResult(events=late_events))
         yield StreamingIterationResult(events=[finished])

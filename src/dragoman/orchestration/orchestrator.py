@@ -26,6 +26,7 @@ from dragoman.message import (
     NOTES,
     FinishReason,
     Message,
+    ProviderPart,
     TextPart,
     ThinkingPart,
     ToolCallPart,
@@ -50,6 +51,11 @@ Steps = AsyncGenerator[StreamingIterationResult, None]
 
 _MOST_PAUSES = 20
 """Times that one message is continued after the provider paused its turn."""
+
+
+def _count_said(message: Message) -> int:
+    """Returns how many pieces a message has that are not its provider's alone."""
+    return sum(not isinstance(piece, ProviderPart) for piece in message.content)
 
 
 class StreamingOrchestrator(Protocol):
@@ -110,6 +116,7 @@ class DefaultStreamingOrchestrator:
         """
         intake = state.reset_for_new_message(self.shows)
         request = self.request(state, output_schema)
+        said = -1
         # A provider that pauses without an end is left with what it has said.
         for pauses in range(_MOST_PAUSES + 1):
             batches = model.batches(request)
@@ -125,6 +132,10 @@ class DefaultStreamingOrchestrator:
                 await batches.aclose()
             paused = intake.finish and intake.finish.finish_reason is FinishReason.pause
             if not paused or pauses == _MOST_PAUSES:
+                break
+            before, said = said, _count_said(intake.message())
+            if said == before:
+                # It has paused twice and said nothing between, such as one that only sums up.
                 break
             # The provider paused a long turn: sent again with what it has said so far, it goes on.
             request = request.replace(messages=(*state.conversation_history, intake.resume()))

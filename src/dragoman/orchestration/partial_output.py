@@ -4,13 +4,14 @@ once it is whole."""
 from __future__ import annotations
 
 import collections.abc
-from collections.abc import AsyncGenerator, Callable, Collection
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import aclosing
 from typing import Annotated, Any, Protocol, TypeAlias, cast, get_args, get_origin
 
 import msgspec
 from typing_extensions import TypeAliasType
 
+from dragoman.event import Custom, Event
 from dragoman.json_bytes import Json
 from dragoman.message import FinishReason
 from dragoman.orchestration.iteration import StreamingIterationResult
@@ -19,7 +20,7 @@ from dragoman.partial import Partial, view
 from dragoman.partial_json import Node, PartialReader, Slice, to_builtins
 from dragoman.result import ChatResult
 
-__all__ = ["PartialOutput", "TypedRun", "find_element_type", "read_partials"]
+__all__ = ["OutputEvents", "PartialOutput", "TypedRun", "find_element_type", "read_partials"]
 
 _RESULT = "result"
 """Key of a value that is wrapped in an object."""
@@ -43,6 +44,10 @@ _LAST: Json = {
 }
 """Fields that only the last chunk has."""
 
+OUTPUT = "output"
+"""Name of the `Custom` events with a typed output so far."""
+_LEAST_GROWTH = 8
+"""Characters after which a short value is told again."""
 Chunk: TypeAlias = ChatResult[Any]
 
 
@@ -155,6 +160,33 @@ class PartialOutput:
             return None
         node = part.node.values[index]
         return node if isinstance(node, Node) else None
+
+
+class OutputEvents:
+    """Tells a typed output while it is being written, as `Custom` events with its value so far.
+
+    Each is sent once the text has grown by an eighth, so that all together have at most some nine
+    times the bytes of the value.
+    """
+
+    def __init__(self, output: TypedOutput[Any]) -> None:
+        self._output = PartialOutput(output, growing_text=True)
+        self._size = self._told_size = 0
+
+    def feed(self, pieces: Sequence[ChatResult[str]], *, is_last: bool = False) -> list[Event]:
+        """Takes pieces of the output and returns the events that are due. `is_last`: the output has
+        ended."""
+        is_due = is_last and self._size > self._told_size
+        for piece in pieces:
+            self._output.feed(piece)
+            self._size += len(piece.output)
+            if piece.retracted:
+                self._size, is_due = 0, True
+        growth = self._size - self._told_size
+        if not is_due and growth < max(_LEAST_GROWTH, self._told_size // 8):
+            return []
+        self._told_size = self._size
+        return [Custom(OUTPUT, self._output.view().to_builtins())]
 
 
 class _Elements:

@@ -14,6 +14,7 @@ from dragoman.interrupt import Interrupt
 from dragoman.json_bytes import Json
 from dragoman.message import FinishReason, Message, Role, Usage
 from dragoman.orchestration.iteration import Rewriting, StreamingIterationResult, collect_metadata
+from dragoman.orchestration.partial_output import OutputEvents
 from dragoman.orchestration.shown_output import ShownOutput
 from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.story import Story
@@ -40,6 +41,8 @@ class Transcript:
         self.model_calls = 0
         self._counted = self._priced = 0
         self._cost: Decimal | None = Decimal(0)
+        self.output_events: OutputEvents | None = None
+        """Tells a typed output while it is being written; `None`: nobody asked for that."""
         self.chunks = True
         """True if the steps' `chunks()` are read."""
         self.rewriting: Rewriting | None = None
@@ -80,7 +83,8 @@ class Transcript:
         if state.outbox.events and state.tool_round is None:
             events = [*state.outbox.take(), *events]
         output_pieces = view.add_plain(step.output) if step.output and not events else []
-        pieces = view.feed(events, state.shows, chunks=self.chunks)
+        wants_pieces = self.chunks or self.output_events is not None
+        pieces = view.feed(events, state.shows, chunks=wants_pieces)
         # A custom orchestrator may finish messages without events: they are unfolded here.
         if step.messages and (
             without := [message for message in step.messages if not view.has_finished(message.id)]
@@ -90,6 +94,9 @@ class Transcript:
             pieces += view.feed(more, state.shows)
         if state.is_first_chunk_of_message:
             state.is_first_chunk_of_message = not view.has_begun()
+        if self.output_events is not None:
+            told = self.output_events.feed(output_pieces + pieces)
+            events = [*events, *told] if told else events
         if not self.chunks and events is step.events:
             return step
         return msgspec.structs.replace(

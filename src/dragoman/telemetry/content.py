@@ -40,6 +40,8 @@ __all__ = [
     "dump_tools",
 ]
 
+_MOST_BYTES = 4096
+"""Bytes of a file that a span has whole."""
 _ROLES = {Role.SYSTEM: "system", Role.USER: "user", Role.MODEL: "assistant"}
 
 
@@ -157,13 +159,21 @@ def _dump_part(part: Content) -> Json:
         case ToolResultPart():
             return {"type": "tool_call_response", "id": part.id, "response": dump_result(part)}
         case DataPart():
-            return {**_dump_file(part.mime_type), "type": "blob", "content": part.data}
+            return {**_dump_file(part.mime_type), "type": "blob", **_dump_data(part)}
         case LinkPart():
             return {**_dump_file(part.mime_type), "type": "uri", "uri": part.url}
         case FilePart():
             return {**_dump_file(part.mime_type), "type": "file", "file_id": part.id}
         case ProviderPart() | MarkPart():
             return {"type": part.kind}
+
+
+def _dump_data(part: DataPart) -> Json:
+    """Returns the bytes of a small file. Of a larger one it returns the size and a digest, since each
+    request of a conversation has it again."""
+    if len(part.data) <= _MOST_BYTES:
+        return {"content": part.data}
+    return {"content": "", "size": len(part.data), "digest": part.digest}
 
 
 def _dump_file(mime_type: str | None) -> dict[str, str | None]:

@@ -182,6 +182,8 @@ async def begin_run(
                 on_end=end,
                 on_stored=None if progress is None else progress.feed,
                 trusted_history=turn.is_trusted,
+                output_schema=served.policy.output_schema,
+                output_events=served.policy.output_schema is not None,
                 reading=turn.reading,
             )
     except DragomanError:

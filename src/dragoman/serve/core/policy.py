@@ -49,6 +49,9 @@ class AgentPolicy(msgspec.Struct, frozen=True, kw_only=True):
     settings: tuple[str, ...] | None = None
     """Names of the `Settings` that the client may set, and `output_schema`; of all others the
     agent's count. `None`: all."""
+    output_schema: JsonMap | None = None
+    """JSON Schema of the answers over agent protocols, whose clients get the value as it grows: as
+    `CUSTOM` events of AG-UI and `data-output` parts of the AI SDK. `None`: text."""
     older: bool = True
     """Whether an agent's card says how clients of A2A 0.3 reach it. Validators of 1.0 take no card
     that does."""

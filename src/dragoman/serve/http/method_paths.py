@@ -17,6 +17,9 @@ from dragoman.wires.wire import Wire
 
 __all__ = ["MethodPath", "answer_missing", "method_paths"]
 
+_COMPACT = "/v1/responses/compact"
+"""A path of the official API that is not served."""
+
 
 class MethodPath(NamedTuple):
     """A method and a path of the server, and what may be there."""
@@ -69,7 +72,11 @@ async def answer_missing(request: Request, error: Exception) -> Response:
         status = 404
     headers = (error.headers if isinstance(error, HTTPException) else None) or {}
     path = f"{request.url.path:.200}"
-    if allowed := headers.get("Allow"):
+    if request.method == "POST" and path.endswith(_COMPACT):
+        # Otherwise it would be told as an answer by the id "compact", which may be deleted.
+        status, headers = 404, {}
+        message = f"{path} is not there: this server compacts no conversations; send them whole"
+    elif allowed := headers.get("Allow"):
         message = f"{path} is not asked with {request.method}, but with {allowed}"
     else:
         message = f"there is nothing at {request.method} {path}; a base URL may be wrong, or its end given twice, such as /v1/v1"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 import msgspec
 
@@ -69,15 +70,12 @@ class TranscriptDecoder(MessageDecoder):
         self._chat, self._names = chat, names
         self._metadata: Json = {}
         self._segments: list[Json] = []
-        self._text = ""
 
     def read_event(self, event: Json) -> None:
         """Reads one event of a stream, or a whole answer."""
         names, event_type = self._names, if_text(event.get("type"))
         if event_type == names.delta:
-            delta = as_text(event.get(names.text))
-            self._text += delta
-            self._out.add_text("text", delta)
+            self._out.add_text("text", as_text(event.get(names.text)))
         elif event_type == names.segment:
             self._segments.append(read_extra_fields(event, "type"))
         elif event_type and event_type == names.language:
@@ -100,7 +98,7 @@ class TranscriptDecoder(MessageDecoder):
         if text_part is None:
             self._out.add_text("text", text)
         # A provider may correct at the end what it wrote before.
-        elif text and text != self._text:
+        elif text and text != "".join(cast("list[str]", text_part.deltas)):
             self._out.end(text_part, TextPart(text))
         usage, beside = load_media_usage(answer.get("usage"))
         metadata = {
