@@ -18,6 +18,7 @@ from dragoman.hooks import Hooks
 from dragoman.interrupt import Interrupt
 from dragoman.limits import Limits
 from dragoman.logs import log_from_environment
+from dragoman.media_calls import MediaCalls
 from dragoman.memory.memory import Memory
 from dragoman.message import DataPart, FilePart, Message
 from dragoman.model.access import Key
@@ -45,7 +46,7 @@ from dragoman.providers import Provider
 from dragoman.request import ModelRequest, OnLoss, RunRequest, ServerTool, Settings, ToolSpec
 from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
 from dragoman.run import Run
-from dragoman.run_beginning import RunDefaults
+from dragoman.run_beginning import OnDoubt, RunDefaults
 from dragoman.run_builder import build_run, find_pending
 from dragoman.runtime import new_id, now
 from dragoman.tools import Tool, ToolExecutor, Toolset, split_tools
@@ -65,7 +66,7 @@ Deps = TypeVar("Deps", default=None)
 T = TypeVar("T")
 
 
-class Agent(AudioCalls, Generic[Deps]):
+class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
     """A model with its tools and settings. Making one opens nothing and reads no key.
 
     It may be shared by tasks, threads and event loops. `close` (or `async with`) gives connections
@@ -94,6 +95,7 @@ class Agent(AudioCalls, Generic[Deps]):
         output_checks: Sequence[OutputCheck[Deps]] | None = None,
         memory: Memory | None = None,
         on_loss: OnLoss = "tell",
+        on_doubt: OnDoubt = "tell",
         prefix: Literal["keep", "break"] = "keep",
         approval_key: str | bytes | None = None,
         executor: ToolExecutor | None = None,
@@ -113,18 +115,20 @@ class Agent(AudioCalls, Generic[Deps]):
         process (keys, base URLs, `DRAGOMAN_MODEL`); `environment_only` leaves those of the process
         out. `options` are body fields that have no neutral name, passed on as they are. `hooks` are
         told of its runs. `profile`: what you know of the model; it goes before all that dragoman
-        knows of it (`dragoman.profiles`). `on_loss`: what the provider cannot take (a file, a setting, another's
-        thinking) is left out and named in `ChatResult.losses`; `error` refuses the request instead.
-        `prefix`: a system text or tools that change in the middle of a conversation are said at its
-        end, where the model heeds that, so that its cached and signed beginning stays; `break`
-        sends them in place of the old ones.
-        `output_checks`: functions of the run's `ToolContext` and its output. Each returns the output,
-        changed or not, or raises `ModelRetry` with words for the model, which then answers again.
-        `memory` keeps the conversations of sends with a `thread_id`. `approval_key` signs what runs
-        wait for: an approval or an answer counts then only with the signature of what was asked;
-        any secret of 32 bytes or more, the same in all processes. `executor`, `orchestrator` and
-        `accumulator` replace the provider's, where its record names some, else ours. `orchestrator`
-        is a class or function that makes one for each run, or one for all runs.
+        knows of it (`dragoman.profiles`). `on_loss`: what the provider cannot take (a file, a
+        setting, another's thinking) is left out and named in `ChatResult.losses`; `error` refuses
+        the request instead. `prefix`: a system text or tools that change in the middle of a
+        conversation are said at its end, where the model heeds that, so that its cached and signed
+        beginning stays; `break` sends them in place of the old ones. `output_checks`: functions of the
+        run's `ToolContext` and its output. Each returns the output, changed or not, or raises
+        `ModelRetry` with words for the model, which then answers again. `memory` keeps the
+        conversations of sends with a `thread_id`. `approval_key` signs what runs wait for: an
+        approval or an answer counts then only with the signature of what was asked; any secret of
+        32 bytes or more, the same in all processes. `on_doubt`: what is done with a call of a
+        durable run that may have acted before its process ended: the model is told so, or a person
+        is asked. `executor`, `orchestrator` and `accumulator` replace the provider's, where its
+        record names some, else ours. `orchestrator` is a class or function that makes one for each
+        run, or one for all runs.
 
         Raises:
             SettingsError: the model string is malformed, or no provider has that name.
@@ -168,6 +172,7 @@ class Agent(AudioCalls, Generic[Deps]):
             ),
             hooks=hooks,
             limits=limits or Limits(),
+            on_doubt=on_doubt,
             output_checks=tuple(output_checks or ()),
             approval_key=approval_key.encode() if isinstance(approval_key, str) else approval_key,
             executor=executor,
@@ -260,10 +265,7 @@ class Agent(AudioCalls, Generic[Deps]):
     def go_on(
         self, request: RunRequest, story: Story, **run_options: Unpack[RunOptions[Deps]]
     ) -> Run[str]:
-        """Returns a durable run, which goes on where its log ends. `Runs` calls this.
-
-        `story`: what the log tells of the run. Raises what `run` does.
-        """
+        """Returns a durable run, which goes on where its log ends. Raises what `run` does."""
         return build_run(self._defaults, request, str, run_options, story=story)
 
     def pending(
@@ -351,42 +353,6 @@ class Agent(AudioCalls, Generic[Deps]):
             if run.exception is not None:
                 raise run.exception
 
-    async def generate_media(
-        self,
-        prompt: Prompt,
-        *,
-        mime_types: Iterable[str],
-        **run_options: Unpack[RunOptions[Deps]],
-    ) -> ChatResult[str]:
-        """Asks for files of these MIME types → the answer, whose messages hold them as parts;
-        `files(result)` lists them. See `generate_media_stream`."""
-        from dragoman.media import fold_media
-
-        chunks = self.generate_media_stream(prompt, mime_types=mime_types, **run_options)
-        return fold_media([chunk async for chunk in chunks if not chunk.custom])
-
-    def generate_media_stream(
-        self,
-        prompt: Prompt,
-        *,
-        mime_types: Iterable[str],
-        **run_options: Unpack[RunOptions[Deps]],
-    ) -> AsyncGenerator[ChatResult[str], None]:
-        """Asks for files of these MIME types → the answer in chunks, the first of which holds the
-        prompt's message. `dragoman.media.fold_media` adds them up.
-
-        The provider makes them with an image model or with code that it runs. The agent's tools are
-        not offered. `options` are fields of the provider's tool, such as `size`, or of the body.
-
-        Raises:
-            SettingsError: `mime_types` is empty or holds no MIME type, the provider makes no such media, or an output schema is
-                asked for.
-            ProviderError: it refused, or a file cannot be downloaded; `result` is what there is.
-        """
-        from dragoman.media import stream_media
-
-        return stream_media(self._defaults, prompt, mime_types, run_options)
-
     send_stream_for = send_stream_for
     as_tool = agent_tool
 
@@ -453,8 +419,6 @@ class Agent(AudioCalls, Generic[Deps]):
     send_for_sync = synchronous(send_for)
     send_stream_sync = synchronous_stream(send_stream)
     send_stream_for_sync = synchronous_stream(send_stream_for)
-    generate_media_sync = synchronous(generate_media)
-    generate_media_stream_sync = synchronous_stream(generate_media_stream)
     embed_query_sync = synchronous(embed_query)
     embed_documents_sync = synchronous(embed_documents)
     list_models_sync = synchronous(list_models)

@@ -27,6 +27,7 @@ from dragoman.message import Content, FinishReason, Native, Origin, Role, TextPa
 
 __all__ = [
     "CALLS_BEGUN",
+    "STEP_DONE",
     "Custom",
     "Event",
     "InnerRuns",
@@ -48,6 +49,7 @@ __all__ = [
     "event_from_json",
     "event_to_json",
     "is_calls_begun",
+    "is_log_mark",
     "without_inner_runs",
 ]
 
@@ -287,6 +289,16 @@ PARTIAL_IMAGE = "image_generation.partial_image"
 CALLS_BEGUN = "dragoman.calls_begun"
 """Name of the `Custom` that the log of a run holds before the tools of some calls begin. Its value is
 the ids of these calls. Clients do not get it."""
+
+
+STEP_DONE = "dragoman.step_done"
+"""Name of the `Custom` with which a log holds the result of `ToolContext.step`. Its value is `{"call":
+…, "name": …, "value": …}`. Clients do not get it."""
+
+
+def is_log_mark(event: Event) -> bool:
+    """True if an event is for the log alone, and for no client."""
+    return type(event) is Custom and event.name in (CALLS_BEGUN, STEP_DONE)
 
 
 def is_calls_begun(event: Event) -> bool:

@@ -13,9 +13,11 @@ from dragoman.message import ToolCallPart
 
 __all__ = ["Interrupt", "Reason", "Resume"]
 
-Reason = Literal["tool", "approval", "input", "auth"]
+Reason = Literal["tool", "approval", "input", "auth", "doubt"]
 """`tool`: the client runs the call. `approval`: somebody must allow it. `input`: a person is asked.
-`auth`: somebody must sign in."""
+`auth`: somebody must sign in. `doubt`: the process that ran the call ended, and nobody knows what the
+call did: `approve` runs it again, `answer` gives the result that it had, `deny` says that it did
+nothing."""
 
 
 class Resume(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import takewhile
+from typing import Literal
 
 import msgspec
 
@@ -43,7 +44,11 @@ from dragoman.repair import OpenCall, find_missing_results
 from dragoman.request import ModelRequest
 from dragoman.tools import Tool, ToolExecutor, Toolset
 
-__all__ = ["RunBeginning", "RunDefaults"]
+__all__ = ["OnDoubt", "RunBeginning", "RunDefaults"]
+
+
+OnDoubt = Literal["tell", "ask"]
+"""What is done with a call that may have acted before its process ended."""
 
 
 class RunDefaults(msgspec.Struct, frozen=True, eq=False):
@@ -61,6 +66,8 @@ class RunDefaults(msgspec.Struct, frozen=True, eq=False):
     """Hooks of its runs."""
     limits: Limits
     """How far a run may go."""
+    on_doubt: OnDoubt
+    """Whether the model is told of a call that may have acted, or a person is asked."""
     approval_key: bytes | None
     """Signs interrupts."""
     executor: ToolExecutor | None
@@ -190,7 +197,8 @@ class RunBeginning:
         if tools is None:
             self._state.begin(messages, ())
             return None
-        plan = find_calls(messages, story) or self._still_waiting(messages, tools)
+        asks = self._agent.on_doubt == "ask"
+        plan = find_calls(messages, story, asks=asks) or self._still_waiting(messages, tools)
         if plan is None:
             self._state.transfer = find_transfer(messages, story, tools)
         return self._state.begin(messages, tuple(untold), plan=plan)
@@ -263,7 +271,8 @@ class RunBeginning:
         )
         _check_trust(decided, self._options, seal, forged)
         if (story := self._state.story) is not None:
-            decided = settle_decisions(decided, story, tools)
+            asks = self._agent.on_doubt == "ask"
+            decided = settle_decisions(decided, story, tools, asks=asks)
         answered = [decision.waiting.call for decision in decided]
         unanswered = tuple([call for call in waiting if call.call not in answered])
         is_speaking = has_new_prompt(messages)

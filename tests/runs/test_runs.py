@@ -460,7 +460,9 @@ async def test_a_log_that_fails_for_a_while_is_asked_again(monkeypatch: pytest.M
                 raise RunLogError("not now")
             return await status(run_ids)
 
-        await asyncio.sleep(0.01)
+        # All that comes before the gate is stored, and the reader waits for more.
+        await asyncio.sleep(0.2)
+        await until(lambda: asyncio.sleep(0, bool(others._keeper._waiting)))
         monkeypatch.setattr(log, "status", failing)
         await until(lambda: asyncio.sleep(0, asked[0] > 6))
         for _ in range(3):

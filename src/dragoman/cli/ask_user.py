@@ -224,8 +224,15 @@ _WAITS: Mapping[Reason, str] = MappingProxyType(
         "input": "asks you",
         "auth": "waits for a sign-in",
         "tool": "is yours to run",
+        "doubt": "may have been run already",
     }
 )
 _ASKERS: Mapping[Reason, Callable[[Interrupt, Terminal], Awaitable[Resume]]] = MappingProxyType(
-    {"approval": _ask_approval, "input": _ask_question, "auth": _ask_sign_in, "tool": _ask_result}
+    {
+        "approval": _ask_approval,
+        "input": _ask_question,
+        "auth": _ask_sign_in,
+        "tool": _ask_result,
+        "doubt": _ask_approval,
+    }
 )

@@ -54,6 +54,7 @@ _QUESTIONS: Mapping[str, str] = {
     "auth": "sign_in",
     "approval": "approve",
     "tool": "run_tool",
+    "doubt": "decide",
 }
 """What is waited for → the name of a call that stands for it where the agent names none."""
 

@@ -45,12 +45,15 @@ _FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 """Type of a form field → keywords that its schema may have."""
 _FORMATS = ("date", "date-time", "email", "uri")
+_VERDICTS = ("approval", "doubt")
+"""What a yes or a no answers."""
 _WAITS: Mapping[Reason, str] = MappingProxyType(
     {
         "approval": "approval of",
         "input": "an answer for",
         "auth": "a sign-in for",
         "tool": "the result of",
+        "doubt": "a decision about",
     }
 )
 
@@ -92,12 +95,12 @@ def read_answer(interrupt: Interrupt, result: ElicitResult) -> Resume:
     Raises:
         ResumeError: the answer cannot be read.
     """
-    if result.action == "decline" and interrupt.reason == "approval":
+    if result.action == "decline" and interrupt.reason in _VERDICTS:
         return interrupt.deny()
     if result.action != "accept":
         return interrupt.cancel()
     content: JsonMap = result.content or {}
-    if interrupt.reason == "approval":
+    if interrupt.reason in _VERDICTS:
         return _read_verdict(interrupt, content)
     if interrupt.reason == "auth":
         return interrupt.answer(True)
@@ -144,7 +147,7 @@ def _decode_json(text: str, *, lenient: bool = False) -> Any:
 
 def _make_message(interrupt: Interrupt) -> str:
     """Returns an interrupt as the words of a question to the MCP client's user."""
-    if interrupt.reason == "approval":
+    if interrupt.reason in _VERDICTS:
         question = f"May this be run? {_describe_call(interrupt)}"
         return f"{question}\n{interrupt.message}" if interrupt.message else question
     if interrupt.reason == "tool":
@@ -167,7 +170,7 @@ def _visible_json(value: Any) -> str:
 
 def _make_form(interrupt: Interrupt) -> Json:
     """Returns the schema of a form for an interrupt."""
-    if interrupt.reason == "approval":
+    if interrupt.reason in _VERDICTS:
         fields: Json = {
             "approved": {"type": "boolean", "title": "Run it"},
             "reason": {

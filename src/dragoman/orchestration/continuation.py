@@ -10,12 +10,13 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.fold import unfold
+from dragoman.interrupt import Reason
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.message import FinishReason, TextPart, ToolCallPart, ToolResultPart
 from dragoman.orchestration.handoff import is_handoff, transfer_results
 from dragoman.orchestration.interrupts import WaitingCall, find_expiry, make_interrupt, needs_mark
 from dragoman.orchestration.iteration import StreamingIterationResult
-from dragoman.orchestration.resume import Decision, ResumePlan, make_unknown_result
+from dragoman.orchestration.resume import DOUBT_QUESTION, Decision, ResumePlan, make_unknown_result
 from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.tool_round import ToolRound
 from dragoman.orchestration.waiting import build_waiting_call, list_interrupts
@@ -120,35 +121,38 @@ async def _find_obstacle(
 ) -> ToolResultPart | WaitingCall | None:
     """Returns the reason why an answered call cannot run now: a result in its place, or another
     wait. None: it can run."""
-    call, open_call = decision.call, decision.waiting.call
+    call = decision.call
     tool = state.tool_map.get(call.name)
     # Its set has it no longer, and the executor says so.
     if tool is None:
         return None
+    if decision.doubtful:
+        return _make_waiting(state, decision, "doubt", message=DOUBT_QUESTION)
     try:
         needs = await tool.needs_approval(call, state.tool_context())
     except Exception as error:  # noqa: BLE001 - code of the user's, which may raise anything: then it is not run
         return error_result(call, error).part
     if needs and not decision.approved:
         expires = find_expiry(tool, state.clock())
-        history = state.conversation_history
-        waiting = WaitingCall(
-            open_call, (), decision.answers, decision.arguments, runs=decision.runs
-        )
-        past = waiting.state()
-        interrupt = make_interrupt(
-            history,
-            open_call,
-            "approval",
-            state.tool_map,
-            state.seal,
-            state=past,
-            expires_at=expires,
-        )
-        return msgspec.structs.replace(waiting, interrupts=(interrupt,))
+        return _make_waiting(state, decision, "approval", expires_at=expires)
     if not await _claim_answers(state, decision) and not tool.idempotent:
         return make_unknown_result(call)
     return None
+
+
+def _make_waiting(
+    state: StreamingState, decision: Decision, reason: Reason, **details: Any
+) -> WaitingCall:
+    """Returns an answered call that waits again. `details`: fields of its interrupt."""
+    open_call = decision.waiting.call
+    waiting = WaitingCall(
+        open_call, (), decision.answers, decision.arguments, decision.approved, decision.runs
+    )
+    history, past = state.conversation_history, waiting.state()
+    interrupt = make_interrupt(
+        history, open_call, reason, state.tool_map, state.seal, state=past, **details
+    )
+    return msgspec.structs.replace(waiting, interrupts=(interrupt,))
 
 
 async def _claim_answers(state: StreamingState, decision: Decision) -> bool:

@@ -29,12 +29,13 @@ from dragoman.tools.agent_tool import Handoff, Transfer
 __all__ = ["answer_again", "find_calls", "find_transfer", "settle_decisions"]
 
 
-def find_calls(messages: Sequence[Message], story: Story) -> CallPlan | None:
+def find_calls(messages: Sequence[Message], story: Story, *, asks: bool) -> CallPlan | None:
     """Returns what is to be done with the model's last message, if nothing was answered in the
-    conversation after it; `None`: the conversation ends in something else."""
+    conversation after it; `None`: the conversation ends in something else. `asks`: a person is asked
+    about calls that may have acted."""
     if messages[-1].role is not Role.MODEL:
         return None
-    return CallPlan(tuple(messages[-1].tool_calls), story.results, story.begun)
+    return CallPlan(tuple(messages[-1].tool_calls), story.results, story.begun, asks)
 
 
 def find_transfer(
@@ -62,15 +63,23 @@ def find_transfer(
 
 
 def settle_decisions(
-    decisions: Sequence[Decision], story: Story, tools: Mapping[str, Tool]
+    decisions: Sequence[Decision], story: Story, tools: Mapping[str, Tool], *, asks: bool
 ) -> list[Decision]:
-    """Returns the decisions about answered calls, with the results of those that are not run again."""
+    """Returns the decisions about answered calls, with the results of those that are not run again.
+    `asks`: a person is asked about calls that may have acted."""
     past = CallPlan(
-        tuple([decision.waiting.call.call for decision in decisions]), story.results, story.begun
+        tuple([decision.waiting.call.call for decision in decisions]),
+        story.results,
+        story.begun,
+        asks,
     )
     settled = past.settle(past.calls, tools)
     return [
-        msgspec.structs.replace(decision, result=decision.result or settled.get(slot))
+        msgspec.structs.replace(
+            decision,
+            result=decision.result or settled.get(slot),
+            doubtful=asks and slot not in settled and past.is_doubtful(past.calls[slot], tools),
+        )
         for slot, decision in enumerate(decisions)
     ]
 

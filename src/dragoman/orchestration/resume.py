@@ -24,6 +24,7 @@ from dragoman.tools.schema_check import find_faults
 from dragoman.tools.tool_result import success_result
 
 __all__ = [
+    "DOUBT_QUESTION",
     "UNKNOWN_OUTCOME",
     "CallPlan",
     "Decision",
@@ -37,6 +38,11 @@ UNKNOWN_OUTCOME = (
     "Find out what it did before it is called once more"
 )
 """The error that stands in for the result of a call that may have acted."""
+DOUBT_QUESTION = (
+    "The process that ran this call ended, and nobody knows what the call did. Approve to run it again, answer with the result "
+    "that it had, or deny if it did nothing."
+)
+"""What a person is asked about such a call."""
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -58,6 +64,9 @@ class Decision(msgspec.Struct, frozen=True):
     """Runs of agents inside the tool."""
     resume: tuple[Resume, ...] = ()
     """Answers to the interrupts of the last of those runs."""
+
+    doubtful: bool = False
+    """True if the call may have acted already, so that a person is asked first."""
 
     @property
     def call(self) -> ToolCallPart:
@@ -90,6 +99,8 @@ class CallPlan(msgspec.Struct, frozen=True):
     """Results that the log holds, by the ids of their calls."""
     doubtful: Collection[str]
     """Ids of the calls that may have begun, and whose outcome nobody knows if it is not known."""
+    asks: bool = False
+    """True if a person is asked about them, and the model is not told."""
 
     def settle(
         self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool]
@@ -103,7 +114,7 @@ class CallPlan(msgspec.Struct, frozen=True):
             result = self.known.get(call.id) if counts[call.id] == 1 else None
             if result is not None:
                 settled[index] = result
-            elif self.is_doubtful(call, tools):
+            elif self.is_doubtful(call, tools) and not self.asks:
                 settled[index] = make_unknown_result(call)
         return settled
 
@@ -266,8 +277,10 @@ def _decide_call(
     if payload is None:
         return Decision(waiting, result=make_interrupted_result(call))
     if payload.get("approved") is False:
-        return Decision(waiting, result=_make_denial(call, payload.get("reason")))
-    if interrupt.reason == "tool":
+        is_doubt = interrupt.reason == "doubt"
+        make = _make_undone if is_doubt else _make_denial
+        return Decision(waiting, result=make(call, payload.get("reason")))
+    if interrupt.reason == "tool" or (interrupt.reason == "doubt" and "value" in payload):
         return Decision(waiting, result=_make_result(call, resume, payload["value"]))
     _check_tool(tool, call, resume, tools, has_toolsets)
     return _decide_run(waiting, answers[0], payload, tool, seal)
@@ -284,8 +297,11 @@ def _decide_run(
     resume, interrupt = answer
     claim = seal.claim_name(resume, interrupt.id)
     arguments, tool_answers = waiting.arguments, waiting.answers
-    is_approval = interrupt.reason == "approval"
-    if is_approval:
+    is_approval = interrupt.reason in ("approval", "doubt")
+    if interrupt.reason == "doubt":
+        # The call may have been approved under the same id.
+        claim += "?doubt"
+    elif is_approval:
         arguments = _edited_arguments(resume, payload, waiting.call.call, tool) or arguments
     else:
         # An approval and the first question of its tool share an id: their claims must differ.
@@ -375,7 +391,13 @@ def _check_answer(
         expires = expires.replace(tzinfo=UTC)
     if expires is not None and now > expires:
         raise late_error(resume.interrupt_id)
-    if interrupt.reason == "approval":
+    if interrupt.reason == "doubt":
+        if "value" not in payload and payload.get("approved") is not True:
+            raise ResumeError(
+                f"{resume.interrupt_id!r} waits for a decision: approve() runs the call again, answer(value) gives its result, "
+                "deny() says that it did nothing"
+            )
+    elif interrupt.reason == "approval":
         _check_approval(resume, interrupt, payload)
     elif "value" not in payload:
         raise ResumeError(
@@ -451,6 +473,14 @@ def _make_denial(call: ToolCallPart, reason: Any) -> ToolResultPart:
     """Returns the result of a denied call."""
     message = f"denied: {reason or 'somebody decided that this call is not to be run'}"
     return ToolResultPart(call.id, call.name, {"error": message}, is_error=True, denied=True)
+
+
+def _make_undone(call: ToolCallPart, reason: Any) -> ToolResultPart:
+    """Returns the result of a call that a person knows to have done nothing."""
+    message = (
+        f"not carried out: {reason or 'the process that ran the call ended before it did anything'}"
+    )
+    return ToolResultPart(call.id, call.name, {"error": message}, is_error=True)
 
 
 def _make_result(call: ToolCallPart, resume: Resume, value: Any) -> ToolResultPart:

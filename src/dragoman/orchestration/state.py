@@ -207,6 +207,7 @@ class StreamingState:
             run=self.request.run,
             account=self.account,
             stored=None if self.stored is None else self._wait_until_stored,
+            steps={} if self.story is None else self.story.steps,
         )
 
     async def enter(self) -> None:
@@ -279,6 +280,14 @@ class StreamingState:
             return {}
         settled = self.plan.settle(calls, self.tool_map)
         return {index: part for index, part in settled.items() if index not in without}
+
+    def asks_about(self, call: ToolCallPart) -> bool:
+        """True if a person is to be asked about a call, because it may have acted in an earlier
+        process."""
+        plan = self.plan
+        if not isinstance(plan, CallPlan) or not plan.asks or call.id in plan.known:
+            return False
+        return plan.is_doubtful(call, self.tool_map)
 
     def begin(
         self,

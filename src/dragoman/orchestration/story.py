@@ -14,6 +14,8 @@ from typing import Any
 import msgspec
 
 from dragoman.event import (
+    STEP_DONE,
+    Custom,
     Event,
     MessageFinished,
     MessageStarted,
@@ -59,6 +61,8 @@ class Story(msgspec.Struct, frozen=True, kw_only=True):
     """True if a call of an agent in a tool, or after a hand-off, may have begun since then."""
     results: Mapping[str, ToolResultPart] = {}
     """Results that were stored since then, by the ids of their calls."""
+    steps: Mapping[tuple[str, str], Any] = {}
+    """Results of `ToolContext.step` since then, by call id and name."""
     state: Any = None
     """The state that client and agent share."""
     has_started: bool = False
@@ -83,6 +87,7 @@ class _StoryReader:
         self.begun: set[str] = set()
         self.has_inner_calls = False
         self.results: dict[str, ToolResultPart] = {}
+        self.steps: dict[tuple[str, str], Any] = {}
         self.state, self.has_state = SharedState(), False
         self.began_at: datetime | None = None
         self._starts: dict[str, MessageStarted] = {}
@@ -105,6 +110,8 @@ class _StoryReader:
             self.has_state = True
         elif is_calls_begun(event):
             self._feed_begun(event)
+        elif isinstance(event, Custom) and event.name == STEP_DONE and event.run_id is None:
+            self.steps[event.value["call"], event.value["name"]] = event.value["value"]
 
     def _feed_part(self, event: PartFinished) -> None:
         part, start = event.part, self._starts.get(event.message_id)
@@ -120,6 +127,7 @@ class _StoryReader:
         self.began_at = self.began_at or start.created_at
         if start.run_id is None:
             self.begun, self.results, self.has_inner_calls = set(), {}, False
+            self.steps = {}
         # After a hand-off the run repeats what the other agent's model has said.
         if self._steps.get(start.run_id, "").startswith(MODEL_STEP):
             origin, run_id = end.origin or start.origin, start.run_id or ""
@@ -163,6 +171,7 @@ def read_story(events: Iterable[Event], run_id: str, *, owner: int) -> Story:
         begun=frozenset(reader.begun),
         has_inner_calls=reader.has_inner_calls,
         results=reader.results,
+        steps=reader.steps,
         state=reader.state.value,
         has_started=any(isinstance(event, RunStarted) for event in outer),
         has_state=reader.has_state,

@@ -26,7 +26,7 @@ from dragoman.orchestration.interrupts import (
     needs_mark,
 )
 from dragoman.orchestration.iteration import StreamingIterationResult
-from dragoman.orchestration.resume import Decision
+from dragoman.orchestration.resume import DOUBT_QUESTION, Decision
 from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.tool_round import ToolRound
 from dragoman.repair import OpenCall, find_open_calls
@@ -51,7 +51,9 @@ async def hold_back_calls(
     """Splits the calls of the model's last message into those to run now and those that wait, with
     their interrupts."""
     tools = state.tool_map
-    reasons: list[Reason | None] = [_find_reason_to_wait(call, tools) for call in calls]
+    reasons: list[Reason | None] = [
+        "doubt" if state.asks_about(call) else _find_reason_to_wait(call, tools) for call in calls
+    ]
     # Nearly always every call is run, and the history need not be searched.
     if not any(reasons):
         return calls, []
@@ -64,6 +66,8 @@ async def hold_back_calls(
         details: JsonMap | None = (
             await _check_approval(state, tools[call.name], call) if asks else {}
         )
+        if reason == "doubt":
+            details = {"message": DOUBT_QUESTION}
         if reason is None or details is None:
             now.append(call)
         else:

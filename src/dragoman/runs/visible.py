@@ -34,7 +34,7 @@ from dragoman.event import (
     RunStarted,
     StepFinished,
     StepStarted,
-    is_calls_begun,
+    is_log_mark,
 )
 from dragoman.fold import arguments_text, part_events
 from dragoman.message import (
@@ -141,7 +141,7 @@ class Visible:
             if self._in_step:
                 return [*self._drop_void_answers(), event]
             return [event]
-        if is_calls_begun(event):
+        if is_log_mark(event):
             return []
         return [event]
 

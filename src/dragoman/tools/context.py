@@ -3,8 +3,9 @@ another agent: `ToolContext`."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
+from inspect import isawaitable
 from typing import Any, Generic, Protocol
 
 import anyio
@@ -12,7 +13,7 @@ import msgspec
 from typing_extensions import TypeVar
 
 from dragoman.errors import ToolError
-from dragoman.event import Custom, Event, StateDelta, StateSnapshot
+from dragoman.event import STEP_DONE, Custom, Event, StateDelta, StateSnapshot
 from dragoman.json_bytes import JsonMap
 from dragoman.message import Message, ToolCallPart
 from dragoman.request import RunInfo
@@ -89,6 +90,8 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
     """What the run has taken; `None`: there is no run."""
     stored: Callable[[], Awaitable[None]] | None = None
     """Waits until all events of the run so far are stored; `None`: no log stores them."""
+    steps: Mapping[tuple[str, str], Any] = {}
+    """Results of `step` that the log of a durable run holds, by call id and name."""
 
     @property
     def call_id(self) -> str:
@@ -129,6 +132,29 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
         return self.emit(
             PROGRESS, {"call_id": self.call.id, "done": done, "total": total, "message": message}
         )
+
+    async def step(self, name: str, function: Callable[[], Any]) -> Any:
+        """Does a step of the tool and returns its result as JSON. If the run is durable and the process
+        dies later, the tool's next run gets the stored result and the function is not called again.
+
+        Args:
+            name: name of the step, which no other step of the call has.
+            function: does the step; plain or async. It may be called again if the process dies before
+                its result is stored.
+
+        Raises:
+            ToolError: the result is not JSON.
+        """
+        key = self.call.id, name
+        if key in self.steps:
+            return self.steps[key]
+        result = function()
+        value = to_json_value(await result if isawaitable(result) else result)
+        if self.stored is not None:
+            done = {"call": self.call.id, "name": name, "value": value}
+            self.outbox.put([Custom(STEP_DONE, done)])
+            await self.stored()
+        return value
 
     @property
     def answers(self) -> tuple[Any, ...]:

@@ -25,7 +25,7 @@ from dragoman.event import (
     RunFinished,
     RunStarted,
     StepFinished,
-    is_calls_begun,
+    is_log_mark,
 )
 from dragoman.fold import part_events, unfold
 from dragoman.interrupt import Interrupt
@@ -67,7 +67,7 @@ class ClientEvents:
                 else:
                     thread = name_of(self._resource, event.thread_id)
                 visible.append(_replace(event, thread_id=thread, resource_id=None))
-            elif not is_calls_begun(event):
+            elif not is_log_mark(event):
                 visible.append(show_event(event))
         return visible
 

@@ -48,6 +48,7 @@ RESERVED: Mapping[Reason, str] = {
     "approval": "request_approval",
     "input": "request_answer",
     "auth": "request_sign_in",
+    "doubt": "request_decision",
 }
 """What a run waits for → name of the tool whose call says so. Calls of the client's own tools wait
 by themselves."""
@@ -256,7 +257,8 @@ def _answer_by_result(interrupt: Interrupt, result: ToolResultPart) -> Resume:
     text, value = _read_result(result.result)
     if if_object(value).get("cancelled") is True:
         return interrupt.cancel()
-    if interrupt.reason == "approval":
+    is_verdict = "approved" in if_object(value)
+    if interrupt.reason == "approval" or (interrupt.reason == "doubt" and is_verdict):
         return _load_approval(interrupt, value)
     if interrupt.schema is None or not isinstance(text, str) or _takes_text(interrupt.schema):
         return interrupt.answer(text)

@@ -43,6 +43,7 @@ _DEFAULT: Mapping[str, str] = {
     "approval": "May the tool {name} be run?",
     "input": "The agent needs an answer.",
     "auth": "Sign in so that the agent can go on.",
+    "doubt": "Nobody knows whether the tool {name} was run. May it be run again?",
 }
 
 
@@ -222,7 +223,7 @@ def _read_words(message: Message) -> str:
 
 def _answer_from_text(question: Interrupt, text: str) -> Resume | None:
     """Returns the answer that a text gives to a question, or None if it gives none."""
-    if question.reason != "approval":
+    if question.reason not in ("approval", "doubt"):
         return question.answer(text)
     # What is neither a yes nor a no is a message of its own, and the task goes on waiting.
     spoken = text.casefold().rstrip(".!")

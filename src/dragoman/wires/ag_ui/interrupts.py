@@ -24,6 +24,7 @@ _REASONS: Mapping[Reason, str] = {
     "approval": "tool_call",
     "input": "input_required",
     "auth": "a2a:auth_required",
+    "doubt": "confirmation",
 }
 _READ: Mapping[str, Reason] = {
     "tool_call": "approval",

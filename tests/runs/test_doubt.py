@@ -1,0 +1,193 @@
+"""Calls of durable runs that may have acted before their process ended: a person is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from dragoman import Agent, Interrupt, Message, RunRequest, ToolCallPart, ToolContext, fold, tool
+from dragoman.cli import ask_user
+from dragoman.errors import ResumeError
+from dragoman.event import STEP_DONE, Event, RunFinished, is_calls_begun, is_log_mark
+from dragoman.interrupt import Resume
+from dragoman.mcp import server_forms
+from dragoman.runs import Runs, visible
+from dragoman.runs.durable import make_request
+from dragoman.runs.memory_log import MemoryLog
+from dragoman.wires.a2a import interrupts as a2a
+from dragoman.wires.ag_ui import interrupts as ag_ui
+from support.durable import (
+    RUN,
+    Acts,
+    call,
+    check_open,
+    dead_log,
+    durable_agent,
+)
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+
+KEY = "0123456789abcdef0123456789abcdef"
+PLAN = (("I write.", call("write", "w1"), call("look", "l1")), ("Done.",))
+
+
+def make(acts: Acts) -> Agent[Any]:
+    return durable_agent(acts, PLAN, on_doubt="ask", approval_key=KEY)[0]
+
+
+async def gone_on(told: Sequence[Event], request: RunRequest, a: Agent[Any]) -> list[Event]:
+    async with MemoryLog() as log, Runs(log, agents={"a": a}, poll_seconds=0.01) as runs:
+        await dead_log(log, told, request)
+        await runs.drive(RUN)
+        return [event async for _, event in runs.attach(RUN)]
+
+
+async def cut_at_begin(request: RunRequest, a: Agent[Any]) -> list[Event]:
+    """The events of a run up to the mark that its calls begin."""
+    async with MemoryLog() as log, Runs(log, agents={"a": a}, poll_seconds=0.01) as runs:
+        await runs.enqueue("a", request)
+        await runs.drive(RUN)
+        events = [event async for _, event in runs.attach(RUN)]
+    end = next(place for place, event in enumerate(events) if is_calls_begun(event)) + 1
+    return events[:end]
+
+
+async def doubted() -> tuple[list[Message], Interrupt]:
+    """A conversation in which a call is in doubt, and what it waits for."""
+    request = make_request("Do it.", RUN, "t", None)
+    told = await cut_at_begin(request, make(Acts()))
+    acts = Acts()
+    events = await gone_on(told, request, make(acts))
+    check_open(events)
+    last = events[-1]
+    assert isinstance(last, RunFinished)
+    assert last.outcome == "pending"
+    # The tool that is idempotent was run again, the other one was not.
+    assert acts.done == ["l1"]
+    assert [(each.reason, each.call and each.call.id) for each in last.pending] == [("doubt", "w1")]
+    assert "nobody knows" in (last.pending[0].message or "")
+    return fold(events), last.pending[0]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "done", "result"),
+    [
+        (lambda asked: asked.approve(), ["w1"], "did w1"),
+        (lambda asked: asked.answer("was written"), [], "was written"),
+        (lambda asked: asked.deny(), [], "not carried out"),
+        (lambda asked: asked.cancel(), [], "interrupted"),
+    ],
+)
+async def test_a_person_decides_what_becomes_of_a_call_in_doubt(
+    verdict: Any, done: list[str], result: str
+) -> None:
+    history, asked = await doubted()
+    acts = Acts()
+    answer = await make(acts).send(None, history=history, thread_id="t", resume=[verdict(asked)])
+    assert acts.done == done
+    assert result in str(answer.messages[0].tool_results[0].result)
+    assert answer.output == "Done."
+
+
+async def test_a_decision_must_be_signed_and_be_one() -> None:
+    history, asked = await doubted()
+    acts = Acts()
+    for answer in (
+        Resume(asked.id, payload={"approved": True}, metadata=asked.metadata),
+        Resume(asked.id, payload={"maybe": 1}, signature=asked.signature, metadata=asked.metadata),
+    ):
+        with pytest.raises(ResumeError):
+            await make(acts).send(None, history=history, thread_id="t", resume=[answer])
+    assert acts.done == []
+
+
+async def test_an_approved_call_in_doubt_is_asked_about_again() -> None:
+    paid: list[str] = []
+
+    @tool(requires_approval=True)
+    async def pay(context: ToolContext[Any]) -> str:
+        """Pays."""
+        paid.append(context.call_id)
+        return "paid"
+
+    plan = ((call("pay", "p1"),), ("Paid.",))
+
+    def payer() -> Agent[Any]:
+        return durable_agent(Acts(), plan, tools=[pay], on_doubt="ask")[0]
+
+    first = await payer().send("Pay.", thread_id="t")
+    request = RunRequest(first.messages, "t", resume=(first.pending[0].approve(),))
+    request = make_request(request, RUN, None, None)
+    told = await cut_at_begin(request, payer())
+    assert paid == ["p1"]
+    events = await gone_on(told, request, payer())
+    last = events[-1]
+    assert isinstance(last, RunFinished)
+    assert [each.reason for each in last.pending] == ["doubt"]
+    assert paid == ["p1"]
+    history = [*first.messages, *fold(events)]
+    result = await payer().send(
+        None, history=history, thread_id="t", resume=[last.pending[0].approve()]
+    )
+    assert paid == ["p1", "p1"]
+    assert result.output == "Paid."
+
+
+async def test_a_step_of_a_tool_is_done_once() -> None:
+    done: list[str] = []
+
+    def maker() -> Agent[Any]:
+        @tool(idempotent=True)
+        async def refund(context: ToolContext[Any]) -> dict[str, Any]:
+            """Refunds."""
+
+            async def charge() -> str:
+                done.append("charge")
+                return "c-1"
+
+            def mail() -> dict[str, str]:
+                done.append("mail")
+                return {"to": "a@example.org"}
+
+            charged = await context.step("charge", charge)
+            return {"charged": charged, "mailed": await context.step("mail", mail)}
+
+        return durable_agent(Acts(), ((call("refund", "f1"),), ("Done.",)), tools=[refund])[0]
+
+    request = make_request("Do it.", RUN, "t", None)
+    async with MemoryLog() as log, Runs(log, agents={"a": maker()}, poll_seconds=0.01) as runs:
+        await runs.enqueue("a", request)
+        await runs.drive(RUN)
+        events = [event async for _, event in runs.attach(RUN)]
+    assert done == ["charge", "mail"]
+    marks = [place for place, event in enumerate(events) if getattr(event, "name", "") == STEP_DONE]
+    assert len(marks) == 2
+    assert not any(is_log_mark(event) for event in visible(events))
+    for end in range(len(events)):
+        done.clear()
+        again = await gone_on(events[:end], request, maker())
+        results = [part for message in fold(again) for part in message.tool_results]
+        assert results[0].result == {"charged": "c-1", "mailed": {"to": "a@example.org"}}
+        assert ("charge" in done) is (end <= marks[0])
+        assert ("mail" in done) is (end <= marks[1])
+    # Without a log a step is what it does.
+    done.clear()
+    assert (await maker().send("hi")).output == "Done."
+    assert done == ["charge", "mail"]
+
+
+DOUBT = Interrupt("w1", "doubt", ToolCallPart("w1", "write", {"a": 1}), message="What did it do?")
+
+
+def test_a_doubt_goes_through_the_agent_protocols() -> None:
+    assert ag_ui.load_interrupt(ag_ui.dump_interrupt(DOUBT), DOUBT.call) == DOUBT
+    assert a2a.load_pending(a2a.dump_pending([DOUBT], "m"), "TASK_STATE_INPUT_REQUIRED") == (DOUBT,)
+    plain = a2a.dump_pending([DOUBT], "m", extras=False)
+    assert a2a.load_pending(plain, "TASK_STATE_INPUT_REQUIRED")[0].reason == "doubt"
+
+
+def test_a_doubt_is_put_into_words() -> None:
+    assert "may have been run already" in ask_user.summarize(DOUBT)
+    assert "a decision about write" in server_forms.summarize(DOUBT)
