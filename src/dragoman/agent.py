@@ -18,6 +18,7 @@ from dragoman.hooks import Hooks
 from dragoman.interrupt import Interrupt
 from dragoman.limits import Limits
 from dragoman.logs import log_from_environment
+from dragoman.media_calls import MediaCalls
 from dragoman.memory.memory import Memory
 from dragoman.message import DataPart, FilePart, Message
 from dragoman.model.access import Key
@@ -65,7 +66,7 @@ Deps = TypeVar("Deps", default=None)
 T = TypeVar("T")
 
 
-class Agent(AudioCalls, Generic[Deps]):
+class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
     """A model with its tools and settings. Making one opens nothing and reads no key.
 
     It may be shared by tasks, threads and event loops. `close` (or `async with`) gives connections
@@ -352,42 +353,6 @@ class Agent(AudioCalls, Generic[Deps]):
             if run.exception is not None:
                 raise run.exception
 
-    async def generate_media(
-        self,
-        prompt: Prompt,
-        *,
-        mime_types: Iterable[str],
-        **run_options: Unpack[RunOptions[Deps]],
-    ) -> ChatResult[str]:
-        """Asks for files of these MIME types → the answer, whose messages hold them as parts;
-        `files(result)` lists them. See `generate_media_stream`."""
-        from dragoman.media import fold_media
-
-        chunks = self.generate_media_stream(prompt, mime_types=mime_types, **run_options)
-        return fold_media([chunk async for chunk in chunks if not chunk.custom])
-
-    def generate_media_stream(
-        self,
-        prompt: Prompt,
-        *,
-        mime_types: Iterable[str],
-        **run_options: Unpack[RunOptions[Deps]],
-    ) -> AsyncGenerator[ChatResult[str], None]:
-        """Asks for files of these MIME types → the answer in chunks, the first of which holds the
-        prompt's message. `dragoman.media.fold_media` adds them up.
-
-        The provider makes them with an image model or with code that it runs. The agent's tools are
-        not offered. `options` are fields of the provider's tool, such as `size`, or of the body.
-
-        Raises:
-            SettingsError: `mime_types` is empty or holds no MIME type, the provider makes no such media, or an output schema is
-                asked for.
-            ProviderError: it refused, or a file cannot be downloaded; `result` is what there is.
-        """
-        from dragoman.media import stream_media
-
-        return stream_media(self._defaults, prompt, mime_types, run_options)
-
     send_stream_for = send_stream_for
     as_tool = agent_tool
 
@@ -454,8 +419,6 @@ class Agent(AudioCalls, Generic[Deps]):
     send_for_sync = synchronous(send_for)
     send_stream_sync = synchronous_stream(send_stream)
     send_stream_for_sync = synchronous_stream(send_stream_for)
-    generate_media_sync = synchronous(generate_media)
-    generate_media_stream_sync = synchronous_stream(generate_media_stream)
     embed_query_sync = synchronous(embed_query)
     embed_documents_sync = synchronous(embed_documents)
     list_models_sync = synchronous(list_models)

@@ -10,6 +10,7 @@ import pytest
 
 from dragoman import testing
 from dragoman.memory.memory_store import MemoryStore
+from dragoman.memory.memory_vectors import MemoryVectors
 from dragoman.memory.store import Batch, MessageQuery, Slot, ThreadQuery
 from dragoman.message import Message
 from dragoman.testing.check import CheckFailed
@@ -116,4 +117,63 @@ def test_each_check_fails_where_its_behaviour_is_not_there(check: Any) -> None:
         each for each in testing.store_checks(broken_store, shared=True) if each.name == check.name
     ]
     with pytest.raises(CheckFailed):
+        bound()
+
+
+class Forgetful(MemoryVectors):
+    """Vectors that outlive their messages, and are found by every model."""
+
+    async def upsert(self, model: str, embedded: Any) -> None:
+        self._model = (model, self._model[1])
+        await MemoryVectors.upsert(self, model, embedded)
+
+    async def query(self, query: Any) -> Any:
+        return await MemoryVectors.query(self, replace(query, model=self._model[0]))
+
+    def forget(self, digest: bytes) -> None:
+        pass
+
+
+def with_vectors(**functions: Callable[..., Any]) -> type[MemoryVectors]:
+    return type("Broken", (MemoryVectors,), functions)
+
+
+def asking(**fields: Any) -> type[MemoryVectors]:
+    async def query(self: MemoryVectors, wanted: Any) -> Any:
+        return await MemoryVectors.query(self, replace(wanted, **fields))
+
+    return with_vectors(query=query)
+
+
+async def oldest_first(self: MemoryVectors, model: str, *, limit: int) -> Any:
+    return [*reversed(await MemoryVectors.missing(self, model, limit=limit))]
+
+
+async def anything(self: MemoryVectors, model: str, embedded: Any) -> None:
+    for item in embedded:
+        self._vectors.pop(item.key, None)
+        self._texts.setdefault(item.key, "late")  # type: ignore[attr-defined]
+    await MemoryVectors.upsert(self, model, embedded)
+
+
+VECTOR_MUTANTS: dict[str, type[MemoryVectors]] = {
+    "texts_without_vectors_are_listed": with_vectors(missing=oldest_first),
+    "the_nearest_are_found": asking(exclude=frozenset()),
+    "a_query_keeps_to_its_scope": asking(resource_id=None),
+    "vectors_go_with_their_messages": with_vectors(query=nothing),
+    "late_vectors_are_dropped": with_vectors(upsert=anything),
+    "models_are_never_compared": Forgetful,
+}
+
+
+@pytest.mark.parametrize("check", testing.VECTOR_STORE_CHECKS, ids=lambda check: check.name)
+def test_each_vector_check_fails_where_its_behaviour_is_not_there(check: Any) -> None:
+    def opened() -> Any:
+        store = MemoryStore()
+        broken_vectors = VECTOR_MUTANTS[check.name]
+        store.vectors = broken_vectors(store._texts, store._iterate_bodies, store._lock)
+        return store, store.vectors
+
+    (bound,) = [each for each in testing.vector_store_checks(opened) if each.name == check.name]
+    with pytest.raises((CheckFailed, TypeError)):
         bound()

@@ -9,10 +9,12 @@ import pytest
 from dragoman import Agent, Message, ToolCallPart, tool
 from dragoman.codec.memos import is_memo
 from dragoman.errors import StoreError, ThreadNotFoundError
-from dragoman.memory import Memory, Slot, SlotText, WorkingMemory
+from dragoman.memory import Memory, Recall, Slot, SlotText, WorkingMemory
 from dragoman.memory.memory_store import MemoryStore
+from dragoman.memory.window import count_tokens
 from dragoman.request import ModelRequest
 from dragoman.testing import ScriptedModel
+from support.embedder import WordEmbedder
 
 pytestmark = pytest.mark.anyio
 
@@ -78,6 +80,38 @@ async def test_r02_the_order_of_what_goes_before_a_prompt() -> None:
     talk = ["memo", "a", "A.", "From elsewhere.", "memo", "c"]
     assert sent(model.requests[1]) == ["Be brief.", *talk]
     assert await stored(memory) == ["memo 0", "a", "A.", "From elsewhere.", "memo 1", "c", "B."]
+
+
+async def test_r02_the_budget_comes_last() -> None:
+    """R-02: the memo counts, and the window gives way to it. If that cuts the part of the window
+    that showed the working memory, the memo comes again."""
+    memory = Memory(working=WorkingMemory(), tokens=400, remove_tokens=0)
+    agent, model = agent_of(memory, *["Yes. " * 20] * 8)
+    for number in range(4):
+        await agent.send(f"q{number} " * 20, thread_id="t", **ANN)
+    for number in range(4):
+        await memory.merge_working(f"# Facts {number}\n" + "- ate fish\n" * 50, **ANN)
+        await agent.send(f"r{number}", thread_id="t", **ANN)
+        request = model.requests[-1]
+        memos = [m.text for m in request.messages if "<working_memory_data>" in m.text]
+        assert f"# Facts {number}" in memos[-1]
+        assert count_tokens(*request.messages) <= 420
+
+
+async def test_a_memo_that_recall_pushes_out_of_the_window_comes_again() -> None:
+    memory = Memory(
+        working=WorkingMemory(),
+        recall=Recall(WordEmbedder(), around=0, scope="resource"),
+        tokens=220,
+        remove_tokens=0,
+    )
+    agent, model = agent_of(memory, *["Yes."] * 9)
+    await memory.set_working("# Facts\n- fish", version=0, **ANN)
+    await memory.save([Message.user("boiler " * 60)], "u", resource_id="ann")
+    for prompt in ("hello", "more", "boiler"):
+        await agent.send(prompt, thread_id="t", **ANN)
+        assert "- fish" in "".join([message.text for message in model.requests[-1].messages])
+    assert "boiler boiler" in "".join([message.text for message in model.requests[-1].messages])
 
 
 async def test_r13_within_a_thread_the_call_is_the_newest_state(url: str) -> None:

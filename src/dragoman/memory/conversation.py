@@ -218,13 +218,16 @@ class ConversationRecorder:
         memos = await self._make_memos(
             memory, reading.thread, [*loaded, *talk[:index]], [*talk[index:], *new]
         )
-        talk[index:index] = memos
         if loaded and memos and memory.window.tokens is not None:
             newest = await _load_newest(
                 memory, reading, self._resource_id, [*memos, *new], goes_on=False
             )
             ids = {message.id for message in newest}
             self.loaded = tuple([message for message in loaded if message.id in ids])
+            # What was cut may have shown the working memory.
+            earlier = [*self.loaded, *talk[:index], *memos]
+            memos[:0] = await self._make_working_memo(memory, earlier)
+        talk[index:index] = memos
 
     async def _make_memos(
         self,
@@ -236,14 +239,7 @@ class ConversationRecorder:
         """Returns the memos that go before the prompt: the working memory, then what is recalled.
         `earlier`: what the model reads before them. A memory that cannot be read leaves them out:
         they help a run, and must not fail it."""
-        memos: list[Message] = []
-        try:
-            working = await memory.make_working_memo(
-                earlier, resource_id=self._resource_id, thread_id=self._thread_id
-            )
-            memos += [] if working is None else [working]
-        except Exception as error:  # noqa: BLE001 - whatever a store raises
-            _LOG.warning("the working memory is left out: %s", error)
+        memos = await self._make_working_memo(memory, earlier)
         recalled = await memory.make_recall_memo(
             question,
             earlier,
@@ -255,6 +251,19 @@ class ConversationRecorder:
             memo, self._quotes = recalled
             memos.append(memo)
         return memos
+
+    async def _make_working_memo(self, memory: Memory, earlier: Sequence[Message]) -> list[Message]:
+        """Returns the memo that shows the working memory; none if the model knows it already."""
+        if memory.working_memory is None:
+            return []
+        try:
+            memo = await memory.make_working_memo(
+                earlier, resource_id=self._resource_id, thread_id=self._thread_id
+            )
+        except Exception as error:  # noqa: BLE001 - whatever a store raises
+            _LOG.warning("the working memory is left out: %s", error)
+            return []
+        return [] if memo is None else [memo]
 
     async def _load_known(
         self, memory: Memory, thread: Thread, history: Sequence[Message], stored: Sequence[Message]

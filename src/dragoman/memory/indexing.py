@@ -34,12 +34,15 @@ def split_text(text: str, size: int = _PIECE) -> list[str]:
     pieces: list[str] = []
     start = 0
     while start < len(text):
+        # Blanks before a piece must not take the room of a word.
+        if text[start].isspace():
+            start += 1
+            continue
         end = start + size
         if end < len(text):
-            end = max(text.rfind(space, start + 1, end + 1) for space in " \n\t")
-            end = end if end > start else start + size
-        if piece := text[start:end].strip():
-            pieces.append(piece)
+            blank = max(text.rfind(space, start + 1, end + 1) for space in " \n\t")
+            end = blank if blank > start else end
+        pieces.append(text[start:end].strip())
         start = end
     return pieces
 

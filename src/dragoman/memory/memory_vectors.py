@@ -6,7 +6,13 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from dragoman.memory.sign_codes import compare, find_bodies, make_sign_code, pack_vector
+from dragoman.memory.sign_codes import (
+    compare,
+    find_bodies,
+    make_sign_code,
+    pack_vector,
+    unpack_vector,
+)
 from dragoman.memory.store import MessageQuery
 from dragoman.memory.vectors import (
     Embedded,
@@ -94,8 +100,9 @@ class MemoryVectors:
             ]
             keys = find_bodies(make_sign_code(vector), codes)
             self.vectors_read += sum(len(self._vectors[key]) for key in keys)
+            numbers = unpack_vector(vector).tolist()
             scores = {
-                key: max(compare(vector, other) for _, other in self._vectors[key]) for key in keys
+                key: max(compare(numbers, other) for _, other in self._vectors[key]) for key in keys
             }
         return [*_find_matches(query, messages, scores)]
 

@@ -17,7 +17,14 @@ from typing import TypeVar
 
 from dragoman.embeddings.similarity import dot_product
 
-__all__ = ["MOST_EXACT", "compare", "find_bodies", "make_sign_code", "pack_vector"]
+__all__ = [
+    "MOST_EXACT",
+    "compare",
+    "find_bodies",
+    "make_sign_code",
+    "pack_vector",
+    "unpack_vector",
+]
 
 K = TypeVar("K", bound=Hashable)
 
@@ -36,7 +43,7 @@ def pack_vector(vector: Iterable[float]) -> bytes | None:
 
 def make_sign_code(packed: bytes) -> bytes:
     """Returns the sign code of a packed vector: 48 bytes for 384 numbers."""
-    bits = "".join(["1" if number > 0 else "0" for number in _unpack(packed)])
+    bits = "".join(["1" if number > 0 else "0" for number in unpack_vector(packed)])
     return int(bits, 2).to_bytes((len(bits) + 7) // 8, "big")
 
 
@@ -71,14 +78,15 @@ def _find_nearest(code: bytes, codes: Sequence[tuple[Hashable, bytes]]) -> list[
     return nearest[:MOST_EXACT]
 
 
-def compare(vector: bytes, other: bytes) -> float:
-    """Returns the cosine of two packed vectors; -1 if they are of different lengths."""
-    if len(vector) != len(other):
+def compare(vector: Sequence[float], other: bytes) -> float:
+    """Returns the cosine of a vector and a packed one; -1 if they are of different lengths."""
+    if 4 * len(vector) != len(other):
         return -1.0
-    return dot_product(_unpack(vector), _unpack(other))
+    return dot_product(vector, unpack_vector(other))
 
 
-def _unpack(packed: bytes) -> array[float]:
+def unpack_vector(packed: bytes) -> array[float]:
+    """Returns the numbers of a packed vector."""
     numbers = array("f")
     numbers.frombytes(packed)
     return numbers

@@ -25,7 +25,13 @@ from sqlalchemy import (
     update,
 )
 
-from dragoman.memory.sign_codes import compare, find_bodies, make_sign_code, pack_vector
+from dragoman.memory.sign_codes import (
+    compare,
+    find_bodies,
+    make_sign_code,
+    pack_vector,
+    unpack_vector,
+)
 from dragoman.memory.sql_tables import bodies, embedding, messages, threads, vectors
 from dragoman.memory.vectors import Embedded, Unembedded, VectorMatch, VectorQuery
 from dragoman.sql.database import Database
@@ -104,8 +110,9 @@ class SqlVectors:
         scores: dict[int, float] = {}
         rows = _fetch(connection, _SELECT_VECTORS, {"ids": ids}) if ids else ()
         self.vectors_read += len(rows)
+        numbers = unpack_vector(vector).tolist()
         for body_id, packed in rows:
-            score = compare(vector, bytes(packed))
+            score = compare(numbers, packed)
             scores[body_id] = max(score, scores.get(body_id, score))
         return _find_messages(connection, query, scope, scores)
 
