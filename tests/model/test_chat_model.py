@@ -487,6 +487,7 @@ def test_the_rooms_names_are_found_where_they_are_and_no_others() -> None:
     from dragoman.model.embeddings_model import EmbeddingsModel
     from dragoman.model.fallbacks import fallback
     from dragoman.model.file_fetching import fetch_files
+    from dragoman.model.media_endpoint import MediaEndpoint
     from dragoman.model.middleware import Middleware
     from dragoman.model.resolve_model import parse_model_string
     from dragoman.model.response_cache import cache
@@ -498,6 +499,7 @@ def test_the_rooms_names_are_found_where_they_are_and_no_others() -> None:
         CacheStore,
         Chat,
         EmbeddingsModel,
+        MediaEndpoint,
         Middleware,
         Throttle,
         cache,

@@ -276,11 +276,17 @@ def test_options_are_written_to_their_own_wire_alone(name: str) -> None:
 @pytest.mark.parametrize("name", ["openai_chat", "mistral"])
 def test_the_places_of_the_official_apis(name: str) -> None:
     wire: Any = wires.get(name)
+    media = {("POST", "/v1/audio/transcriptions"): "transcription"}
+    if name == "openai_chat":
+        media[("POST", "/v1/images/generations")] = "images"
+        media[("POST", "/v1/images/edits")] = "images"
+        media[("POST", "/v1/audio/speech")] = "speech"
     assert {(route.method, route.path): route.purpose for route in wire.routes} == {
         ("POST", "/v1/chat/completions"): "chat",
         ("POST", "/v1/embeddings"): "embeddings",
         ("GET", "/v1/models"): "models",
         ("GET", "/v1/models/{model}"): "model",
+        **media,
     }
 
 
