@@ -98,7 +98,7 @@ class MemoryVectors:
                 for message in messages
                 for code, _ in self._vectors.get(message.digest, ())
             ]
-            keys = find_bodies(make_sign_code(vector), codes)
+            keys = find_bodies(make_sign_code(vector), [codes])
             self.vectors_read += sum(len(self._vectors[key]) for key in keys)
             numbers = unpack_vector(vector).tolist()
             scores = {

@@ -47,21 +47,27 @@ def make_sign_code(packed: bytes) -> bytes:
     return int(bits, 2).to_bytes((len(bits) + 7) // 8, "big")
 
 
-def find_bodies(code: bytes, codes: Sequence[tuple[K, bytes]]) -> set[K]:
-    """Returns the keys of the contents whose sign codes are nearest. `codes`: a key and a code for
+def find_bodies(code: bytes, pages: Iterable[Sequence[tuple[K, bytes]]]) -> set[K]:
+    """Returns the keys of the contents whose sign codes are nearest. `pages`: a key and a code for
     each message; messages of one content have the same."""
-    keys = {codes[index][0] for index in _find_nearest(code, codes)}
-    # A text that was said a hundred times must not hide all others.
-    if len(codes) > MOST_EXACT > 2 * len(keys):
-        codes = [*dict.fromkeys(codes)]
-        keys = {codes[index][0] for index in _find_nearest(code, codes)}
-    return keys
-
-
-def _find_nearest(code: bytes, codes: Sequence[tuple[Hashable, bytes]]) -> list[int]:
-    """Returns the indexes of the codes that differ least from `code`, at most `MOST_EXACT`."""
     wanted = int.from_bytes(code)
-    distances = [(int.from_bytes(other) ^ wanted).bit_count() for _, other in codes]
+    keys: list[K] = []
+    distances: list[int] = []
+    # Page by page: 100,000 tuples held at once would be a burden on the garbage collector.
+    for page in pages:
+        keys += [key for key, _ in page]
+        distances += [(int.from_bytes(other) ^ wanted).bit_count() for _, other in page]
+    nearest = {keys[index] for index in _find_nearest(distances)}
+    # A text that was said a hundred times must not hide all others.
+    if len(keys) > MOST_EXACT > 2 * len(nearest):
+        distinct = [*dict.fromkeys(zip(keys, distances, strict=True))]
+        indexes = _find_nearest([distance for _, distance in distinct])
+        nearest = {distinct[index][0] for index in indexes}
+    return nearest
+
+
+def _find_nearest(distances: Sequence[int]) -> list[int]:
+    """Returns the indexes of the least distances, at most `MOST_EXACT`."""
     # Sorting all of them would cost as much as comparing them.
     counts = sorted(Counter(distances).items())
     totals = accumulate(number for _, number in counts)
@@ -71,8 +77,10 @@ def _find_nearest(code: bytes, codes: Sequence[tuple[Hashable, bytes]]) -> list[
             for (distance, _), total in zip(counts, totals, strict=True)
             if total >= MOST_EXACT
         ),
-        8 * len(code),
+        None,
     )
+    if limit is None:
+        return [*range(len(distances))]
     nearest = [index for index, distance in enumerate(distances) if distance <= limit]
     nearest.sort(key=distances.__getitem__)
     return nearest[:MOST_EXACT]

@@ -11,7 +11,7 @@ then the vectors of the nearest (`sign_codes`). It needs no extension of the dat
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -41,6 +41,8 @@ __all__ = ["SqlVectors"]
 
 _Selection = Select[Any, Any]
 """A statement that reads two columns."""
+_PAGE_SIZE = 500
+"""Sign codes that are read at once."""
 _MOST_COPIES = 8
 """Messages of one content that a search returns."""
 
@@ -104,9 +106,11 @@ class SqlVectors:
             for name in ("resource_id", "thread_id")
             if (value := getattr(query, name)) is not None
         }
-        codes = _fetch(connection, _code_selection(frozenset(scope)), scope)
-        # Sorted, so that rows are read in the order in which they are stored.
-        ids = sorted(find_bodies(make_sign_code(vector), codes))
+        with connection.execute(_code_selection(frozenset(scope)), scope) as result:
+            assert result.cursor is not None
+            pages = iter(partial(result.cursor.fetchmany, _PAGE_SIZE), [])
+            # Sorted, so that rows are read in the order in which they are stored.
+            ids = sorted(find_bodies(make_sign_code(vector), pages))
         scores: dict[int, float] = {}
         rows = _fetch(connection, _SELECT_VECTORS, {"ids": ids}) if ids else ()
         self.vectors_read += len(rows)
