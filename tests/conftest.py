@@ -97,6 +97,12 @@ def llm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Llm]:
         yield server
 
 
+@pytest.fixture(scope="session", autouse=True)
+def data_home(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Gives commands a folder for threads: no test reads or writes those of whoever runs it."""
+    os.environ["XDG_DATA_HOME"] = str(tmp_path_factory.mktemp("data"))
+
+
 @pytest.fixture
 def cli(
     llm: Llm, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
