@@ -197,7 +197,9 @@ def test_small_chunks_and_pauses_between_requests_are_no_attack() -> None:
         b"".join([b"1\r\n" + data[place : place + 1] + b"\r\n" for place in range(len(data))])
         + b"0\r\n\r\n"
     )
-    with server(Message.model("Hello.")) as there, there.connect() as client:
+    # 200,000 chunks take a while on a busy machine; how soon a body must be there has other tests.
+    limits = ServerLimits(body_seconds=10, body_bytes=1_000_000)
+    with server(Message.model("Hello."), limits=limits) as there, there.connect() as client:
         for _ in range(3):
             client.sendall(head + chunks)
             seen = b""

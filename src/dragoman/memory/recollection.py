@@ -40,7 +40,9 @@ class Found(NamedTuple):
     """A message that was found and read again."""
 
     stored: StoredMessage
+    """The message, as the store has it."""
     score: float
+    """The cosine of its text and the question, from -1 to 1."""
     branch: int
     """The visible branch of its thread."""
 
@@ -49,6 +51,7 @@ class Recollection(NamedTuple):
     """A memo, and where what it quotes is stored."""
 
     memo: Message
+    """The message that quotes others, ready to store."""
     quoted: tuple[StoredMessage, ...]
     """The message of each line."""
 

@@ -24,6 +24,12 @@ from dragoman.content import (
     ToolResultPart,
 )
 from dragoman.errors import HistoryError
+from dragoman.formats.langchain.block_extras import (
+    add_extras,
+    find_foreign_fields,
+    read_foreign_fields,
+    split_extras,
+)
 from dragoman.formats.langchain.envelope import NAME, OWN
 from dragoman.formats.langchain.media import MEDIA, dump_media, load_media
 from dragoman.formats.langchain.message_metadata import OURS
@@ -147,7 +153,7 @@ def in_content(piece: ToolCallPart | ToolResultPart) -> bool:
         return piece.run_by == "provider" or bool(stood)
     if piece.state != "complete":
         return _choose_block_wire(piece) is not None
-    return _choose_block_wire(piece) is not None or bool(_foreign_fields(piece.native))
+    return _choose_block_wire(piece) is not None or bool(find_foreign_fields(piece.native))
 
 
 def _find_block_family(block: object, role: Role, signer: str | None) -> str | None:
@@ -224,7 +230,9 @@ def _choose_block_wire(piece: Content) -> str | None:
         return None
     if isinstance(piece, ToolResultPart) and piece.is_content and piece.run_by == "provider":
         return None
-    if len(_foreign_fields(native)) > 1:  # a block of one wire has no place for what another signed
+    if (
+        len(find_foreign_fields(native)) > 1
+    ):  # a block of one wire has no place for what another signed
         return None
     for wire in (ANTHROPIC, RESPONSES):
         if wire in native or wire + NOTES in native:
@@ -277,7 +285,7 @@ def _load_langchain_block(block: Any, signer: str | None) -> Content:
     if block_type == "non_standard":
         piece = _load_wrapped(block)
     elif block_type in MEDIA:
-        standard, foreign = _split_block_fields(block)
+        standard, foreign = split_extras(block)
         if (piece := load_media(standard)) is not None and foreign:
             piece = msgspec.structs.replace(piece, native={**foreign, **(piece.native or {})})
     elif block_type in _LOADERS:
@@ -295,7 +303,7 @@ def _keep_block_whole(block: Block) -> ProviderPart:
     """Keeps a LangChain block whole as a provider's part."""
     block_type = if_text(block.get("type")) or "block"
     if block_type == "non_standard" and (
-        foreign := _find_foreign_native(if_object(block.get("value")))
+        foreign := read_foreign_fields(if_object(block.get("value")))
     ):
         return ProviderPart(if_text(block["value"].get("type")) or block_type, foreign)
     return ProviderPart(block_type, OWN.note(block, mark=True))
@@ -314,12 +322,12 @@ def _dump_langchain_block(piece: Content) -> Any:
         value = dump_blocks(form["of"], [piece], Role.MODEL, [])
         return {"type": "non_standard", "value": value[0] if value else {}}
     if isinstance(piece, (DataPart, LinkPart, FilePart)):
-        return _with_extras(dump_media(piece), _foreign_fields(piece.native))
+        return add_extras(dump_media(piece), find_foreign_fields(piece.native))
     if isinstance(piece, TextPart):
         if form.get("as") == "string":
             return piece.text
-        return _with_extras(
-            {**block_fields, "type": "text", "text": piece.text}, _foreign_fields(piece.native)
+        return add_extras(
+            {**block_fields, "type": "text", "text": piece.text}, find_foreign_fields(piece.native)
         )
     if isinstance(piece, ProviderPart):
         if NAME in (piece.native or {}):
@@ -328,7 +336,7 @@ def _dump_langchain_block(piece: Content) -> Any:
             return block_fields
         return {
             "type": "non_standard",
-            "value": {"type": piece.kind, OURS: _foreign_fields(piece.native)},
+            "value": {"type": piece.kind, OURS: find_foreign_fields(piece.native)},
         }
     return _DUMPERS[type(piece)](piece, block_fields, form)
 
@@ -336,7 +344,7 @@ def _dump_langchain_block(piece: Content) -> Any:
 def _load_text(block: Block, _: str | None) -> TextPart | None:
     """Returns a LangChain block of text as a part, or None if it is empty."""
     text = block.get("text")
-    extra_fields, foreign = _split_block_fields(read_extra_fields(block, "type", "text"))
+    extra_fields, foreign = split_extras(read_extra_fields(block, "type", "text"))
     if isinstance(text, str) and text:
         return TextPart(text, _native(extra_fields, {}, foreign))
     return None
@@ -350,7 +358,7 @@ def _load_reasoning(block: Block, signer: str | None) -> ThinkingPart | None:
     text = block.get(field, "")
     if not isinstance(text, str):
         return None
-    extra_fields, foreign = _split_block_fields(read_extra_fields(block, "type", field))
+    extra_fields, foreign = split_extras(read_extra_fields(block, "type", field))
     form: Json = {"as": block_type, **({} if field in block else {"text": "absent"})}
     if block_type == "reasoning":
         signature = if_object(extra_fields.get("extras")).get("signature")
@@ -379,14 +387,14 @@ def _dump_reasoning(piece: ThinkingPart, block_fields: Block, form: JsonMap) -> 
         "type": block_type,
         **({} if form.get("text") == "absent" and not piece.text else {field: piece.text}),
     }
-    foreign = _foreign_fields(piece.native)
+    foreign = find_foreign_fields(piece.native)
     if signer in _SIGNED:
         signature = if_object(foreign.pop(signer, None)).get(_SIGNED[signer])
         if signature is not None and block_type == "reasoning":
             block["extras"] = {**if_object(block_fields.get("extras")), "signature": signature}
         elif signature is not None:
             block["signature"] = signature
-    return _with_extras(block, foreign)
+    return add_extras(block, foreign)
 
 
 def _load_call(block: Block, _: str | None) -> ToolCallPart | None:
@@ -394,9 +402,7 @@ def _load_call(block: Block, _: str | None) -> ToolCallPart | None:
     id_, name, arguments = block.get("id"), block.get("name"), block.get("args")
     if not isinstance(id_, str) or not isinstance(name, str) or not isinstance(arguments, dict):
         return None
-    extra_fields, foreign = _split_block_fields(
-        read_extra_fields(block, "type", "id", "name", "args")
-    )
+    extra_fields, foreign = split_extras(read_extra_fields(block, "type", "id", "name", "args"))
     runner = "provider" if block["type"] == "server_tool_call" else "agent"
     native = _native(extra_fields, {"as": block["type"]}, foreign)
     return ToolCallPart(id_, name, cast("Block", arguments), run_by=runner, native=native)
@@ -418,7 +424,7 @@ def _dump_call(piece: ToolCallPart, block_fields: Block, _: JsonMap) -> Block:
             "args": piece.raw,
             "error": block_fields.get("error"),
         }
-    return _with_extras(block, _foreign_fields(piece.native))
+    return add_extras(block, find_foreign_fields(piece.native))
 
 
 def _load_server_result(block: Block, _: str | None) -> ToolResultPart | None:
@@ -426,7 +432,7 @@ def _load_server_result(block: Block, _: str | None) -> ToolResultPart | None:
     id_, status = block.get("tool_call_id"), block.get("status")
     if not isinstance(id_, str) or status not in ("success", "error"):
         return None
-    extra_fields, foreign = _split_block_fields(
+    extra_fields, foreign = split_extras(
         read_extra_fields(block, "type", "tool_call_id", "status", "output")
     )
     form = {"as": "server_tool_result", **({} if "output" in block else {"output": "absent"})}
@@ -444,44 +450,7 @@ def _dump_result(piece: ToolResultPart, block_fields: Block, form: JsonMap) -> B
             if piece.is_content
             else piece.result
         )
-    return _with_extras(block, _foreign_fields(piece.native))
-
-
-def _split_block_fields(block_fields: Block) -> tuple[Block, Json]:
-    """Splits the fields of a block into LangChain's own and the `native` of other formats that
-    dragoman wrote into `extras`."""
-    extras = if_object(block_fields.get("extras"))
-    if not (foreign := _find_foreign_native(extras)):
-        return block_fields, {}
-    more = read_extra_fields(extras, OURS)
-    return {
-        **read_extra_fields(block_fields, "extras"),
-        **({"extras": more} if more else {}),
-    }, foreign
-
-
-def _find_foreign_native(fields_around: JsonMap) -> Json:
-    """Returns the fields of other formats, never their notes, which nobody else may write."""
-    fields = if_object(fields_around.get(OURS))
-    fine = fields and all(
-        isinstance(value, dict) and NOTES[0] not in key for key, value in fields.items()
-    )
-    if fine:
-        return fields
-    return {}
-
-
-def _foreign_fields(native: Native) -> Json:
-    """Returns the fields of other formats of a piece."""
-    return {
-        key: value for key, value in (native or {}).items() if key != NAME and NOTES[0] not in key
-    }
-
-
-def _with_extras(block: Block, foreign: JsonMap) -> Block:
-    if foreign:
-        return {**block, "extras": {**if_object(block.get("extras")), OURS: dict(foreign)}}
-    return block
+    return add_extras(block, find_foreign_fields(piece.native))
 
 
 def _native(extra_fields: Block, form: Json, foreign: JsonMap) -> Native:

@@ -386,8 +386,8 @@ def _dump_answer(out: OutgoingChat, position: int) -> list[Json]:
     body |= {field: body[field][0] for field in chat.single if field in body}
     thoughts = _dump_thoughts(out, position, thinking)
     entry = {"role": "assistant", **content, **thoughts, **body}
-    has_content = entry.get("content", "") is not None
-    if out.target is not None and not has_content and body.keys().isdisjoint(_content_free(chat)):
+    needs_content = body.keys().isdisjoint((chat.calls, *chat.alone))
+    if out.target is not None and needs_content and entry.get("content", "") is None:
         # Vendors that refuse null take an empty text.
         entry["content"] = ""
     return [merge_wire_fields(entry, _find_own_fields(out, position))]
@@ -426,11 +426,6 @@ def _find_own_fields(out: OutgoingChat, position: int) -> Json:
         out.lose(position, None, Lost.field, reason, ", ".join(fields))
         return {}
     return fields
-
-
-def _content_free(chat: DialectRecord) -> tuple[str, ...]:
-    """Returns the fields beside which a message needs no content."""
-    return (chat.calls, *chat.alone)
 
 
 def _dump_thoughts(out: OutgoingChat, position: int, thinking: Mapping[int, ThinkingPart]) -> Json:
