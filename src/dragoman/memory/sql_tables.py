@@ -142,6 +142,12 @@ messages = Table(
 """Messages and their places in threads. `made_at`: `created_at`, otherwise the time of storing, in
 microseconds since 1970."""
 
+
+def _belongs_to_body() -> ForeignKey:
+    """Returns the foreign key of a row that goes with its body."""
+    return ForeignKey("dragoman_bodies.body_id", ondelete="CASCADE")
+
+
 files = Table(
     "dragoman_files",
     metadata,
@@ -153,9 +159,7 @@ files = Table(
 attachments = Table(
     "dragoman_attachments",
     metadata,
-    Column(
-        "body_id", _ID, ForeignKey("dragoman_bodies.body_id", ondelete="CASCADE"), primary_key=True
-    ),
+    Column("body_id", _ID, _belongs_to_body(), primary_key=True),
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("digest", LargeBinary, ForeignKey("dragoman_files.digest"), nullable=False),
     Index("ix_dragoman_attachments_digest", "digest"),
@@ -166,9 +170,7 @@ vectors = Table(
     "dragoman_vectors",
     metadata,
     Column("vector_id", _ID, primary_key=True),
-    Column(
-        "body_id", _ID, ForeignKey("dragoman_bodies.body_id", ondelete="CASCADE"), nullable=False
-    ),
+    Column("body_id", _ID, _belongs_to_body(), nullable=False),
     Column("chunk", Integer, nullable=False),
     Column("sign", LargeBinary, nullable=False),
     Column("vector", LargeBinary, nullable=False),
@@ -189,13 +191,9 @@ embedding = Table(
 quotes = Table(
     "dragoman_quotes",
     metadata,
-    Column(
-        "memo_id", _ID, ForeignKey("dragoman_bodies.body_id", ondelete="CASCADE"), primary_key=True
-    ),
+    Column("memo_id", _ID, _belongs_to_body(), primary_key=True),
     Column("line", Integer, primary_key=True, autoincrement=False),
-    Column(
-        "body_id", _ID, ForeignKey("dragoman_bodies.body_id", ondelete="CASCADE"), nullable=False
-    ),
+    Column("body_id", _ID, _belongs_to_body(), nullable=False),
     Index("ix_dragoman_quotes_body_id", "body_id"),
 )
 """Which body each line of a memo quotes."""
