@@ -1,8 +1,8 @@
 """Goes on with a run whose earlier process is gone, from what its log tells (`Story`).
 
-`find_plan` reads off the conversation what comes next: the calls of the model's last message
-(`CallPlan`), answers that are still waited for (`ResumePlan`), a hand-off, or the model's next turn.
-`answer_calls` of the orchestrator then runs the calls. `settle_calls` tells which of them are not
+`find_calls` and `find_transfer` read off the conversation what comes next: the calls of the model's
+last message (`CallPlan`), or a hand-off; a run that waits or has results goes on as any other.
+`answer_again` has the orchestrator run the calls. `CallPlan.settle` tells which of them are not
 run: those whose results are stored, and those that may have acted already. Nobody knows what the
 latter did, so a call of a tool that is not idempotent gets an error as its result.
 """
