@@ -6,7 +6,7 @@ change into the stored text (`merge`), and writes the memo that shows the text t
 (`make_memo`). It reads and writes no store: `memory.stored_working` does.
 
 The model knows the newest state in one of three ways: a memo shows it, its own call of the tool
-returned the version, or its own answer holds the text. `shows_version` finds out.
+returned the version, or its own answer holds the text. `WorkingMemory.shows` finds out.
 """
 
 from __future__ import annotations

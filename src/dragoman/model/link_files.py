@@ -2,7 +2,7 @@
 the bytes behind them.
 
 `LinkSource` fetches a file, again where that may help; `LinkedFiles` keeps files, so that the next
-request of a conversation sends the same bytes; `with_files` puts them into a message.
+request of a conversation sends the same bytes; `insert_files` puts them into a message.
 """
 
 from __future__ import annotations

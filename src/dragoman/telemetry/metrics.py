@@ -40,7 +40,7 @@ _USAGE = "gen_ai.client.inference.usage."
 
 
 class MetricRecorder:
-    """Takes ends, and records what they say. `of_parts`: of a model call not its duration alone,
+    """Takes ends, and records what they say. `all_parts`: of a model call not its duration alone,
     but its first chunk and its tokens too; those that are a part of others (cached, reasoning) are
     counted where there are any."""
 

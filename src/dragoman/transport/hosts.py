@@ -1,8 +1,8 @@
 """Hosts of URLs that somebody else wrote, and which addresses are public.
 
 A URL is read in one way only: what two readers could understand differently is refused
-(`place_of`). An address that is another way to write one of IPv4 is judged as that one
-(`judge_address`). The networks that are not public stand in tables of our own, because those of the
+(`parse_target`). An address that is another way to write one of IPv4 is judged as that one
+(`unwrap_address`). The networks that are not public stand in tables of our own, because those of the
 standard library differ between its releases.
 """
 

@@ -2,7 +2,7 @@
 have it made in the background.
 
 A request names what the server kept in three ways: `previous_response_id`, `conversation`, and
-references to single items (`_with_references`). An answer that is made without its client stands in
+references to single items (`_resolve_references`). An answer that is made without its client stands in
 the log of runs; where its record does not know of its end yet, `settle` asks the log.
 """
 

@@ -4,7 +4,7 @@ to it.
 An API may have pieces of its own for it (`Api.dump_interrupt`). Else it is a call of a reserved
 tool, which the model does not know, and the answer is that tool's result. A conversation of which
 the server kept nothing has the calls that were asked about only in the client's copy:
-`with_asked_calls` puts them back.
+`restore_asked_calls` puts them back.
 """
 
 from __future__ import annotations

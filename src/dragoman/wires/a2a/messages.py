@@ -1,7 +1,7 @@
 """A conversation ⇄ A2A messages: 1.0's are written; those of 0.2 and 0.3 (`kind`, lower-case roles)
 and of older agents are read too.
 
-A message whose plain reading is not the message (`_says_all`) carries its stored form under our
+A message whose plain reading is not the message (`_is_lossless`) carries its stored form under our
 extension. Texts and files that its parts hold already are not repeated there: an entry `at` names
 the part (`_pack`, `_unpack`).
 """
