@@ -32,6 +32,7 @@ from dragoman.event import (
     StepFinished,
     StepStarted,
     event_to_json,
+    set_time,
 )
 from dragoman.fold import MessageBuilder
 from dragoman.logs import logger
@@ -40,6 +41,7 @@ from dragoman.result import ChatResult
 from dragoman.runs.batch import weigh_events
 from dragoman.runs.log import Lease, RunLog
 from dragoman.runs.tail import RunTail
+from dragoman.runtime import now
 
 if TYPE_CHECKING:
     from dragoman.run import Run
@@ -182,6 +184,7 @@ class RunDriver:
         failure: Exception | None = None
         try:
             while failure is None and not tail.is_over and (events := await queue.take()):
+                events = set_time(events, now())
                 if queue.is_awaited:
                     log.hurry()
                 try:
@@ -432,6 +435,6 @@ async def end_run(log: RunLog, lease: Lease, last: RunFinished | RunError) -> li
         RunLogError: see `RunLog.append`.
     """
     events = await read_events(log, lease.run_id)
-    closing = closing_events(events, last)
+    closing = set_time(closing_events(events, last), now())
     await log.append(lease.run_id, len(events), closing, lease=lease)
     return closing

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dragoman.errors import DragomanError, LeaseLostError, RunLogError, SettingsError
-from dragoman.event import Event, RunError, RunFinished
+from dragoman.event import Event, RunError, RunFinished, set_time
 from dragoman.logs import logger
 from dragoman.message import FinishReason, Message, Role
 from dragoman.orchestration.iteration import collect_metadata
@@ -123,7 +123,7 @@ class DurableRuns:
             await end_run(self._log, lease, last)
             return False
         events = await read_events(self._log, run_id)
-        if cut := cut_events(events, run_id):
+        if cut := set_time(cut_events(events, run_id), now()):
             await self._log.append(run_id, len(events), cut, lease=lease)
             events += cut
         try:
