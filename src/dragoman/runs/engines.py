@@ -81,6 +81,9 @@ class LogEngine:
         """See `Engine`. Only a worker in this process learns of it at once."""
         self._woken.set()
 
+    async def close(self) -> None:
+        """See `OpenEngine`. There is nothing to free."""
+
     async def work(self, drive: Drive, *, queues: Mapping[str, Limit]) -> None:
         """See `Engine`."""
         async with asyncio.TaskGroup() as group:
