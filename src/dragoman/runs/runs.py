@@ -158,6 +158,7 @@ class Runs:
         resource_id: str | None = None,
         queue: str = "default",
         priority: int = 0,
+        owner: str | None = None,
     ) -> str:
         """Stores a durable run, which any process that works on its queue drives to its end. Returns
         its id. If there is a run with that id already, nothing happens.
@@ -169,7 +170,8 @@ class Runs:
             thread_id: id of the conversation.
             resource_id: whose conversation it is.
             queue: the queue that it waits in.
-            priority: for engines that have priorities: lower numbers come first.
+            priority: lower numbers come first in the queue.
+            owner: whose run it is, such as the caller of a server; see `RunStatus.caller`.
 
         Raises:
             InvalidRequestError: there is nothing to send.
@@ -184,7 +186,8 @@ class Runs:
             request,
             thread_id=request.thread_id,
             queue=queue,
-            owner=self._owner,
+            owner=owner,
+            priority=priority,
         )
         await self._engine.enqueue(request.run_id, queue=queue, priority=priority)
         return request.run_id
@@ -345,11 +348,16 @@ class Runs:
         return status
 
     async def list(
-        self, *, thread_id: str | None = None, state: RunState | None = None, most: int = 100
+        self,
+        *,
+        thread_id: str | None = None,
+        state: RunState | None = None,
+        agent: str | None = None,
+        most: int = 100,
     ) -> list[RunStatus]:
-        """Returns at most `most` runs, the latest first: all, or those of one conversation or in one
-        state."""
-        return await self._log.runs(thread_id=thread_id, state=state, most=most)
+        """Returns at most `most` runs, the latest first: all, or those of one conversation, in one
+        state, or of one agent."""
+        return await self._log.runs(thread_id=thread_id, state=state, agent=agent, most=most)
 
     async def stored_events(self, status: RunStatus) -> AsyncGenerator[list[Event], None]:
         """Yields the events that a run had when `status` was read, in lists. It does not wait."""
