@@ -21,7 +21,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 from dragoman.errors import DragomanError
 from dragoman.sql.address import create_private_file
 from dragoman.sql.engine import open_engine
-from dragoman.sql.migrate import Migrations, migrate
+from dragoman.sql.migrate import Migrations, NewerTablesError, migrate
 from dragoman.sql.writer import Writer
 
 __all__ = ["Database", "Work"]
@@ -215,7 +215,7 @@ class Database:
                     if self.dialect == "sqlite" and (path := self._write_engine.url.database):
                         create_private_file(path)
                     migrate(self._write_engine, self._migrations)
-                except SQLAlchemyError as error:
+                except (SQLAlchemyError, NewerTablesError) as error:
                     raise self._store_error(error) from error
                 self._opened = True
 
