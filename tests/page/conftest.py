@@ -1,0 +1,106 @@
+"""A server with scripted agents, and a real Chromium that looks at its page."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+SHOTS = Path(os.environ.get("DRAGOMAN_SHOTS", ROOT / ".cache" / "page" / "shots"))
+"""Where the pictures of a test run are kept."""
+
+
+def free_port() -> int:
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        return held.getsockname()[1]
+
+
+@contextmanager
+def served(port: int, *keys: str, **environment: str) -> Iterator[str]:
+    """Serves the agents in a process of their own, which is killed at the end."""
+    process = subprocess.Popen(
+        [sys.executable, str(HERE / "page_agents.py"), str(port), *keys],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), **environment},
+    )
+    url = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(600):
+            try:
+                urllib.request.urlopen(f"{url}/page/session").close()
+                break
+            except OSError:
+                if process.poll() is not None:
+                    raise RuntimeError("the server has ended") from None
+                time.sleep(0.1)
+        yield url
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+
+@pytest.fixture(scope="session")
+def url() -> Iterator[str]:
+    with served(free_port()) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("Chromium is not installed (Debian's package chromium)")
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    with playwright.sync_playwright() as driver:
+        opened = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def open_page(browser: Any, url: str) -> Iterator[Callable[..., Any]]:
+    """Opens the page of a server, as a person with a browser of their own would. At the end nothing
+    was asked of another host, and the console has no error."""
+    contexts: list[Any] = []
+    faults: list[str] = []
+
+    def open_one(path: str = "/", base: str = url, **options: Any) -> Any:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 860}} | options)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("console", lambda said: faults.append(said.text) if said.type == "error" else None)
+        page.on("pageerror", lambda error: faults.append(str(error)))
+
+        def look(request: Any) -> None:
+            if not request.url.startswith((base, "data:", "blob:")):
+                faults.append(f"asked of another host: {request.url}")
+
+        page.on("request", look)
+        page.set_default_timeout(30_000)
+        page.goto(base + path)
+        return page
+
+    open_one.faults = faults  # type: ignore[attr-defined]
+    yield open_one
+    for context in contexts:
+        context.close()
+    assert faults == []
+
+
+@pytest.fixture
+def shoot() -> Callable[[Any, str], None]:
+    return lambda page, name: page.screenshot(path=SHOTS / f"{name}.png")
