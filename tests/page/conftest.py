@@ -2,55 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-SHOTS = Path(os.environ.get("DRAGOMAN_SHOTS", ROOT / ".cache" / "page" / "shots"))
-"""Where the pictures of a test run are kept."""
-
-
-def free_port() -> int:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        return held.getsockname()[1]
-
-
-@contextmanager
-def served(port: int, *keys: str, **environment: str) -> Iterator[str]:
-    """Serves the agents in a process of their own, which is killed at the end."""
-    process = subprocess.Popen(
-        [sys.executable, str(HERE / "page_agents.py"), str(port), *keys],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), **environment},
-    )
-    url = f"http://127.0.0.1:{port}"
-    try:
-        for _ in range(600):
-            try:
-                urllib.request.urlopen(f"{url}/page/session").close()
-                break
-            except OSError:
-                if process.poll() is not None:
-                    raise RuntimeError("the server has ended") from None
-                time.sleep(0.1)
-        yield url
-    finally:
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+from support.page import CHROMIUM, SHOTS, free_port, served
 
 
 @pytest.fixture(scope="session")

@@ -61,7 +61,7 @@ async def get_weather(context: ToolContext, city: str) -> dict[str, Any]:
     """
     for done in range(1, 4):
         await context.progress(done, 3, f"station {done}")
-        await asyncio.sleep(PACE * 15)
+        await asyncio.sleep(PACE * 40)
     if city == "Atlantis":
         raise ValueError("there is no station in Atlantis")
     return {"city": city, "sky": "rain" if city == "Bergen" else "clear"}
@@ -107,15 +107,22 @@ def _script(native: Any) -> Any:
                 yield piece
         elif "atlantis" in prompt and not results:
             yield call("get_weather", city="Atlantis")
-        elif "limit" in prompt:
-            raise RateLimitError("too many requests for the model", status=429, retry_after=12.0)
         else:
-            texts = {"hostile": HOSTILE, "long": LONG, "huge": "0123456789abcdef " * 70_000}
+            texts = {
+                "hostile": HOSTILE,
+                "long": LONG,
+                "huge": " ".join(["0123456789abcdef" * 160] * 440),
+            }
             text = next((text for word, text in texts.items() if word in prompt), "As you say.")
             async for word in _words(text, 0 if "huge" in prompt else PACE):
                 yield word
 
-    return answer
+    def begin(request: ModelRequest) -> AsyncIterator[Any]:
+        if "limit" in request.messages[-1].text:
+            raise RateLimitError("too many requests for the model", status=429, retry_after=12.0)
+        return answer(request)
+
+    return begin
 
 
 def make_app(keys: list[str]) -> Any:
@@ -131,13 +138,18 @@ def make_app(keys: list[str]) -> Any:
         system="You are the travel desk.",
         memory=Memory(store, last_messages=200),
         display_name="Travel desk",
+    )
+    card = serve.AgentCard(
         description="Plans trips and books trains.",
+        skills=(serve.Skill(id="trips", examples=("Plan my trip",)),),
     )
     policy = serve.AgentPolicy(
         models=[model("openai-responses:gpt-5.2"), model("google:gemini-2.5-flash")]
     )
     auth = [serve.Key(key, name=f"key {n}") for n, key in enumerate(keys)] or None
-    return serve.app({"desk": agent}, policy=policy, store=store, auth=auth, page=True)
+    return serve.app(
+        {"desk": agent}, policy=policy, cards={"desk": card}, store=store, auth=auth, page=True
+    )
 
 
 if __name__ == "__main__":

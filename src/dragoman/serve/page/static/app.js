@@ -10,11 +10,12 @@ import { Sidebar, useThreads } from "./sidebar.js";
 
 const newId = () => crypto.randomUUID();
 const open = (hash) => void (location.hash = hash);
-const openNew = () => open(`#/chat/${newId()}`);
+const newHash = () => `#/chat/${newId()}/new`;
+const openNew = () => open(newHash());
 
 function readHash() {
-  const [, view = "", id = ""] = location.hash.split("/");
-  return { view, id: decodeURIComponent(id) };
+  const [, view = "", id = "", more = ""] = location.hash.split("/");
+  return { view, id: decodeURIComponent(id), isNew: more === "new" };
 }
 
 function useHash() {
@@ -23,7 +24,7 @@ function useHash() {
     const onChange = () => setPlace(readHash());
     addEventListener("hashchange", onChange);
     if (!place.view) {
-      history.replaceState(null, "", `#/chat/${newId()}`);
+      history.replaceState(null, "", newHash());
       onChange();
     }
     return () => removeEventListener("hashchange", onChange);
@@ -74,7 +75,7 @@ function useKeys() {
 }
 
 function App() {
-  const { view, id } = useHash();
+  const { view, id, isNew } = useHash();
   const [session, setSession] = useState(null);
   const [problem, setProblem] = useState(null);
   const [served, setServed] = useState(null);
@@ -103,7 +104,7 @@ function App() {
     calls: () => html`<${Calls} onMenu=${onMenu} />`,
     chat: () =>
       agents.length
-        ? html`<${Chat} key=${id} threadId=${id} agents=${agents} agentName=${agentName} onAgent=${setAgentName} onMenu=${onMenu} onChanged=${() => threads.load()} say=${say} />`
+        ? html`<${Chat} key=${id} threadId=${id} isNew=${isNew} agents=${agents} agentName=${agentName} onAgent=${setAgentName} onMenu=${onMenu} onChanged=${() => threads.load()} say=${say} />`
         : html`<${Calls} onMenu=${onMenu} />`,
   };
   return html`<button type="button" class="skip" onClick=${() => document.querySelector(".composer textarea, main a, main button")?.focus()}>To the content</button>

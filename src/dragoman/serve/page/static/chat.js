@@ -25,7 +25,7 @@ function useFrames() {
 }
 
 // Loads a thread and follows its runs. Returns the conversation and what can be done with it.
-function useConversation(threadId, agent, { say, onChanged }) {
+function useConversation(threadId, agent, { isNew, say, onChanged }) {
   const draw = useFrames();
   const held = useRef({ conversation: null });
   const [thread, setThread] = useState(null);
@@ -61,17 +61,22 @@ function useConversation(threadId, agent, { say, onChanged }) {
       } else if (loaded.run) conversation.runId = loaded.run.run_id;
       draw();
     };
-    ask(path`/page/threads/${threadId}`, { signal: stop.signal }).then(show, (error) => {
-      if (error.name === "AbortError") return;
-      if (error.status === 404) show({ messages: [], pending: [], title: "" });
-      else setProblem(error);
-    });
+    const empty = { messages: [], pending: [], title: "" };
+    if (isNew) show(empty); // nobody has heard of it yet
+    else {
+      ask(path`/page/threads/${threadId}`, { signal: stop.signal }).then(show, (error) => {
+        if (error.name === "AbortError") return;
+        if (error.status === 404) show(empty);
+        else setProblem(error);
+      });
+    }
     return () => stop.abort();
   }, [threadId]);
   const start = async (body, { user = null, cutAt = null } = {}) => {
     const { conversation, stop } = held.current;
     if (cutAt) conversation.cut(cutAt);
     conversation.begin(null, user);
+    history.replaceState(null, "", `#/chat/${encodeURIComponent(threadId)}`);
     draw();
     say("The answer is being written.");
     try {
@@ -99,10 +104,10 @@ const Empty = ({ agent, onSend }) => html`<div class="empty">
   ${agent.tools.length > 0 && html`<p class="has">${agent.tools.map((tool) => html`<span class="chip" title=${tool.description}>${icon(tool.approval ? "hand" : "tool")}${visible(tool.name)}</span>`)}</p>`}
 </div>`;
 
-function Title({ thread, threadId, fallback, onChanged }) {
+function Title({ thread, threadId, words, agent, onChanged }) {
   const [title, setTitle] = useState(null);
   const [isOpen, setOpen] = useState(false);
-  const shown = title ?? thread?.title ?? "";
+  const shown = title || thread?.title || words;
   useEffect(() => setTitle(null), [threadId]);
   useEffect(() => void (document.title = shown ? `${shown.slice(0, 60)} · dragoman` : "dragoman"), [shown]);
   const save = async (event) => {
@@ -116,13 +121,13 @@ function Title({ thread, threadId, fallback, onChanged }) {
     return html`<form class="rename" onSubmit=${save} onKeyDown=${(event) => event.key === "Escape" && setOpen(false)}>
       <input name="title" aria-label="Title" maxlength="200" autofocus value=${shown} /><button class="quiet" aria-label="Save the title">${icon("check")}</button></form>`;
   }
-  return html`<h1>${visible(shown || fallback)}</h1>
-    ${thread?.titles && shown && html`<button type="button" class="quiet" title="Rename" aria-label="Rename the conversation" onClick=${() => setOpen(true)}>${icon("pen")}</button>`}`;
+  return html`<h1>${visible(shown || agent.title || agent.name)}</h1>
+    ${agent.titles && shown && html`<button type="button" class="quiet" title="Rename" aria-label="Rename the conversation" onClick=${() => setOpen(true)}>${icon("pen")}</button>`}`;
 }
 
-export function Chat({ threadId, agents, agentName, onAgent, onMenu, onChanged, say }) {
+export function Chat({ threadId, isNew, agents, agentName, onAgent, onMenu, onChanged, say }) {
   const agent = agents.find(({ name }) => name === agentName) ?? agents[0];
-  const { conversation, thread, problem, start, stopRun } = useConversation(threadId, agent.name, { say, onChanged });
+  const { conversation, thread, problem, start, stopRun } = useConversation(threadId, agent.name, { isNew, say, onChanged });
   const turns = conversation ? turnsOf(conversation) : null;
   const used = turns?.findLast(({ model }) => model)?.model ?? null;
   const [wanted, setWanted] = useState(null);
@@ -163,10 +168,10 @@ export function Chat({ threadId, agents, agentName, onAgent, onMenu, onChanged, 
   return html`<main class="chat">
     <header class="top">
       <button type="button" class="quiet phone-only" aria-label="Conversations" onClick=${onMenu}>${icon("menu")}</button>
-      <${Title} thread=${thread} threadId=${threadId} fallback=${turns?.[0]?.text?.slice(0, 80) || agent.title || agent.name} onChanged=${onChanged} />
+      <${Title} thread=${thread} threadId=${threadId} words=${turns?.[0]?.text?.slice(0, 80) ?? ""} agent=${agent} onChanged=${onChanged} />
       <span class="space" />
       ${agents.length > 1 && html`<label class="picker"><span class="hidden">Agent</span><select value=${agent.name} disabled=${turns?.length > 0} onChange=${(event) => onAgent(event.target.value)}>${agents.map(({ name, title }) => html`<option value=${name}>${title || name}</option>`)}</select>${icon("chevron")}</label>`}
-      ${turns?.length > 0 && html`<a class="quiet" href=${`#/runs/${encodeURIComponent(threadId)}`}>${icon("runs")}<span class="wide-only">Runs</span></a>`}
+      ${turns?.length > 0 && html`<a class="quiet" href=${`#/runs/${encodeURIComponent(threadId)}`} aria-label="Runs of this conversation">${icon("runs")}<span class="wide-only">Runs</span></a>`}
     </header>
     <div class="scroller" ref=${scroller} onScroll=${onScroll}><div class="column" role="log" aria-label="Conversation" aria-live="off" tabindex="0">
       ${problem && html`<div class="failed" role="alert">${icon("warn")}<div><b>${problem.message}</b></div><button type="button" onClick=${() => location.reload()}>Try again</button></div>`}
