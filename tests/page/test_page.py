@@ -104,7 +104,7 @@ def test_a_trip_with_tools_an_approval_and_another_model(open_page: Any, shoot: 
         opened.click()
     before = shown(page)
     page.reload()
-    finished(page)
+    finished(page).get_by_text("left out").wait_for()
     assert shown(page) == before
 
 

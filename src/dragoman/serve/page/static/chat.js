@@ -58,7 +58,11 @@ function useConversation(threadId, agent, { isNew, say, onChanged }) {
       if (loaded.run?.state === "running" || loaded.run?.state === "queued") {
         conversation.begin(loaded.run.run_id);
         watch(conversation, loaded.run.run_id, stop.signal);
-      } else if (loaded.run) conversation.runId = loaded.run.run_id;
+      } else if (loaded.run) {
+        conversation.runId = loaded.run.run_id;
+        const recall = (run) => (conversation.recall(run), draw());
+        ask(path`/page/runs/${loaded.run.run_id}`, { signal: stop.signal }).then(recall, () => {});
+      }
       draw();
     };
     const empty = { messages: [], pending: [], title: "" };

@@ -21,6 +21,7 @@ export class Conversation {
     this.error = null;
     this.began = null;
     this.milliseconds = null;
+    this.losses = []; // what the last run left out, where its messages do not say
     this.lost = 0; // how often the connection was tried again
     this.open = new Map(); // id of a message → the message that is being written
     this.inner = new Set(); // ids of messages of agents in tools
@@ -28,9 +29,16 @@ export class Conversation {
 
   // A run begins: `user` is shown until the run tells the message itself.
   begin(runId, user = null) {
-    Object.assign(this, { runId, state: "running", error: null, pending: [], lost: 0, milliseconds: null });
+    Object.assign(this, { runId, state: "running", error: null, pending: [], losses: [], lost: 0, milliseconds: null });
     this.began = performance.now();
     if (user) this.messages.push({ ...user, isGuess: true });
+  }
+
+  // What a thread does not keep of its last run.
+  recall({ spans, seconds, error }) {
+    this.losses = spans.flatMap(({ losses = [] }) => losses);
+    this.milliseconds = seconds * 1000;
+    if (error) Object.assign(this, { state: "failed", error: { message: error.message, retryAfter: error.own?.retry_after } });
   }
 
   // Takes back an answer and all behind it.

@@ -67,6 +67,12 @@ function answerOf(message) {
   };
 }
 
+function note(turn, losses = []) {
+  for (const loss of losses) {
+    if (!turn.losses.some(({ message }) => message === loss.message)) turn.losses.push(loss);
+  }
+}
+
 function join(turn, message, results, conversation) {
   turn.blocks.push(...blocksOf(message, results, conversation));
   const { origin, usage, cost, losses, finish_reason } = message;
@@ -74,9 +80,7 @@ function join(turn, message, results, conversation) {
   if (cost !== undefined && cost !== null) turn.cost = (turn.cost ?? 0) + Number(cost);
   if (finish_reason === "cancelled") turn.state = "stopped";
   add(turn.usage, usage);
-  for (const loss of losses ?? []) {
-    if (!turn.losses.some(({ message: words }) => words === loss.message)) turn.losses.push(loss);
-  }
+  note(turn, losses);
 }
 
 // Returns the turns; the last one of the model has the state, the error and the time of the run.
@@ -97,6 +101,7 @@ export function turnsOf(conversation) {
     }
   }
   const { state, error, milliseconds, lost, runId } = conversation;
+  if (turns.at(-1)?.role === "model") note(turns.at(-1), conversation.losses);
   if (state === "done" && !error) {
     if (turns.at(-1)?.role === "model") Object.assign(turns.at(-1), { milliseconds, runId });
     return turns;
