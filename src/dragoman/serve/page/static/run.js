@@ -91,7 +91,7 @@ export function Run({ runId, onMenu }) {
       <div class="tabs" role="tablist" aria-label="Views of the run" onKeyDown=${onKey}>${TABS.map(([name, label]) => html`<button type="button" role="tab" id=${`tab-${name}`} data-tab=${name} aria-selected=${tab === name ? "true" : "false"} aria-controls="tab-panel" tabindex=${tab === name ? 0 : -1} onClick=${() => setTab(name)}>${label}</button>`)}</div>
       <div role="tabpanel" id="tab-panel" aria-labelledby=${`tab-${tab}`}>
         ${tab === "timeline"
-          ? html`<div class=${chosen === null ? "spans" : "spans with-detail"}><${Waterfall} spans=${run.spans} seconds=${run.seconds} chosen=${chosen} onChoose=${setChosen} />
+          ? html`<div class=${chosen === null ? "spans" : "spans with-detail"}><${Waterfall} spans=${run.spans} seconds=${run.seconds} isOver=${run.state !== "running"} chosen=${chosen} onChoose=${setChosen} />
               ${chosen !== null && run.spans[chosen] && html`<${Detail} span=${run.spans[chosen]} onClose=${() => setChosen(null)} />`}</div>`
           : html`<${Events} runId=${runId} />`}
       </div>`;

@@ -30,7 +30,7 @@ function summary({ usage, cost, denied, is_error: isError, error, kind }) {
   return isError || error ? "failed" : "";
 }
 
-export function Waterfall({ spans, seconds, chosen, onChoose }) {
+export function Waterfall({ spans, seconds, isOver, chosen, onChoose }) {
   const whole = Math.max(seconds ?? 0, ...spans.map((span) => span.end ?? 0), 0.001);
   const marks = marksOf(whole);
   return html`<div class="fall">
@@ -38,7 +38,8 @@ export function Waterfall({ spans, seconds, chosen, onChoose }) {
     ${spans.map((span, n) => {
       const isBad = span.is_error || span.error;
       const names = ["span", span.kind, isBad ? "bad" : "", span.dropped ? "dropped" : "", chosen === n ? "chosen" : ""];
-      const took = span.end === null ? "goes on" : duration((span.end - (span.asked ?? span.start)) * 1000);
+      const open = isOver ? "waits" : "goes on";
+      const took = span.end === null ? open : duration((span.end - (span.asked ?? span.start)) * 1000);
       return html`<button type="button" key=${n} class=${names.filter(Boolean).join(" ")} aria-expanded=${chosen === n ? "true" : "false"} onClick=${() => onChoose(chosen === n ? null : n)}>
         <span class="label">${icon(span.kind === "model" ? "spark" : "tool")}<b>${visible(span.kind === "model" ? shortModel(span.model ?? span.name) : span.name)}</b>
           ${span.losses?.length > 0 && html`<em class="pill loss">−${span.losses.length}<span class="hidden"> left out</span></em>`}</span>
