@@ -67,9 +67,10 @@ class Engine(Protocol):
 
 
 class LogEngine:
-    """An engine that looks into the log: runs that nobody drives are driven, the oldest first.
+    """An engine that looks into the log: runs that nobody drives are driven, by priority and then the
+    oldest first.
 
-    It is for one process or a few. Limits hold for each process, and there are no priorities.
+    It is for one process or a few, as limits hold for each process.
     """
 
     def __init__(self, log: RunLog, *, poll_seconds: float = 0.2) -> None:

@@ -162,6 +162,7 @@ class Runs:
         output_type: object = str,
         queue: str = "default",
         priority: int = 0,
+        owner: str | None = None,
     ) -> str:
         """Stores a durable run, which any process that works on its queue drives to its end. Returns
         its id. If there is a run with that id already, nothing happens.
@@ -174,7 +175,8 @@ class Runs:
             resource_id: whose conversation it is.
             output_type: as with `Agent.run`. Its JSON Schema is stored; give the type to `result`, too.
             queue: the queue that it waits in.
-            priority: for engines that have priorities: lower numbers come first.
+            priority: lower numbers come first in the queue.
+            owner: whose run it is, such as the caller of a server; see `RunStatus.caller`.
 
         Raises:
             InvalidRequestError: there is nothing to send.
@@ -192,7 +194,8 @@ class Runs:
             request,
             thread_id=request.thread_id,
             queue=queue,
-            owner=self._owner,
+            owner=owner,
+            priority=priority,
         )
         await self._engine.enqueue(request.run_id, queue=queue, priority=priority)
         return request.run_id
@@ -380,11 +383,16 @@ class Runs:
         return status
 
     async def list(
-        self, *, thread_id: str | None = None, state: RunState | None = None, most: int = 100
+        self,
+        *,
+        thread_id: str | None = None,
+        state: RunState | None = None,
+        agent: str | None = None,
+        most: int = 100,
     ) -> list[RunStatus]:
-        """Returns at most `most` runs, the latest first: all, or those of one conversation or in one
-        state."""
-        return await self._log.runs(thread_id=thread_id, state=state, most=most)
+        """Returns at most `most` runs, the latest first: all, or those of one conversation, in one
+        state, or of one agent."""
+        return await self._log.runs(thread_id=thread_id, state=state, agent=agent, most=most)
 
     async def stored_events(self, status: RunStatus) -> AsyncGenerator[list[Event], None]:
         """Yields the events that a run had when `status` was read, in lists. It does not wait."""
