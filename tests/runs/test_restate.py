@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import re
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
-from itertools import pairwise
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from time import monotonic
@@ -93,6 +93,23 @@ def name() -> str:
 
 async def read(runs: Runs, run_id: str) -> list[Event]:
     return [event async for _, event in runs.attach(run_id)]
+
+
+async def test_the_program_of_the_documents_runs(settings: Any, tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "runs.md").read_text()
+    (code,) = re.findall(r"```python\n(async def refund_on_restate.*?)```", text, re.DOTALL)
+    names: dict[str, Any] = {
+        "asyncio": asyncio,
+        "open_log": open_log,
+        "Runs": Runs,
+        "Limit": Limit,
+        "look_up": None,
+        "refund": None,
+        "Agent": lambda tools: durable_agent(Acts())[0],
+    }
+    exec(code.replace("refunds.db", f"{tmp_path}/refunds.db"), names)
+    async with asyncio.timeout(30):
+        assert (await names["refund_on_restate"]()).endswith("Now all of it is done.")
 
 
 def invocations(server: Restate, queue: str) -> list[str]:
@@ -259,8 +276,8 @@ async def test_a_rate_holds(server: Restate, settings: Any, queue: str) -> None:
 
     async with MemoryLog() as log:
         await drive_all(server, queue, drive, Limit(per_second=10), 10, log)
-    pauses = [after - before for before, after in pairwise(begun_at)]
-    assert min(pauses) > 0.09, pauses
+    # Ten runs are begun in nine pauses of 0.1 s, however late this machine is at each.
+    assert begun_at[-1] - begun_at[0] > 0.85, begun_at
 
 
 async def test_a_run_that_is_longer_than_a_call_goes_on(
@@ -287,8 +304,9 @@ async def test_a_run_that_is_longer_than_a_call_goes_on(
     await engine.close()
 
 
+@pytest.mark.parametrize("forgets", [False, True])
 async def test_a_run_outlives_a_server_that_is_killed(
-    server: Restate, settings: Any, queue: str
+    server: Restate, settings: Any, queue: str, forgets: bool
 ) -> None:
     acts, run_id = Acts(seconds=0.3), name()
     async with (
@@ -306,6 +324,8 @@ async def test_a_run_outlives_a_server_that_is_killed(
             await runs.enqueue("a", "Do it.", run_id="not-lost", queue=queue)
         # The run that is driven does not need the engine.
         await runs.result(run_id, timeout=20)
+        if forgets:
+            server.forget()
         await asyncio.to_thread(server.start)
         await runs.result("not-lost", timeout=30)
         assert sorted(acts.done) == sorted(["l1", "l2", "w1", "w2", "w3"] * 2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -70,6 +71,10 @@ class Restate:
             "RESTATE_ADMIN_URL": self.admin_url,
             "RESTATE_WORKER_URL": f"http://127.0.0.1:{free_port()}",
         }
+
+    def forget(self) -> None:
+        """Loses what a killed server has stored."""
+        shutil.rmtree(self._folder / "tests")
 
     def kill(self) -> None:
         assert self._process is not None

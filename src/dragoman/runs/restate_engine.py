@@ -101,6 +101,8 @@ class RestateEngine:
         if token := token or variables.get("RESTATE_AUTH_TOKEN"):
             self._headers["authorization"] = f"Bearer {token}"
         self._identity_keys = list(identity_keys)
+        self._queues: Collection[str] = ()
+        """The queues that this process works on."""
         self._http = AiohttpTransport(Timeouts(connect=10.0, read=60.0), Bounds(body=2**22))
 
     async def enqueue(self, run_id: str, *, queue: str, priority: int = 0) -> None:  # noqa: ARG002 - Restate has none
@@ -114,9 +116,12 @@ class RestateEngine:
         url = f"{self._ingress.rstrip('/')}/{_service_name(queue)}/{_HANDLER}/send"
         # Any text may be the id of a run, but not a header.
         status, answer = await self._post(url, run_id, {"idempotency-key": quote(run_id, safe="")})
-        # Restate does not know the queue before its first worker has come, which finds the run
-        # in the log.
-        if status >= 400 and not (status == 404 and "register the service" in answer):
+        if status == 404 and "register the service" in answer:
+            # No worker has come yet: the first one finds the run in the log. Or Restate has lost
+            # its data.
+            if queue in self._queues:
+                await self._register()
+        elif status >= 400:
             raise RunLogError(f"Restate does not take run {run_id} ({status}): {answer:.500}")
 
     async def work(self, drive: Drive, *, queues: Mapping[str, Limit]) -> None:
@@ -126,6 +131,7 @@ class RestateEngine:
             RunLogError: Restate cannot be reached, cannot reach this worker, or refuses it.
             SettingsError: nothing can listen there, or a queue's name is no name for Restate.
         """
+        self._queues = queues
         called = {name: CalledQueue(drive, limit, _CALL_SECONDS) for name, limit in queues.items()}
         again = timedelta(seconds=10 * self._poll_seconds)
         services = [_make_service(name, queue, again) for name, queue in called.items()]
@@ -135,7 +141,7 @@ class RestateEngine:
         await asyncio.to_thread(asyncio.run, app(_HEALTH, _receive_nothing, _send_nowhere))
         async with _serving(app, self._listen):
             try:
-                await self._register(queues)
+                await self._register()
                 await enqueue_waiting(self, self._log, queues, seconds=25 * self._poll_seconds)
             finally:
                 # What is handed over is told to Restate before the worker stops to listen.
@@ -147,7 +153,7 @@ class RestateEngine:
         """See `OpenEngine`."""
         await self._http.close()
 
-    async def _register(self, queues: Collection[str]) -> None:
+    async def _register(self) -> None:
         """Tells Restate the address of the workers."""
         url = f"{self._admin.rstrip('/')}/deployments"
         # Forced, Restate would forget the queues of other workers at this address.
@@ -156,7 +162,7 @@ class RestateEngine:
         while True:
             status, answer = await self._post(url, value)
             if status < 400:
-                return _check_queues(self._worker, answer, queues)
+                return _check_queues(self._worker, answer, self._queues)
             if monotonic() > ends_at:
                 raise RunLogError(
                     f"Restate cannot use the worker at {self._worker} ({status}): {answer:.500}; it must be able to reach it there: set RESTATE_WORKER_URL"
