@@ -397,7 +397,7 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
     def files(self, messages: ChatResult[Any] | Iterable[Message]) -> list[DataPart | FilePart]:
         """Returns the files that the model and its provider's tools made or fetched, in order: with
         their bytes, or by the id under which the provider holds them, for `download`."""
-        from dragoman.model.files import list_files
+        from dragoman.model.provider_files import list_files
 
         return list_files(messages.messages if isinstance(messages, ChatResult) else messages)
 
@@ -409,7 +409,7 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
             SettingsError: that provider holds no such files.
             ProviderError: it refused.
         """
-        from dragoman.model.files import download
+        from dragoman.model.provider_files import download
 
         return await download(self._models.access(model), part)
 
