@@ -28,7 +28,7 @@ from dragoman.errors import (
 from dragoman.event import Event, RunError, RunFinished
 from dragoman.json_bytes import Json
 from dragoman.media_request import MediaKind, MediaRequest
-from dragoman.memory.working import WorkingMemory
+from dragoman.memory.working_memory import WorkingMemory
 from dragoman.message import Content, Message, ToolResultPart
 from dragoman.orchestration.state import Claim
 from dragoman.request import EmbeddingsRequest, ModelRequest, RunRequest, ServerTool, ToolSpec
