@@ -7,6 +7,7 @@ import ast
 import asyncio
 import json
 import multiprocessing
+import re
 from collections.abc import AsyncIterator, Awaitable, Iterator
 from contextlib import asynccontextmanager
 from multiprocessing.context import ForkServerProcess
@@ -76,6 +77,23 @@ async def test_a_run_is_enqueued_once_and_driven(fake: FakeTemporal, log: Memory
     # The engine is told ids alone.
     for request in fake.started:
         assert [json.loads(payload.data) for payload in request.input.payloads] == [run_id, 0.2]
+
+
+async def test_the_program_of_the_documents_runs(fake: FakeTemporal, tmp_path: Path) -> None:
+    text = (Path(__file__).parents[2] / "docs" / "runs.md").read_text()
+    (code,) = re.findall(r"```python\n(async def refund_on_temporal.*?)```", text, re.DOTALL)
+    names: dict[str, Any] = {
+        "asyncio": asyncio,
+        "open_log": open_log,
+        "Runs": Runs,
+        "Limit": Limit,
+        "look_up": None,
+        "refund": None,
+        "Agent": lambda tools: durable_agent(Acts())[0],
+    }
+    exec(code.replace("refunds.db", f"{tmp_path}/refunds.db"), names)
+    async with asyncio.timeout(30):
+        assert (await names["refund_on_temporal"]()).endswith("Now all of it is done.")
 
 
 async def test_a_run_that_only_the_log_knows_is_found(fake: FakeTemporal, log: MemoryLog) -> None:
