@@ -51,7 +51,12 @@ from dragoman.serve.core.turn import Turn
 from dragoman.serve.gateway.ask_media import ask_media
 from dragoman.serve.gateway.fit_request import ClientCopy, Fitting, with_losses
 from dragoman.serve.gateway.gateway_file import load_gateway
-from dragoman.serve.gateway.offers import OfferedModels, providers_of, read_offers
+from dragoman.serve.gateway.offers import (
+    OfferedModels,
+    match_name,
+    providers_of,
+    read_offers,
+)
 from dragoman.serve.gateway.upstreams import Listings, Upstreams
 from dragoman.serve.seals.open_messages import open_messages
 from dragoman.transport import AiohttpTransport, Recorder, Retry, Transport
@@ -101,8 +106,9 @@ class Gateway:
     ) -> None:
         """Args:
             models: the name that a client asks for → a model string, a provider's record, or several of them as a fallback; or a list
-                of model strings that clients ask for as they are. A `*` stands for any name: `["openai:gpt-*"]`,
-                `{"gpt-*": "openai:gpt-*"}`.
+                of model strings that clients ask for as they are. A `*` stands for any characters: `["openai:gpt-*"]`,
+                `{"gpt-*": "openai:gpt-*"}`. A model string without one gets every name that fits: `{"claude-*": "openai:gpt-5"}`.
+                Names without a `*` go first, then names whose model has one too, then the others, in the order given.
             keys: provider → its key, or a function that gives it; else it is found in the environment.
             base_urls: provider → where it is, if that is elsewhere.
             transport: how requests go; left out, by HTTP with retries.
@@ -142,7 +148,8 @@ class Gateway:
                 f"Gateway(longest_call_id={longest_call_id}) must be 0 or more, and seal_key=… must be there for an id to hold anything"
             )
         layers = expect_sequence("middleware", middleware, "functions")
-        names, self._patterns = read_offers(models)
+        offers = read_offers(models)
+        self._patterns = offers.patterns
         self._upstreams = Upstreams(
             _make_transport(transport, record),
             keys=keys,
@@ -150,8 +157,12 @@ class Gateway:
             environment=environment,
             middleware=layers,
         )
-        self._models = {name: self._upstreams.models(choice) for name, choice in names.items()}
-        self._upstreams.check_unused(providers_of([*names.values(), *self._patterns]))
+        self._models, self._catch_alls = (
+            {name: self._upstreams.models(choice) for name, choice in named.items()}
+            for named in (offers.names, offers.catch_alls)
+        )
+        choices = [*offers.names.values(), *offers.catch_alls.values(), *offers.patterns]
+        self._upstreams.check_unused(providers_of(choices))
         self._listings = Listings(self._upstreams)
         self._is_plain, self._stores = not layers, provider_store
         if on_loss == "tell":
@@ -188,7 +199,8 @@ class Gateway:
     def names(self) -> Sequence[str]:
         """Returns the model names that clients of the gateway may ask for. A `*` stands for any
         characters."""
-        return [*self._models, *(f"{pattern.before}*{pattern.after}" for pattern in self._patterns)]
+        patterns = [f"{pattern.before}*{pattern.after}" for pattern in self._patterns]
+        return [*self._models, *patterns, *self._catch_alls]
 
     async def models(self) -> Sequence[ModelInfo]:
         """Returns the names that clients may ask for; of a pattern those that the provider lists,
@@ -205,7 +217,7 @@ class Gateway:
         names and each pattern."""
         errors = {
             name: error
-            for models in self._models.values()
+            for models in self._all_models()
             for name, error in models.check_keys().items()
         }
         for pattern in self._patterns:
@@ -214,8 +226,10 @@ class Gateway:
 
     def serves(self, model: str) -> bool:
         """See `Backend`."""
-        return model in self._models or any(
-            pattern.string(model) is not None for pattern in self._patterns
+        return (
+            model in self._models
+            or any(pattern.string(model) is not None for pattern in self._patterns)
+            or self._match_catch_all(model) is not None
         )
 
     def model_string(self, name: str) -> str:
@@ -335,7 +349,7 @@ class Gateway:
     def _is_mixed(self, wire: str, restores: Callable[[Any], bool] | None) -> bool:
         """True if clients of a wire may get something that they cannot bring back."""
         behind = [providers.get(pattern.provider) for pattern in self._patterns]
-        for models in self._models.values():
+        for models in self._all_models():
             # A model that only makes vectors has no chat.
             with suppress(SettingsError):
                 behind += models.chat().providers
@@ -395,7 +409,20 @@ class Gateway:
         for pattern in self._patterns:
             if (string := pattern.string(name)) is not None:
                 return self._upstreams.cached_models(string)
+        if (models := self._match_catch_all(name)) is not None:
+            return models
         raise _not_found_error(name)
+
+    def _match_catch_all(self, name: str) -> Models | None:
+        """Returns the models of the first catch-all that fits a client's name, or None."""
+        for pattern, models in self._catch_alls.items():
+            if match_name(name, pattern) is not None:
+                return models
+        return None
+
+    def _all_models(self) -> list[Models]:
+        """Returns the models of all names but those of patterns, which clients choose."""
+        return [*self._models.values(), *self._catch_alls.values()]
 
 
 def _metadata_for_client(metadata: JsonMap, model: str, *, is_own: bool) -> Json:
