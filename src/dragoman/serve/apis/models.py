@@ -8,7 +8,6 @@ from typing import cast
 from dragoman import wires
 from dragoman.errors import InvalidRequestError, SettingsError
 from dragoman.logs import logger
-from dragoman.model.tokens import request_tokens
 from dragoman.request import ModelRequest
 from dragoman.result import ModelInfo
 from dragoman.serve.core.call import Api, Call, Handler
@@ -52,9 +51,12 @@ async def embed(call: Call) -> None:
 
 
 async def count_tokens(call: Call) -> None:
-    """Estimates how many tokens messages are."""
-    call, request, _ = await _load_request(call)
-    await call.respond(call.served.dump_token_count(request_tokens(request)))
+    """Answers how many tokens messages are: as the provider counts them, or an estimate, which a
+    header names."""
+    call, request, backend = await _load_request(call)
+    counted = await backend.count_tokens(call, request)
+    headers = {"dragoman-estimate": "tokens"} if counted.is_estimate else {}
+    await call.respond(call.served.dump_token_count(counted.tokens), headers)
 
 
 async def list_models(call: Call) -> None:

@@ -12,7 +12,7 @@ Each is left out where it has nothing to do, so that a plain stream passes uncha
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from operator import is_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,10 +24,9 @@ from dragoman.arguments import expect, expect_sequence
 from dragoman.errors import (
     AuthenticationError,
     InvalidRequestError,
-    ModelNotFoundError,
     SettingsError,
 )
-from dragoman.event import Event, RunError
+from dragoman.event import Event
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, refusal_error
 from dragoman.media_request import MediaKind, MediaRequest
@@ -36,9 +35,9 @@ from dragoman.model.access import Key
 from dragoman.model.agent_models import Models
 from dragoman.model.middleware import Middleware
 from dragoman.model.resolve_model import default_transport
+from dragoman.model.tokens import TokenCount
 from dragoman.request import EmbeddingsRequest, ModelRequest, OnLoss, Settings
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
-from dragoman.runs.visible import Visible
 from dragoman.serve.core.answer_record import Record
 from dragoman.serve.core.call import Call
 from dragoman.serve.core.request_fields import (
@@ -49,6 +48,7 @@ from dragoman.serve.core.request_fields import (
 )
 from dragoman.serve.core.turn import Turn
 from dragoman.serve.gateway.ask_media import ask_media
+from dragoman.serve.gateway.count_tokens import count_tokens
 from dragoman.serve.gateway.fit_request import ClientCopy, Fitting, with_losses
 from dragoman.serve.gateway.gateway_file import load_gateway
 from dragoman.serve.gateway.offers import (
@@ -57,6 +57,12 @@ from dragoman.serve.gateway.offers import (
     providers_of,
     read_offers,
 )
+from dragoman.serve.gateway.show_answer import (
+    hide_unlisted,
+    make_not_found_error,
+    seal_answer,
+    show_final,
+)
 from dragoman.serve.gateway.upstreams import Listings, Upstreams
 from dragoman.serve.seals.open_messages import open_messages
 from dragoman.transport import AiohttpTransport, Recorder, Retry, Transport
@@ -64,7 +70,6 @@ from dragoman.wires.serving import get_serving
 
 if TYPE_CHECKING:
     # cryptography, which few need
-    from dragoman.serve.seals.seal_events import Sealing
     from dragoman.serve.seals.token_encryption import Sealer
 
 __all__ = ["Gateway"]
@@ -282,17 +287,23 @@ class Gateway:
         # A pattern's model: the provider's error would show a name that the client never
         # sent.
         if turn.model_request.model not in self._models:
-            events = _hide_unlisted(events, turn.model_request.model)
+            events = hide_unlisted(events, turn.model_request.model)
         if losses or call.losses:
             events = with_losses(events, losses, self._on_loss, call.losses)
         # where one model is asked once, nothing is taken back
         if not self._is_plain or model.fallbacks:
-            events = _show_final(events)
+            events = show_final(events)
         if sealer is None:
             return events
         from dragoman.serve.seals.seal_events import Sealing
 
-        return _seal_answer(events, Sealing(call.wire, sealer, owner, longest_id=self._longest_id))
+        return seal_answer(events, Sealing(call.wire, sealer, owner, longest_id=self._longest_id))
+
+    async def count_tokens(self, call: Call, request: ModelRequest) -> TokenCount:
+        """See `Backend`. The first model of a name is asked, where its API counts."""
+        models = self._find_models(request.model)
+        recalled, _ = open_messages(request.messages, call.wire, self._sealer, call.caller.id)
+        return await count_tokens(models.chat(), call, request, recalled)
 
     async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:
         """See `Backend`. Options go to a provider of the client's wire as they are, and to no
@@ -339,7 +350,7 @@ class Gateway:
             self._find_models(request.model), call, media_kind, request, on_loss=self._on_loss
         )
         if request.model not in self._models:
-            events = _hide_unlisted(events, request.model)
+            events = hide_unlisted(events, request.model)
         return events
 
     async def close(self) -> None:
@@ -411,7 +422,7 @@ class Gateway:
                 return self._upstreams.cached_models(string)
         if (models := self._match_catch_all(name)) is not None:
             return models
-        raise _not_found_error(name)
+        raise make_not_found_error(name)
 
     def _match_catch_all(self, name: str) -> Models | None:
         """Returns the models of the first catch-all that fits a client's name, or None."""
@@ -436,23 +447,6 @@ def _metadata_for_client(metadata: JsonMap, model: str, *, is_own: bool) -> Json
     return metadata_kept
 
 
-def _not_found_error(name: str) -> ModelNotFoundError:
-    return ModelNotFoundError(f"there is no model {name!r:.200} here").at(field="model")
-
-
-async def _hide_unlisted(
-    batches: AsyncGenerator[list[Event], None], name: str
-) -> AsyncGenerator[list[Event], None]:
-    """Yields the answer of a model that a pattern matched. A ModelNotFoundError names the model as
-    the client did."""
-    async with aclosing(batches):
-        async for events in batches:
-            last = events[-1]
-            if type(last) is RunError and isinstance(last.error, ModelNotFoundError):
-                events = [*events[:-1], msgspec.structs.replace(last, error=_not_found_error(name))]
-            yield events
-
-
 def _make_transport(transport: Transport | None, record: Path | str | None) -> Transport:
     """Returns the gateway's transport. `record`: a folder in which to record every attempt of a
     request; retries then go outside of the recorder. A transport that the caller gives does its own
@@ -462,32 +456,6 @@ def _make_transport(transport: Transport | None, record: Path | str | None) -> T
     if transport is not None:
         return Recorder(transport, record)
     return Retry(Recorder(AiohttpTransport(), record))
-
-
-async def _show_final(
-    batches: AsyncGenerator[list[Event], None],
-) -> AsyncGenerator[list[Event], None]:
-    """Yields only what is never taken back, for clients that cannot take back."""
-    view = Visible(calls=True)
-    async with aclosing(batches):
-        async for events in batches:
-            if seen := [shown for event in events for shown in view.feed(event)]:
-                yield seen
-                if type(seen[-1]) is RunError:
-                    # The client has seen this error; a fallback's answer could not be shown after
-                    # it.
-                    return
-    if remaining := view.close():
-        yield remaining
-
-
-async def _seal_answer(
-    batches: AsyncGenerator[list[Event], None], sealing: Sealing
-) -> AsyncGenerator[list[Event], None]:
-    """Yields an answer with the tokens that its client keeps."""
-    async with aclosing(batches):
-        async for events in batches:
-            yield [sealed for event in events for sealed in sealing.feed(event)]
 
 
 def _make_sealer(keys: str | bytes | Sequence[str | bytes] | None) -> Sealer | None:

@@ -111,7 +111,9 @@ def read_offers(offered: OfferedModels) -> Offers:
             patterns.append(_make_pattern(name, choice))
             continue
         if name.count("*") > 1:
-            raise SettingsError(f'the name "{name}" has a * too many: one stands for any characters')
+            raise SettingsError(
+                f'the name "{name}" has a * too many: one stands for any characters'
+            )
         first, layer = split_choice(choice)
         for model in [first, *(() if layer is None else layer.models)]:
             _check_model(name, model)
