@@ -36,6 +36,7 @@ from dragoman.model.agent_models import Models
 from dragoman.model.middleware import Middleware
 from dragoman.model.resolve_model import default_transport
 from dragoman.model.tokens import TokenCount
+from dragoman.model_profile import ModelProfile
 from dragoman.request import EmbeddingsRequest, ModelRequest, OnLoss, Settings
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
 from dragoman.serve.core.answer_record import Record
@@ -211,7 +212,10 @@ class Gateway:
         """Returns the names that clients may ask for; of a pattern those that the provider lists,
         refreshed now and then."""
         # Named models replace listed ones of the same name.
-        named = [ModelInfo(name, upstream.provider.name) for name, upstream in self._models.items()]
+        named = [
+            ModelInfo(name, upstream.provider.name, profile=_find_profile(upstream))
+            for name, upstream in self._models.items()
+        ]
         models = {
             info.name: info for info in [*await self._listings.list_models(self._patterns), *named]
         }
@@ -434,6 +438,14 @@ class Gateway:
     def _all_models(self) -> list[Models]:
         """Returns the models of all names but those of patterns, which clients choose."""
         return [*self._models.values(), *self._catch_alls.values()]
+
+
+def _find_profile(models: Models) -> ModelProfile | None:
+    """Returns what is known of the first model of a name. A model that only makes vectors has no
+    profile."""
+    with suppress(SettingsError):
+        return models.chat().find_profile()
+    return None
 
 
 def _metadata_for_client(metadata: JsonMap, model: str, *, is_own: bool) -> Json:
