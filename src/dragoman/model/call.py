@@ -32,12 +32,9 @@ import msgspec
 from dragoman import profiles, wires
 from dragoman.codec.digest import compute_prefix, prefix_without_digest
 from dragoman.codec.dump_cache import DumpedRequest, History
+from dragoman.codec.dump_losses import map_losses_before_repair, map_losses_to_input
+from dragoman.codec.dump_pieces import find_sent_messages
 from dragoman.codec.error_rules import find_request_id
-from dragoman.codec.history_pieces import (
-    find_sent_messages,
-    map_losses_before_repair,
-    map_losses_to_input,
-)
 from dragoman.codec.opening import Note, hide_opening
 from dragoman.errors import (
     DecodeError,
@@ -197,9 +194,9 @@ class ModelCaller:
     async def _open_response(
         self, lowered: _LoweredRequest, watch: Watch | None, losses: dict[Loss, None] | None
     ) -> _OpenResponse:
-        """Sends a request; if only its link to a stored response was refused, thinking that is
-        bound to another conversation, or a setting that the error names, sends it again without
-        that."""
+        """Makes the model call: sends the request; if only its link to a stored response was
+        refused, thinking that is bound to another conversation, or a setting that the error names,
+        sends it again without that."""
         lessons = 0
         while True:
             try:
@@ -222,7 +219,7 @@ class ModelCaller:
     async def _send_once(
         self, lowered: _LoweredRequest, watch: Watch | None, all_losses: dict[Loss, None] | None
     ) -> _OpenResponse:
-        """Sends a request once, and returns the open response."""
+        """Sends the request of a model call once, and returns the open response."""
         request, target, route, kept, places = await self._aim_request(lowered)
         if watch is not None:
             await watch.begin(ModelStart(request.run, target, self.wire.name, request))
@@ -315,8 +312,8 @@ class ModelCaller:
     def _dump_model_request(
         self, request: ModelRequest, target: Origin, quirks: Any
     ) -> tuple[HttpRequest, str, list[Loss]]:
-        """Writes a request. Returns it with the value for the answer's `Origin.prefix` and the
-        losses."""
+        """Writes the request of a model call. Returns it with the value for the answer's
+        `Origin.prefix` and the losses."""
         dump, wire = self.wire.dump_http, self.wire.name
         if request.verbatim is not None and (forward := get_serving(self.wire).forward) is not None:
             # A prefix is needed only to link to stored responses, which only this API has.
@@ -350,8 +347,8 @@ class ModelCaller:
     def _decode_network_read(
         self, open_response: _OpenResponse, data: bytes, read_error: ProviderError | None
     ) -> list[Event]:
-        """Decodes one network read into events. Empty `data`: the body has ended, or `read_error`
-        broke it."""
+        """Decodes one network read of a model call into events. Empty `data`: the body has ended,
+        or `read_error` broke it."""
         events = open_response.decoder.feed(data) if data else open_response.decoder.close()
         # Nearly every read is one delta, or the beginning of an event: the fast way out.
         if not events or (len(events) == 1 and type(events[0]) is PartDelta):
@@ -365,8 +362,8 @@ class ModelCaller:
         return events
 
     def _complete_starts(self, events: list[Event], response: _OpenResponse) -> list[Event]:
-        """Returns the events with the time, the request's losses and the note about the request
-        added to each message start."""
+        """Returns the events of a model call with the time, the request's losses and the note about
+        the request added to each message start."""
         return [
             msgspec.structs.replace(
                 event,
@@ -382,8 +379,8 @@ class ModelCaller:
     def _complete_error(
         self, error: DragomanError, headers: Mapping[str, str], read_error: ProviderError | None
     ) -> DragomanError:
-        """Returns the error with its provider and request id. A broken connection's error replaces
-        the decoder's complaint about half an event."""
+        """Returns the error of a model call with its provider and request id. A broken connection's
+        error replaces the decoder's complaint about half an event."""
         if isinstance(read_error, ProviderConnectionError) and not isinstance(error, DecodeError):
             error.__cause__ = read_error
         elif read_error is not None:
@@ -393,8 +390,8 @@ class ModelCaller:
         )
 
     async def _cancel_run(self, open_response: _OpenResponse, agent: AgentClient) -> None:
-        """Cancels the remote agent's run if the client left early and the protocol would let it go
-        on."""
+        """Cancels, after a model call, the remote agent's run if the client left early and the
+        protocol would let it go on."""
         answer = getattr(open_response.decoder, "answer", None)
         run_id: str | None = getattr(answer, "run_id", None)
         # Empty once the answer has ended: then there is nothing to cancel.
@@ -406,8 +403,8 @@ class ModelCaller:
 
 
 def unlink_request(request: ModelRequest, error: DragomanError) -> ModelRequest | None:
-    """Returns the request without its link to a stored response, if that link is what the provider
-    refused; otherwise None.
+    """Returns the request of a model call without its link to a stored response, if that link is
+    what the provider refused; otherwise None.
 
     A wire may link a request to a response that its provider stores, and send only the messages
     after it. If the provider has forgotten that response, the option `previous_response_id=None`
@@ -422,7 +419,7 @@ def unlink_request(request: ModelRequest, error: DragomanError) -> ModelRequest 
 
 
 def _with_url(http: HttpRequest, route: ModelRoute, *, retries: int | None) -> HttpRequest:
-    """Returns a wire's request with its complete URL and JSON headers."""
+    """Returns a model call's HTTP request with its complete URL and JSON headers."""
     # An agent's own URL, as A2A's, takes the messages without any path.
     url = join_url(route.base_url, http.path) if http.path else route.base_url
     headers = {"content-type": "application/json", **http.headers}
@@ -430,8 +427,8 @@ def _with_url(http: HttpRequest, route: ModelRoute, *, retries: int | None) -> H
 
 
 def _place_losses(losses: list[Loss], messages: Sequence[Message]) -> list[Loss]:
-    """Returns losses with their positions in the original messages. Losses of the repair come first
-    and have them already."""
+    """Returns the losses of a model call with their positions in the original messages. Losses of
+    the repair come first and have them already."""
     _, repairs, sources = trace_repair(messages) if losses else ((), [], None)
     return (
         losses
@@ -441,7 +438,8 @@ def _place_losses(losses: list[Loss], messages: Sequence[Message]) -> list[Loss]
 
 
 def _rename_call(event: Event, own_names: Mapping[str, str]) -> Event:
-    """Returns a tool call's event with the tool's own name in place of the one that was sent."""
+    """Returns, from a model call, a tool call's event with the tool's own name in place of the one
+    that was sent."""
     if isinstance(event, (PartStarted, PartFinished)) and isinstance(event.part, ToolCallPart):
         name = own_names.get(event.part.name)
         if name is not None:

@@ -15,8 +15,8 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Message, Role
 from dragoman.wires import anthropic, openai_responses
+from dragoman.wires.openai_responses.tool_results import RESULT_ITEMS
 from dragoman.wires.openai_responses.tools import CALL_ITEMS
-from dragoman.wires.openai_responses.tools_results import RESULT_ITEMS
 
 __all__ = [
     "ANTHROPIC",
@@ -181,7 +181,8 @@ def dump_exploded(piece: Content) -> list[Block]:
 
 
 def _dump_responses_items(blocks: Sequence[Block]) -> list[Block]:
-    """Returns blocks as items of the Responses API: adjacent texts of one message are one item."""
+    """Returns LangChain blocks of a provider as items of the Responses API: adjacent texts of one
+    message are one item."""
     items: list[Block] = []
     for block in blocks:
         block_type = if_text(block.get("type"))

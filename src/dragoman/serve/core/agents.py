@@ -28,7 +28,7 @@ from dragoman.errors import (
 from dragoman.event import Event, RunError, RunFinished
 from dragoman.json_bytes import Json
 from dragoman.media_request import MediaKind, MediaRequest
-from dragoman.memory.working import WorkingMemory
+from dragoman.memory.working_memory import WorkingMemory
 from dragoman.message import Content, Message, ToolResultPart
 from dragoman.model.tokens import TokenCount, request_tokens
 from dragoman.orchestration.state import Claim

@@ -12,7 +12,7 @@ from itertools import compress
 from typing import Any
 
 from dragoman.codec.agent_answer import AgentAnswer, AnswerDecoder
-from dragoman.codec.agent_turns import AgentTurns, agent_turns
+from dragoman.codec.agent_conversation import AgentTurns, agent_turns
 from dragoman.codec.json_values import if_list, if_object, merge_wire_fields, read_extra_fields
 from dragoman.codec.media import media_label
 from dragoman.fold import arguments_text
@@ -99,7 +99,7 @@ def dump_request(
 
 
 def _quirks_of(quirks: Any) -> Quirks:
-    """Returns the peer's quirks, or the defaults if the caller passed none."""
+    """Returns the quirks of the A2A peer, or the defaults if the caller passed none."""
     if isinstance(quirks, Quirks):
         return quirks
     return Quirks()
@@ -190,7 +190,8 @@ def _describe_unsent(
 
 
 def _describe_piece(piece: Content) -> str:
-    """Returns a piece of content in words, or an empty text if words cannot hold it."""
+    """Returns for an A2A client a piece of content in words, or an empty text if words cannot hold
+    it."""
     if isinstance(piece, TextPart):
         return piece.text
     if isinstance(piece, ToolCallPart):

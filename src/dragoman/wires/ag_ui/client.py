@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from dragoman.codec.agent_answer import AgentAnswer, AnswerDecoder
-from dragoman.codec.agent_turns import agent_turns
+from dragoman.codec.agent_conversation import agent_turns
 from dragoman.codec.json_values import merge_wire_fields
 from dragoman.json_bytes import Json
 from dragoman.loss import Loss, Lost
@@ -71,7 +71,7 @@ def dump_http(
     quirks: Any = None,
     losses: list[Loss] | None = None,
 ) -> HttpRequest:
-    """Returns the HTTP request that asks the agent."""
+    """Returns the HTTP request that asks an AG-UI agent."""
     body = dump_request(request, target=target, quirks=quirks, losses=losses)
     return HttpRequest("", {"accept": "text/event-stream"}, body, retries=request.retries)
 

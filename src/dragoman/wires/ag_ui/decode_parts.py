@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from dragoman.codec.difference import apply_difference
+from dragoman.codec.json_difference import apply_difference
 from dragoman.codec.json_values import if_text, optional_field, read_extra_fields
 from dragoman.errors import DecodeError
 from dragoman.event import MessageStarted, OpenText, PartFinished, PartStarted
@@ -276,7 +276,7 @@ class PartsDecoder(MessagesDecoder):
 
 
 def _base_of(family: Family, id_: str, fields: Json) -> Content:
-    """Returns an empty part for a start."""
+    """Returns an empty part for an AG-UI start event."""
     if family is CALL:
         return ToolCallPart(id_, if_text(fields.get("toolCallName")))
     if family is REASONING:

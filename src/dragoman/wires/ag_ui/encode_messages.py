@@ -7,7 +7,7 @@ tells of both. Where another event comes first, what waits is carried as it is.
 
 from __future__ import annotations
 
-from dragoman.codec.difference import is_equal
+from dragoman.codec.json_difference import is_equal
 from dragoman.codec.run_encoder import RunEncoder, split_frame
 from dragoman.errors import HistoryError
 from dragoman.event import (
@@ -164,7 +164,8 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
             self.carry(event)
 
     def _result(self, event: PartFinished) -> None:
-        """Writes the result whose start waits. If its end differs, both are carried."""
+        """Writes the AG-UI event of the tool result whose start waits. If its end differs, both are
+        carried."""
         *starts, begun = self.pending
         piece = event.part
         if not isinstance(piece, ToolResultPart) or not is_equal(piece, begun.part):

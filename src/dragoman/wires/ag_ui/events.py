@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from dragoman.codec.difference import apply_difference, find_difference
+from dragoman.codec.json_difference import apply_difference, find_difference
 from dragoman.codec.json_values import (
     if_list,
     if_object,
@@ -234,7 +234,8 @@ def _optional_text(value: Any) -> str | None:
 
 
 def _is_suspended(outcome: Any) -> str:
-    """Returns the outcome of a tool's run: `pending` if it is suspended, else `success`."""
+    """Returns the outcome of a tool's run in an AG-UI event: `pending` if it is suspended, else
+    `success`."""
     if if_object(outcome).get("type") == "suspended":
         return "pending"
     return "success"

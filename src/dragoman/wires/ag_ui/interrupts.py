@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.difference import apply_difference, find_difference
+from dragoman.codec.json_difference import apply_difference, find_difference
 from dragoman.codec.json_values import drop_none, if_list, if_object, if_text
 from dragoman.errors import HistoryError
 from dragoman.interrupt import Interrupt, Reason, Resume
@@ -107,7 +107,7 @@ def _read_agui_interrupt(fields: JsonMap, call: ToolCallPart | None) -> Interrup
 
 
 def _read_time(value: Any) -> datetime | None:
-    """Returns a time, or None if it is no valid one."""
+    """Returns the time at which an AG-UI interrupt expires, or None if it is no valid one."""
     try:
         return msgspec.convert(value, datetime)
     except (msgspec.ValidationError, ValueError):

@@ -20,7 +20,7 @@ from dragoman.wires.ai_sdk_messages.texts_and_thinking import (
     load_reasoning,
     load_text,
 )
-from dragoman.wires.ai_sdk_messages.tool_calls import add_result, dump_call, load_tool
+from dragoman.wires.ai_sdk_messages.ui_tool_parts import add_result, dump_call, load_tool
 
 __all__ = ["UI_DIALECT", "filler", "keep_in_metadata", "restrict", "with_metadata"]
 
@@ -34,8 +34,8 @@ _DENIED = "Tool call execution denied."
 
 
 def filler(role: Role) -> Part:
-    """Returns an AI SDK part that says nothing, for an empty message, which the library's check
-    would refuse."""
+    """Returns the part that says nothing for an empty UI message, which the library's check would
+    refuse."""
     if role is Role.MODEL:
         return {"type": STEP}
     return {"type": "text", "text": ""}

@@ -19,7 +19,7 @@ from dragoman.codec.json_values import (
     shape_error,
 )
 from dragoman.codec.media import dump_data_url, load_url
-from dragoman.codec.media_answer import (
+from dragoman.codec.media_fields import (
     MediaEncoder,
     MediaResponse,
     dump_media_usage,
@@ -59,7 +59,7 @@ _UNKNOWN_TYPE = "application/octet-stream"
 
 
 def dump_image_url(part: DataPart | LinkPart) -> str:
-    """Returns the URL of an image, or one that holds it."""
+    """Returns the URL of an image in an image answer, or one that holds it."""
     if isinstance(part, LinkPart):
         return part.url
     return dump_data_url(part)

@@ -28,8 +28,7 @@ from dragoman.message import (
 from dragoman.wires.google.content_media import dump_media, load_file, load_inline
 from dragoman.wires.google.keys import part_to_snake_case, snake_form, to_camel_case
 from dragoman.wires.google.quirks import NAME, OWN
-from dragoman.wires.google.tools import SIGNATURE, OutgoingContents, Pairing, dump_call, load_call
-from dragoman.wires.google.tools_results import (
+from dragoman.wires.google.tool_results import (
     dump_result,
     dump_run,
     load_code,
@@ -38,6 +37,7 @@ from dragoman.wires.google.tools_results import (
     load_server_call,
     load_server_result,
 )
+from dragoman.wires.google.tools import SIGNATURE, OutgoingContents, Pairing, dump_call, load_call
 
 __all__ = ["dump_block", "dump_content", "is_known", "load_block", "load_content"]
 
@@ -57,7 +57,7 @@ def is_known(part: _Fields) -> bool:
 
 
 def load_block(part: _Fields, pairing: Pairing) -> Content:
-    """Converts a part to a piece of content."""
+    """Converts a Gemini part to a piece of content."""
     snake: set[str] = set()
     block = to_camel_case(part, snake)
     kinds = [field for field in ("text", *_LOADERS) if field in block]
@@ -191,7 +191,7 @@ def _dump_call(
 def _stands_on_right_side(
     piece: ToolCallPart | ToolResultPart, out: OutgoingContents, position: int, index: int
 ) -> bool:
-    """Returns True if a call or result stands where a target takes it."""
+    """Returns True if a call or result stands in a message where Gemini takes it."""
     if isinstance(piece, ToolCallPart):
         side = Role.MODEL
     else:

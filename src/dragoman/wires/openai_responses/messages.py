@@ -45,8 +45,8 @@ from dragoman.wires.openai_responses.items import (
     load_item,
 )
 from dragoman.wires.openai_responses.quirks import NAME, OWN, Quirks
+from dragoman.wires.openai_responses.tool_results import RESULT_ITEMS, load_result
 from dragoman.wires.openai_responses.tools import CALL_ITEMS, FUNCTION, choose_item_type
-from dragoman.wires.openai_responses.tools_results import RESULT_ITEMS, load_result
 
 __all__ = [
     "dump_conversation",
@@ -234,8 +234,8 @@ def _is_ours_to_run(piece: Content) -> TypeGuard[ToolCallPart]:
 
 
 def dump_conversation(out: OutgoingItems, *, after: int = -1) -> Json:
-    """Writes `{"instructions": …, "input": […]}`. `after`: position of the last message that the
-    provider holds already."""
+    """Writes messages as the Responses fields `{"instructions": …, "input": […]}`. `after`:
+    position of the last message that the provider holds already."""
     if ToolCallPart in collect_part_types(out.messages):
         _note_calls(out)
     # A dump that continues an earlier one has its instructions already.
