@@ -82,6 +82,7 @@ class _StoryReader:
     """Folds the events of a run."""
 
     def __init__(self) -> None:
+        """Starts to read the story of a durable run from its events."""
         self.calls: list[ModelCall] = []
         self.model_steps = self.model_calls = self.tool_calls = 0
         self.begun: set[str] = set()
@@ -95,7 +96,7 @@ class _StoryReader:
         """Name of the latest step of each run, by its id; `None`: the run itself."""
 
     def feed(self, event: Event) -> None:
-        """Takes the next event."""
+        """Takes the next event of the run's story."""
         if isinstance(event, MessageStarted):
             self._starts[event.message_id] = event
         elif isinstance(event, PartFinished):
@@ -114,6 +115,7 @@ class _StoryReader:
             self.steps[event.value["call"], event.value["name"]] = event.value["value"]
 
     def _feed_part(self, event: PartFinished) -> None:
+        """Notes, for the story of a run, a result that a user message brings."""
         part, start = event.part, self._starts.get(event.message_id)
         if start is None or start.run_id is not None or start.role is not Role.USER:
             return
@@ -121,7 +123,7 @@ class _StoryReader:
             self.results[part.id] = part
 
     def _feed_end(self, start: MessageStarted, end: MessageFinished) -> None:
-        """Takes the end of a message."""
+        """Takes, for the run's story, the end of a message."""
         if start.role is not Role.MODEL or start.candidate:
             return
         self.began_at = self.began_at or start.created_at
@@ -136,12 +138,14 @@ class _StoryReader:
             )
 
     def _feed_step(self, event: StepStarted) -> None:
+        """Takes, for the run's story, the start or end of a step."""
         self._steps[event.run_id] = event.name
         if event.name.startswith(MODEL_STEP):
             self.model_calls += 1
             self.model_steps += event.run_id is None
 
     def _feed_begun(self, event: Any) -> None:
+        """Takes, for the run's story, the mark that calls have begun."""
         self.tool_calls += len(event.value)
         if event.run_id is None:
             self.begun.update(event.value)
@@ -150,9 +154,10 @@ class _StoryReader:
 
 
 def read_story(events: Iterable[Event], run_id: str, *, owner: int) -> Story:
-    """Returns the past of a run whose events are these, in which nothing is open.
+    """Returns the story of a run whose events are these, in which nothing is open.
 
-    `owner`: number of the process that goes on."""
+    `owner`: number of the process that goes on.
+    """
     events = list(events)
     reader = _StoryReader()
     for event in events:
