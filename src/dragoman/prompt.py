@@ -309,6 +309,7 @@ _REQUEST_FIELDS = (
     "state",
     "resume",
     "metadata",
+    "output_schema",
 )
 _OBJECTS = {
     "transport": ("send", "a transport"),

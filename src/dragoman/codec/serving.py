@@ -65,6 +65,7 @@ PURPOSES: Mapping[str, str] = {
     "transcription": "writes down what is said in a recording",
     "count_tokens": "counts the tokens of messages",
     "models": "lists the models",
+    "running": "lists the models that are loaded",
     "model": "describes one model",
     "response": "returns a stored answer",
     "input_items": "lists the messages that a stored answer replies to",

@@ -111,6 +111,8 @@ class Access:
         self._grant: Grant | None = None
         self._failed: DragomanError | None = None
         self._places: dict[str, ModelEndpoint] = {}
+        self.lacks_counts = False
+        """True once its API has said that it counts no tokens."""
         self._carried: deque[HttpRequest] = deque(maxlen=_RECENT)
         self._locks: WeakKeyDictionary[AbstractEventLoop, anyio.Lock] = WeakKeyDictionary()
 

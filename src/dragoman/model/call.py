@@ -49,7 +49,7 @@ from dragoman.hooks import Hooks, ModelStart
 from dragoman.loss import Loss, refusal_error
 from dragoman.message import Message, Origin, ToolCallPart
 from dragoman.model.access import Access, ModelRoute, encoding_error
-from dragoman.model.keep_prefix import drop_mismatches, keep_prefix
+from dragoman.model.keep_prefix import KeptRequest, drop_mismatches, keep_prefix
 from dragoman.model.learn_refusal import MOST_LESSONS, learn_refusal
 from dragoman.model.report_to_hooks import Watch
 from dragoman.model_profile import ModelProfile
@@ -65,6 +65,8 @@ from dragoman.wires.wire import AgentClient, StreamDecoder, Wire
 
 __all__ = ["ModelCaller", "unlink_request"]
 
+_NO_ENDPOINT = (404, 405, 501)
+"""Statuses of an API without the endpoint that is asked."""
 _CANCEL_SECONDS = 2.0
 """Seconds that a run which is left waits at most until an agent is told so."""
 _LINK = "previous_response_id"
@@ -80,6 +82,17 @@ class _OpenResponse(NamedTuple):
     losses: tuple[Loss, ...]
     route: ModelRoute
     note: Note
+
+
+class _AimedRequest(NamedTuple):
+    """A request with where it goes."""
+
+    request: ModelRequest
+    target: Origin
+    route: ModelRoute
+    kept: KeptRequest
+    places: Sequence[int]
+    """Position of each message that is sent among those of the request."""
 
 
 class _LoweredRequest(NamedTuple):
@@ -207,24 +220,7 @@ class ModelCaller:
         self, lowered: _LoweredRequest, watch: Watch | None, all_losses: dict[Loss, None] | None
     ) -> _OpenResponse:
         """Sends the request of a model call once, and returns the open response."""
-        request = lowered.request
-        route = await self.access.route(self._name)
-        messages, mark_places = find_sent_messages(request.messages)
-        request = request.replace(model=self._name)
-        if messages is not request.messages:
-            request = request.replace(messages=messages)
-        if self._agent is not None and request.run is None:
-            request = request.replace(run=RunInfo(self._new_id()))
-        # Some providers take a URL for a model's name, and a URL may hold a password.
-        name = public_url(self._name) if self._provider.by_url else self._name
-        target = Origin(self._provider.name, public_url(route.base_url), name)
-        kept = keep_prefix(
-            request,
-            target,
-            lambda endpoint: lowered.profile or self._find_profile(endpoint),
-            self.wire,
-        )
-        request, target = kept.request, kept.target
+        request, target, route, kept, places = await self._aim_request(lowered)
         if watch is not None:
             await watch.begin(ModelStart(request.run, target, self.wire.name, request))
         quirks = attach_profile(route.quirks, self.wire, lowered.profile)
@@ -233,7 +229,7 @@ class ModelCaller:
             losses = map_losses_to_input(losses, kept.places)
         losses = [
             *lowered.losses,
-            *map_losses_to_input([*kept.losses, *losses], mark_places),
+            *map_losses_to_input([*kept.losses, *losses], places),
         ]
         if request.on_loss == "error" and (refused := refusal_error(losses)) is not None:
             raise refused
@@ -252,6 +248,62 @@ class ModelCaller:
             tools = [tool.name for tool in request.tools]
             decoder = self._agent.decoder(origin=origin, new_id=self._new_id, tools=tools)
         return _OpenResponse(response, decoder, http.names, tuple(left_out), route, kept.note)
+
+    async def _aim_request(self, lowered: _LoweredRequest) -> _AimedRequest:
+        """Returns a request with the URL and the model that it goes to, and what it keeps of the
+        prefix."""
+        request = lowered.request
+        route = await self.access.route(self._name)
+        messages, places = find_sent_messages(request.messages)
+        request = request.replace(model=self._name)
+        if messages is not request.messages:
+            request = request.replace(messages=messages)
+        if self._agent is not None and request.run is None:
+            request = request.replace(run=RunInfo(self._new_id()))
+        # Some providers take a URL for a model's name, and a URL may hold a password.
+        name = public_url(self._name) if self._provider.by_url else self._name
+        target = Origin(self._provider.name, public_url(route.base_url), name)
+        kept = keep_prefix(
+            request,
+            target,
+            lambda endpoint: lowered.profile or self._find_profile(endpoint),
+            self.wire,
+        )
+        return _AimedRequest(kept.request, kept.target, route, kept, places)
+
+    async def count_tokens(
+        self, request: ModelRequest, profile: ModelProfile | None = None
+    ) -> int | None:
+        """Asks the provider how many tokens a request has. None: its API, or this endpoint, does not
+        count.
+
+        Raises:
+            DragomanError: as `events`.
+        """
+        wire = cast("Any", self.wire)
+        if self.access.lacks_counts or not hasattr(wire, "dump_count"):
+            return None
+        aimed = await self._aim_request(_LoweredRequest(request, profile, ()))
+        quirks = attach_profile(aimed.route.quirks, self.wire, profile)
+        http, _, _ = self._dump_model_request(aimed.request, aimed.target, quirks)
+        if isinstance(http.body, bytes):
+            http = msgspec.structs.replace(http, body=msgspec.json.decode(http.body))
+        asked = _with_url(wire.dump_count(http, quirks), aimed.route, retries=request.retries)
+        try:
+            _, body = await self.access.fetch(asked, aimed.route)
+        except DragomanError as error:
+            if error.status not in _NO_ENDPOINT:
+                raise
+            self.access.lacks_counts = True
+            return None
+        try:
+            return msgspec.convert(msgspec.json.decode(body)[wire.count_field], int)
+        except (msgspec.ValidationError, msgspec.DecodeError, LookupError, TypeError) as error:
+            raise DecodeError(
+                f"the answer holds no number of tokens in {wire.count_field}",
+                provider=self._provider.name,
+                body=body,
+            ) from error
 
     def _find_profile(self, endpoint: str | None) -> ModelProfile:
         """Returns the profile of the model at an endpoint."""

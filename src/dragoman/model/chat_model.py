@@ -304,6 +304,18 @@ class ChatModel:
             request, hooks, self.losses, profile=profile, lowering_losses=lowered
         )
 
+    async def count_tokens(self, request: ModelRequest) -> int | None:
+        """Asks the provider how many tokens a request has: no answer is made, and nothing is paid.
+        `None`: its API does not count them; `tokens.request_tokens` estimates.
+
+        Raises:
+            DragomanError: as of a request for an answer.
+        """
+        model = self._find_model(request.model)
+        profile = model._needed_profile(request)
+        lowered, _ = lower_for(request, profile, model.wire.name)
+        return await model._caller.count_tokens(lowered, profile)
+
     def _needed_profile(self, request: ModelRequest) -> ModelProfile | None:
         """Returns the profile of the model, or None if nothing in the request depends on it."""
         return self.find_profile() if needs_profile(request, self.wire.name) else None

@@ -34,11 +34,20 @@ from dragoman.request import ModelRequest, ServerTool, ToolSpec
 __all__ = [
     "DEFAULT_PIXELS",
     "FileSize",
+    "TokenCount",
     "estimate_tokens",
     "measure_file",
     "request_tokens",
     "text_tokens",
 ]
+
+
+class TokenCount(NamedTuple):
+    """How many tokens a prompt has."""
+
+    tokens: int
+    is_estimate: bool = False
+    """Whether nobody counted them."""
 
 
 _FAMILIES: Mapping[str, str | TokenRates] = {

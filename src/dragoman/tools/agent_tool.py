@@ -50,6 +50,9 @@ _FILES = (DataPart, FilePart, LinkPart)
 class AgentTool(Tool, frozen=True, eq=False, dict=True):
     """What `agent_tool` makes."""
 
+    goes_on: bool = False
+    """True if the agent can go on with a durable run, so that the tool may be run again."""
+
 
 class AgentToolOptions(TypedDict, total=False):
     """What `Agent.as_tool` takes beside what the model is told."""
@@ -124,6 +127,7 @@ def agent_tool(
         raise ToolError(
             f"the tool for the agent {display_name!r} needs a name that models can write; give it name=…"
         )
+    fields["goes_on"] = hasattr(agent, "go_on")
     return AgentTool(name, description, handler, schema, **fields)
 
 

@@ -103,6 +103,8 @@ class CallRecord:
         """Runs of agents in the tool, in order."""
         self.resume = tuple(resume)
         """Answers to what the last of them waits for."""
+        self.steps: set[str] = set()
+        """Names of the steps that the tool has begun."""
         self.questions = 0
         self.sent = 0
 
