@@ -137,7 +137,7 @@ def name_for_models(display_name: str) -> str:
 
 
 def _make_arguments(prompt: Callable[..., Any] | None) -> tuple[JsonMap, Callable[..., Any]]:
-    """Returns the schema of the arguments, and what makes a prompt of them."""
+    """Returns the schema of an agent tool's arguments, and what makes a prompt of them."""
     if prompt is None:
         return _PROMPT, _text
     expect_callable("prompt", prompt, "a function, or a pydantic model")
@@ -145,6 +145,7 @@ def _make_arguments(prompt: Callable[..., Any] | None) -> tuple[JsonMap, Callabl
         model: Any = prompt
 
         async def as_text(_: ToolContext[Any], arguments: JsonMap) -> str:
+            """Returns the arguments of an agent tool as a text for the other agent."""
             try:
                 return model.model_validate(arguments).model_dump_json()
             except ValueError as error:
@@ -155,6 +156,7 @@ def _make_arguments(prompt: Callable[..., Any] | None) -> tuple[JsonMap, Callabl
     name = context_name(prompt)
 
     async def make_prompt(context: ToolContext[Any], arguments: JsonMap) -> Any:
+        """Returns the prompt for the other agent that an agent tool's arguments are."""
         value = prompt(**arguments, **({} if name is None else {name: context}))
         if inspect.isawaitable(value):
             return await value
@@ -215,7 +217,7 @@ class Handoff(Tool, frozen=True, eq=False, dict=True):
     """See `HandoffOptions`."""
 
     def sender(self) -> Sender:
-        """Returns what runs the agent that takes over.
+        """Returns what runs the agent of a hand-off tool, which takes over.
 
         Raises:
             ToolError: there is nobody.

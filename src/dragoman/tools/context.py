@@ -102,8 +102,8 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
         return self.call.id
 
     def emit(self, event: Event | str, value: object = None) -> Emission:
-        """Makes something an event of the run: a `Custom` by its name and any JSON value, a
-        `StateSnapshot` or a `StateDelta`, which change `state` too.
+        """Makes, through a tool's context, something an event of the run: a `Custom` by its name
+        and any JSON value, a `StateSnapshot` or a `StateDelta`, which change `state` too.
 
         Raises:
             ToolError: the value is not JSON, or the event is one of those that only a run makes.
@@ -126,8 +126,9 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
     def progress(
         self, done: float, total: float | None = None, message: str | None = None
     ) -> Emission:
-        """Tells how far the call is: a `Custom` named `tool_progress` whose value is `{"call_id",
-        "done", "total", "message"}`, the latter two `null` where they are not known.
+        """Tells from the tool's context how far the call is: a `Custom` named `tool_progress` whose
+        value is `{"call_id", "done", "total", "message"}`, the latter two `null` where they are not
+        known.
 
         Raises:
             ToolError: a number is NaN or infinite.
@@ -137,8 +138,9 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
         )
 
     async def step(self, name: str, function: Callable[[], Any]) -> Any:
-        """Does a step of the tool and returns its result as JSON. If the run is durable and the process
-        dies later, the tool's next run gets the stored result and the function is not called again.
+        """Does, through the tool's context, a step of the tool and returns its result as JSON. If
+        the run is durable and the process dies later, the tool's next run gets the stored result
+        and the function is not called again.
 
         Args:
             name: name of the step, which no other step of the call has.
@@ -182,9 +184,9 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
         return self.records.of(self.call)
 
     def ask(self, message: str, schema: JsonMap | None = None) -> Any:
-        """Asks a person. Returns the answer once there is one. Until then it raises: the run ends,
-        and the tool is run again from its start, where the same questions must come in the same
-        order.
+        """Asks a person from a tool, through its context. Returns the answer once there is one.
+        Until then it raises: the run ends, and the tool is run again from its start, where the same
+        questions must come in the same order.
 
         Raises:
             AskUser: nobody has answered it yet. Let it pass.
@@ -260,7 +262,8 @@ def begin_inner_run(
 
 
 def relay_of(context: ToolContext[Any], run: Any) -> Relay:
-    """Returns what turns the events of a run in a tool into those of the stream around it."""
+    """Returns for a tool's context what turns the events of a run in a tool into those of the
+    stream around it."""
     if context.account is None:
         owners = {}
     else:
@@ -269,7 +272,7 @@ def relay_of(context: ToolContext[Any], run: Any) -> Relay:
 
 
 async def _drain_run(context: ToolContext[Any], run: Any) -> ChatResult[Any]:
-    """Reads a run to its end, at the pace of whoever reads the run around it."""
+    """Reads a tool's inner run to its end, at the pace of whoever reads the run around it."""
     outbox, relay = context.outbox, relay_of(context, run)
     try:
         async with aclosing(run.steps(chunks=False)) as steps:
@@ -283,7 +286,7 @@ async def _drain_run(context: ToolContext[Any], run: Any) -> ChatResult[Any]:
 
 
 def _result_of_run(run: InnerRun, output_type: Any) -> ChatResult[Any]:
-    """Returns what a run gave that ended before its tool was run again."""
+    """Returns what an inner run of a tool gave that ended before the tool was run again."""
     if output_type is str:
         return ChatResult(run.output, run.messages)
     from pydantic import TypeAdapter
