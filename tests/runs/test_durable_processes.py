@@ -139,6 +139,8 @@ class Killer:
 
     def __init__(self, processes: ForkServerContext, runs: Runs, seed: int) -> None:
         self.processes, self.runs, self.chance = processes, runs, random.Random(seed)
+        self.killed_at = 0.0
+        """When the last process died, by the monotonic clock."""
 
     async def kill_at_random(self, scene: Scene, world: World) -> int:
         """Kills one to three processes, while the run is not over. Returns how many."""
@@ -148,6 +150,7 @@ class Killer:
             await until(partial(is_taken, self.runs, world.run_id))
             await asyncio.sleep(self.chance.uniform(0.0, 0.1 * scene.calls))
             await end(process)
+            self.killed_at = monotonic()
             if (await self.runs.status(world.run_id)).is_over:
                 return number
             # Until then the dead process has the run.
@@ -158,7 +161,7 @@ class Killer:
         """Lets a process kill itself. Returns 1 if it has done so."""
         process = start(self.processes, scene.name, world)
         await until(partial(is_dead, process, self.runs, world.run_id))
-        was_alive = process.is_alive()
+        was_alive, self.killed_at = process.is_alive(), monotonic()
         assert await end(process) == -signal.SIGKILL
         return not was_alive
 
@@ -181,13 +184,12 @@ class Killer:
         reader = asyncio.create_task(read(runs, run_id))
         kills = await self.kill(scene, row.moment, world)
         row.kills, row.runs = row.kills + kills, row.runs + 1
-        killed_at = monotonic()
         process = start(self.processes, scene.name, msgspec.structs.replace(world, seconds=0.0))
         path = Path(world.acts)
         try:
             async with asyncio.timeout(60):
                 told = await reader
-            row.seconds.append(monotonic() - killed_at)
+            row.seconds.append(monotonic() - self.killed_at)
             lines = read_lines(path)
             acts = [line for line in lines if line != ASKED]
             row.asked_again += len(lines) - len(acts) - scene.calls
