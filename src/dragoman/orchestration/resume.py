@@ -121,8 +121,8 @@ class CallPlan(msgspec.Struct, frozen=True):
         """Returns the stored result of a call, or `None`."""
         if self._is_twin(call):
             # By its place: the id alone does not say whose the result is.
-            place = next((place for place, other in enumerate(self.calls) if other is call), -1)
-            return self.known.get((place, call.id))
+            slot = next((slot for slot, other in enumerate(self.calls) if other is call), -1)
+            return self.known.get((slot, call.id))
         return next((part for (_, name), part in self.known.items() if name == call.id), None)
 
     def is_doubtful(self, call: ToolCallPart, tools: Mapping[str, Tool]) -> bool:
