@@ -60,8 +60,14 @@ def make_config(app: Any, *, closing_seconds: int | None = None) -> uvicorn.Conf
     )
 
 
-def open_listener(host: str, port: int) -> socket.socket:
-    """Opens a socket that listens. `port`: 0 takes a free one.
+def open_listener(host: str, port: int, *, shared: bool = False) -> socket.socket:
+    """Opens a socket that listens.
+
+    Args:
+        host: name or address.
+        port: 0 takes a free one.
+        shared: other processes may listen there as well, where the system can share a port; each
+            gets some of the connections.
 
     Raises:
         SettingsError: the host does not exist, or the port is invalid, in use or not allowed.
@@ -81,7 +87,12 @@ def open_listener(host: str, port: int) -> socket.socket:
             reason = "it is no host name"
         raise SettingsError(f"there is no host {host!r} to serve on: {reason}") from error
     try:
-        return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+        return socket.create_server(
+            address[:2],
+            family=family,
+            backlog=_BACKLOG,
+            reuse_port=shared and hasattr(socket, "SO_REUSEPORT"),
+        )
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise SettingsError(
@@ -99,7 +110,8 @@ def server_url(host: str, listener: socket.socket) -> str:
 
 
 async def serve_until_stopped(server: uvicorn.Server, listener: socket.socket) -> None:
-    """Serves until the process is asked to end. If it is cancelled, it ends open calls first."""
+    """Serves on a listener's socket until the process is asked to end. If it is cancelled, it ends
+    open calls first."""
     task = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         await asyncio.shield(task)
@@ -112,8 +124,9 @@ async def serve_until_stopped(server: uvicorn.Server, listener: socket.socket) -
 
 @contextmanager
 def handle_signals(*actions: Callable[[], object]) -> Generator[None]:
-    """Handles SIGINT and SIGTERM within the block: the first signal calls the first action, the next
-    one the second, and so on. The last action is called again for all further signals.
+    """Handles, for a listener, SIGINT and SIGTERM within the block: the first signal calls the
+    first action, the next one the second, and so on. The last action is called again for all
+    further signals.
 
     It needs a running event loop. Outside the main thread, where no signals arrive, it does nothing.
     """

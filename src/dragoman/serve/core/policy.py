@@ -99,9 +99,9 @@ class AgentPolicy(msgspec.Struct, frozen=True, kw_only=True):
         for model in self.models:
             if model_string(model) == name:
                 return model
-        known = ", ".join(self.model_names) or "none"
+        names = ", ".join(self.model_names) or "none"
         raise InvalidRequestError(
-            f"the model {name!r:.200} cannot be chosen here; there are: {known}"
+            f"the model {name!r:.200} cannot be chosen here; there are: {names}"
         ).at(field="model")
 
 
@@ -288,8 +288,8 @@ def _admit_settings(
 def _apply_tool_choice(
     tools: tuple[ToolSpec, ...], settings: Settings, losses: list[Loss]
 ) -> tuple[tuple[ToolSpec, ...], Settings]:
-    """Returns the tools and settings that a client's `tool_choice` leaves. A client chooses among
-    its own tools only."""
+    """Returns the tools and settings that, by the policy, a client's `tool_choice` leaves. A client
+    chooses among its own tools only."""
     choice = settings.tool_choice
     if choice is None:
         return tools, settings
