@@ -88,18 +88,37 @@ async def test_a_request_is_stored_whole(url: str) -> None:
     made = make_request(request, None, None, None)
     assert all(message.id for message in made.messages[2:])
     async with open_log(url) as log:
-        assert await log.enqueue("r1", "a", made, thread_id="t", queue="q", owner="me") is True
+        how: dict[str, Any] = {"thread_id": "t", "queue": "q", "owner": "me", "priority": 3}
+        assert await log.enqueue("r1", "a", made, **how) is True
         assert await log.enqueue("r1", "b", made, thread_id="x", queue="p") is False
         assert await log.request("r1") == made
         status = (await log.status(["r1"]))["r1"]
-        assert (status.agent, status.queue, status.owner, status.lost) == ("a", "q", "me", 0)
+        assert (status.agent, status.queue, status.owner, status.lost) == ("a", "q", None, 0)
+        assert (status.caller, status.priority) == ("me", 3)
         assert [run.run_id for run in await log.runs(queue="q")] == ["r1"]
         assert await log.runs(queue="default") == []
+        assert [run.run_id for run in await log.runs(agent="a")] == ["r1"]
+        assert await log.runs(agent="b") == []
         with pytest.raises(RunLogError, match="has no request"):
             await log.request("r2")
         # An enqueued run is not to be started under its id.
         with pytest.raises(LeaseLostError, match="attach to it"):
             await log.lease("r1", "x", 30, token=0)
+        # The process that drives a run does not become whose run it is.
+        await log.lease("r1", "worker", 30)
+        status = (await log.status(["r1"]))["r1"]
+        assert (status.owner, status.caller, status.priority) == ("worker", "me", 3)
+
+
+async def test_lower_priorities_come_first_in_a_queue(url: str) -> None:
+    request = make_request("hi", None, None, None)
+    async with open_log(url) as log:
+        for number, priority in enumerate((5, 0, -1, 0)):
+            await log.enqueue(f"r{number}", "a", request, priority=priority)
+            await asyncio.sleep(0.002)
+        listed = await log.runs(state="queued", oldest_first=True, most=3)
+        assert [run.run_id for run in listed] == ["r2", "r1", "r3"]
+        assert [run.run_id for run in await log.runs(most=2)] == ["r3", "r2"]
 
 
 async def test_the_oldest_run_of_a_queue_is_listed_first(url: str) -> None:

@@ -11,7 +11,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import inspect, select
+from sqlalchemy import inspect, select, text
 
 from dragoman.errors import RunLogError
 from dragoman.event import PartDelta
@@ -42,6 +42,23 @@ def test_the_migrations_make_the_tables_that_the_code_knows(shared_url: str) -> 
             connection, opts={"version_table": MIGRATIONS.versions}
         )
         assert compare_metadata(context, metadata) == []
+    engine.dispose()
+
+
+async def test_a_log_that_a_newer_release_wrote_is_refused_and_left(shared_url: str) -> None:
+    engine = open_engine(shared_url, connections=1, writes=True)
+    migrate(engine, MIGRATIONS)
+    newer = f"UPDATE {MIGRATIONS.versions} SET version_num = '9001'"
+    with engine.begin() as connection:
+        connection.execute(text(newer))
+    async with open_log(shared_url) as log:
+        with pytest.raises(RunLogError, match="newer release of dragoman wrote its tables"):
+            await log.runs()
+        with pytest.raises(RunLogError, match="9001"):
+            await log.lease("r", "me", 30, token=0)
+    with engine.connect() as connection:
+        version = f"SELECT version_num FROM {MIGRATIONS.versions}"
+        assert connection.execute(text(version)).scalar() == "9001"
     engine.dispose()
 
 

@@ -1,6 +1,6 @@
 """`dragoman serve`: agents, a model or a gateway as a server for the clients of model APIs.
 
-`serve` loads what to serve (`_load_targets`), makes the application (`_make_app`) and runs it.
+`serve` loads what to serve (`_load_served`), makes the application (`_make_app`) and runs it.
 While it loads the user's modules, standard output goes to standard error. `format_greeting` is what
 it prints when clients can connect: its address and working examples.
 """
@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import typer
 
+from dragoman.cli.agents import check_agents, check_names, load_targets, prepare_agent
 from dragoman.cli.terminal import echo
-from dragoman.json_bytes import Json, JsonMap
+from dragoman.json_bytes import Json
 from dragoman.runtime import extra_hint
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-    from dragoman.agent import Agent
     from dragoman.serve.core.policy import AgentPolicy
     from dragoman.serve.core.service import Service
     from dragoman.serve.http.callers import Key
@@ -193,7 +193,7 @@ def serve(
         # Modules may print while they are imported; standard output is for the greeting.
         with redirect_stdout(sys.stderr):
             app = _make_app(
-                _load_targets(targets or [], model),
+                _load_served(targets or [], model),
                 gateway,
                 {
                     "store": store if store != "none" else None,
@@ -275,60 +275,19 @@ def _show_logs(*, calls: bool) -> Generator[None]:
             logger.setLevel(level)
 
 
-def _load_targets(targets: list[str], model: str | None) -> list[tuple[str, Any]]:
+def _load_served(targets: list[str], model: str | None) -> list[tuple[str, Any]]:
     """Returns the agents that `dragoman serve` is to serve, by name.
 
     Raises:
         BadParameter: something does not exist, or two things have the same name.
     """
     from dragoman.agent import Agent
-    from dragoman.cli.modules import load_value
 
-    served: list[tuple[str, Any]] = []
-    for target in targets:
-        value = load_value(target, _TARGET, lambda module, values: _find_agents(module, values))
-        name = target.partition(":")[2]
-        if isinstance(value, _ModuleAgents):
-            served += value
-        else:
-            served.append((name, value))
+    served = load_targets(targets, _TARGET)
     if model is not None:
         served.append((model, Agent[None](model)))
-    names = [name for name, _ in served]
-    if len(set(names)) < len(names):
-        raise typer.BadParameter(
-            f"two targets are named {max(names, key=names.count)!r}; clients could not tell them apart",
-            param_hint=_TARGET,
-        )
+    check_names(served, _TARGET)
     return served
-
-
-class _ModuleAgents(list[tuple[str, Any]]):
-    """The agents of a module, by name. Its own type tells it from a list that a module may hold."""
-
-
-def _find_agents(module: str, values: JsonMap) -> _ModuleAgents:
-    """Returns the agents of a module, each once.
-
-    Raises:
-        BadParameter: there are none.
-    """
-    from dragoman.agent import Agent
-
-    agents: dict[int, tuple[str, Any]] = {}
-    for name, value in values.items():
-        if _is_instance(value, Agent):
-            agents.setdefault(id(value), (name, value))
-    if not agents:
-        raise typer.BadParameter(
-            f"{module!r} ({values.get('__file__')}) has no agent", param_hint=_TARGET
-        )
-    return _ModuleAgents(agents.values())
-
-
-def _is_instance(value: Any, cls: type) -> bool:
-    """True if a value is an instance of a class, without narrowing the value's type for pyright."""
-    return isinstance(value, cls)
 
 
 def _make_app(served: list[tuple[str, Any]], file: Path | None, options: Json) -> Starlette:
@@ -353,52 +312,18 @@ def _make_app(served: list[tuple[str, Any]], file: Path | None, options: Json) -
                 "it is no application of dragoman.serve.app", param_hint=_TARGET
             )
         return application
-    for name, value in served:
-        if not isinstance(value, Agent):
-            raise typer.BadParameter(
-                f"{name!r} is a {type(value).__name__}, and no agent", param_hint=_TARGET
-            )
+    agents = check_agents(served, _TARGET)
     gateway = Gateway.from_toml(file) if file is not None else None
-    if not served and gateway is None:
-        served = [("local", Agent[None]())]
-    agents: dict[str, Agent[Any]] = dict(served)
+    if not agents and gateway is None:
+        agents = {"local": Agent[None]()}
     for agent in agents.values():
-        _check_keys(agent)
-        _load_embedded_model(agent)
+        prepare_agent(agent)
     if not agents:
         return app(None, gateway=gateway, **options)
     # One agent alone answers to any model name, which would hide the names of a gateway.
     if len(agents) == 1 and gateway is None:
         return app(next(iter(agents.values())), **options)
     return app(agents, gateway=gateway, **options)
-
-
-def _check_keys(agent: Agent[Any]) -> None:
-    """Refuses an agent if none of its models has a key. If some have, the server only warns.
-
-    Raises:
-        AuthenticationError: no model has a key.
-    """
-    errors = list(agent.check_keys().values())
-    # None is a model with a key: a fallback may answer.
-    if errors and errors[0] is not None and None not in errors:
-        raise errors[0]
-
-
-def _load_embedded_model(agent: Any) -> None:
-    """Starts the embedded model if the agent uses it."""
-    from dragoman import providers
-
-    if agent.provider_name != "local":
-        return
-    import asyncio
-
-    record = providers.get("local")
-    if callable(record.base_url):
-        echo("loading the embedded model", err=True)
-        # `callable` leaves pyright a function of unknown arguments: it takes a model's name.
-        start_server: Any = record.base_url
-        asyncio.run(start_server(agent.chat_model_name or record.chat_model))
 
 
 def _list_host_names(host: str) -> list[str]:

@@ -67,9 +67,10 @@ class Engine(Protocol):
 
 
 class LogEngine:
-    """An engine that looks into the log: runs that nobody drives are driven, the oldest first.
+    """An engine that looks into the log: runs that nobody drives are driven, by priority and then the
+    oldest first.
 
-    It is for one process or a few. Limits hold for each process, and there are no priorities.
+    It is for one process or a few, as limits hold for each process.
     """
 
     def __init__(self, log: RunLog, *, poll_seconds: float = 0.2) -> None:
@@ -80,6 +81,9 @@ class LogEngine:
     async def enqueue(self, run_id: str, *, queue: str, priority: int = 0) -> None:  # noqa: ARG002 - the log has it
         """See `Engine`. Only a worker in this process learns of it at once."""
         self._woken.set()
+
+    async def close(self) -> None:
+        """See `OpenEngine`. There is nothing to free."""
 
     async def work(self, drive: Drive, *, queues: Mapping[str, Limit]) -> None:
         """See `Engine`."""

@@ -71,13 +71,20 @@ class Enqueue(msgspec.Struct, frozen=True):
     queue: str
     """Name of its queue."""
     owner: str | None
-    """Who enqueues it."""
+    """Whose run it is."""
+    priority: int
+    """Priority in its queue."""
 
     def status(self, started_at: float) -> RunStatus:
         """Returns the status of the new run."""
         run = new_run(self.run_id, self.thread_id, started_at)
         return msgspec.structs.replace(
-            run, state="queued", agent=self.agent, queue=self.queue, owner=self.owner
+            run,
+            state="queued",
+            agent=self.agent,
+            queue=self.queue,
+            caller=self.owner,
+            priority=self.priority,
         )
 
 

@@ -66,6 +66,11 @@ class RunStatus(msgspec.Struct, frozen=True):
     """Name of the queue of a run that was enqueued."""
     lost: int = 0
     """Number of owners whose lease expired before they gave it back."""
+    caller: str | None = None
+    """Whose run it is: the `owner` with which it was enqueued. It stays, whichever process drives the
+    run."""
+    priority: int = 0
+    """Priority in its queue: lower numbers come first."""
 
     @property
     def is_over(self) -> bool:
@@ -155,6 +160,7 @@ class RunLog(Protocol):
         thread_id: str | None = None,
         queue: str = "default",
         owner: str | None = None,
+        priority: int = 0,
     ) -> bool:
         """Creates a durable run in state `queued`, with what a process needs to drive it. Returns
         False if there is a run with that id, which is left as it is.
@@ -165,7 +171,9 @@ class RunLog(Protocol):
             request: what it is asked.
             thread_id: conversation of the run.
             queue: the queue that the run waits in.
-            owner: who enqueues it, for people; the process that drives the run takes its place.
+            owner: whose run it is, such as the caller of a server (`RunStatus.caller`). Compare it
+                before you show the run to somebody.
+            priority: lower numbers come first in the queue.
 
         Raises:
             HistoryError: the request cannot be stored as JSON.
@@ -214,12 +222,14 @@ class RunLog(Protocol):
         state: RunState | None = None,
         driven: bool | None = None,
         queue: str | None = None,
+        agent: str | None = None,
         oldest_first: bool = False,
         most: int = 100,
     ) -> list[RunStatus]:
-        """Returns at most `most` runs, the latest first or the oldest first. The other arguments
-        narrow the list to one conversation, to one state, to runs with (True) or without (False) a
-        lease that holds, or to one queue."""
+        """Returns at most `most` runs, the latest first. `oldest_first`: in the order of a queue, by
+        priority and then the oldest first. The other arguments narrow the list to one conversation, to
+        one state, to runs with (True) or without (False) a lease that holds, to one queue, or to one
+        agent."""
         ...
 
     async def close(self) -> None:

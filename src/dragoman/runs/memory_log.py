@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from itertools import islice
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from time import monotonic, time
 from typing import Any, Self
 
@@ -121,12 +121,13 @@ class MemoryLog:
         thread_id: str | None = None,
         queue: str = "default",
         owner: str | None = None,
+        priority: int = 0,
     ) -> bool:
         """See `RunLog.enqueue`."""
         text = request_to_json(request)
         if run_id in self._ledger.statuses:
             return False
-        change = Enqueue(run_id, agent, text, thread_id, queue, owner)
+        change = Enqueue(run_id, agent, text, thread_id, queue, owner, priority)
         self._ledger.statuses[run_id] = change.status(time())
         self._ledger.lease_ends[run_id] = 0.0
         self._requests[run_id] = text
@@ -178,18 +179,28 @@ class MemoryLog:
         state: RunState | None = None,
         driven: bool | None = None,
         queue: str | None = None,
+        agent: str | None = None,
         oldest_first: bool = False,
         most: int = 100,
     ) -> list[RunStatus]:
         """See `RunLog.runs`."""
-        filters = {"thread_id": thread_id, "state": state, "driven": driven, "queue": queue}
+        filters = {
+            "thread_id": thread_id,
+            "state": state,
+            "driven": driven,
+            "queue": queue,
+            "agent": agent,
+        }
         filters = {name: value for name, value in filters.items() if value is not None}
 
         def is_match(run: RunStatus) -> bool:
             return all(getattr(run, name) == value for name, value in filters.items())
 
-        run_ids = self._ledger.statuses if oldest_first else reversed(self._ledger.statuses)
-        return list(islice(filter(is_match, map(self._status, run_ids)), most))
+        if oldest_first:
+            matches = filter(is_match, map(self._status, self._ledger.statuses))
+            return sorted(matches, key=attrgetter("priority"))[:most]
+        matches = filter(is_match, map(self._status, reversed(self._ledger.statuses)))
+        return list(islice(matches, most))
 
     async def close(self) -> None:
         """See `RunLog.close`."""

@@ -14,7 +14,7 @@ import socket
 from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 from uuid import uuid4
 
 import anyio
@@ -29,9 +29,10 @@ from dragoman.request import RunRequest
 from dragoman.result import ChatResult
 from dragoman.runs.driver import EndCallback, EventSource, RunDriver, RunSource, StoreCallback
 from dragoman.runs.durable import DepsFactory, DurableRuns, make_request, read_result
-from dragoman.runs.engines import DEFAULT_QUEUES, Engine, Limit, LogEngine
+from dragoman.runs.engines import DEFAULT_QUEUES, Engine, Limit
 from dragoman.runs.keeper import CANCEL, DrivenRun, Keeper, not_entered_error
 from dragoman.runs.log import RunLog, RunState, RunStatus
+from dragoman.runs.named_engines import OpenEngine, open_engine
 from dragoman.runs.tail import Cursor, RunTail
 from dragoman.sql.address import check_address
 
@@ -59,7 +60,7 @@ class Runs:
         self,
         log: RunLog,
         *,
-        engine: Literal["log"] | Engine = "log",
+        engine: str | Engine = "log",
         agents: Mapping[str, Agent[Any]] | None = None,
         deps: DepsFactory | None = None,
         lease_seconds: float = 30.0,
@@ -67,12 +68,17 @@ class Runs:
     ) -> None:
         """Args:
         log: where events are stored. It stays open.
-        engine: says which durable run is driven where and when. `log` needs nothing but the log.
+        engine: says which durable run is driven where and when, by its name in
+            `named_engines.ENGINES`, or as an instance. `log` needs nothing but the log.
         agents: the agents of durable runs, by their names.
         deps: a function, plain or async, of the request of a durable run. Returns its `deps`, which
             are never stored.
         lease_seconds: a process that does nothing for so long loses its runs.
         poll_seconds: seconds from one look for the changes of other processes to the next.
+
+        Raises:
+            SettingsError: no engine has that name, its package is missing, or it cannot work with
+                this log.
         """
         self._log = log
         self._owner = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
@@ -82,10 +88,11 @@ class Runs:
         )
         self._keeper_task: asyncio.Task[None] | None = None
         self._durable = DurableRuns(log, self._keeper, self._owner, lease_seconds, agents, deps)
-        if engine == "log":
-            self._engine: Engine = LogEngine(log, poll_seconds=poll_seconds)
-        else:
-            self._engine = engine
+        self._own_engine: OpenEngine | None = None
+        """The engine, if it was opened here by its name."""
+        if isinstance(engine, str):
+            engine = self._own_engine = open_engine(engine, log, poll_seconds=poll_seconds)
+        self._engine = engine
 
     async def __aenter__(self) -> Self:
         self._keeper_task = self._keeper.open()
@@ -103,6 +110,8 @@ class Runs:
             if self._keeper_task is not None:
                 tasks.append(self._keeper_task)
             await self._cancel_tasks(tasks)
+            if self._own_engine is not None:
+                await self._own_engine.close()
 
     async def start(
         self,
@@ -149,6 +158,7 @@ class Runs:
         resource_id: str | None = None,
         queue: str = "default",
         priority: int = 0,
+        owner: str | None = None,
     ) -> str:
         """Stores a durable run, which any process that works on its queue drives to its end. Returns
         its id. If there is a run with that id already, nothing happens.
@@ -160,7 +170,8 @@ class Runs:
             thread_id: id of the conversation.
             resource_id: whose conversation it is.
             queue: the queue that it waits in.
-            priority: for engines that have priorities: lower numbers come first.
+            priority: lower numbers come first in the queue.
+            owner: whose run it is, such as the caller of a server; see `RunStatus.caller`.
 
         Raises:
             InvalidRequestError: there is nothing to send.
@@ -175,7 +186,8 @@ class Runs:
             request,
             thread_id=request.thread_id,
             queue=queue,
-            owner=self._owner,
+            owner=owner,
+            priority=priority,
         )
         await self._engine.enqueue(request.run_id, queue=queue, priority=priority)
         return request.run_id
@@ -336,11 +348,16 @@ class Runs:
         return status
 
     async def list(
-        self, *, thread_id: str | None = None, state: RunState | None = None, most: int = 100
+        self,
+        *,
+        thread_id: str | None = None,
+        state: RunState | None = None,
+        agent: str | None = None,
+        most: int = 100,
     ) -> list[RunStatus]:
-        """Returns at most `most` runs, the latest first: all, or those of one conversation or in one
-        state."""
-        return await self._log.runs(thread_id=thread_id, state=state, most=most)
+        """Returns at most `most` runs, the latest first: all, or those of one conversation, in one
+        state, or of one agent."""
+        return await self._log.runs(thread_id=thread_id, state=state, agent=agent, most=most)
 
     async def stored_events(self, status: RunStatus) -> AsyncGenerator[list[Event], None]:
         """Yields the events that a run had when `status` was read, in lists. It does not wait."""

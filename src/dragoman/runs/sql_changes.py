@@ -46,6 +46,7 @@ class Prune(msgspec.Struct, frozen=True):
 
 _PRUNED_AT_ONCE = 100
 """Runs that one transaction forgets at most."""
+_ENQUEUED_COLUMNS = ("run_id", "thread_id", "agent", "queue", "caller", "priority")
 _UPDATED_COLUMNS = ("state", "end", "posts", "owner", "token", "lost")
 _UPDATE = (
     update(runs)
@@ -179,7 +180,7 @@ def _enqueue_runs(
     results: dict[int, Any] = {}
     for number, change in enqueued:
         run = msgspec.structs.asdict(change.status(0.0))
-        names = ("run_id", "thread_id", "agent", "queue", *_UPDATED_COLUMNS)
+        names = (*_ENQUEUED_COLUMNS, *_UPDATED_COLUMNS)
         values = {**{name: run[name] for name in names}, "lease_until": 0.0}
         results[number] = connection.execute(statements.begin, values).rowcount == 1
         if results[number]:
@@ -262,6 +263,8 @@ def read_status(row: Any) -> RunStatus:
         agent=row.agent,
         queue=row.queue,
         lost=row.lost,
+        caller=row.caller,
+        priority=row.priority,
     )
 
 

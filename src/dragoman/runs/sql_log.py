@@ -102,10 +102,13 @@ class SqlLog:
         thread_id: str | None = None,
         queue: str = "default",
         owner: str | None = None,
+        priority: int = 0,
     ) -> bool:
         """See `RunLog.enqueue`."""
         text = request_to_json(request)
-        return await self._database.submit(Enqueue(run_id, agent, text, thread_id, queue, owner))
+        return await self._database.submit(
+            Enqueue(run_id, agent, text, thread_id, queue, owner, priority)
+        )
 
     async def request(self, run_id: str) -> RunRequest:
         """See `RunLog.request`."""
@@ -155,21 +158,23 @@ class SqlLog:
         state: RunState | None = None,
         driven: bool | None = None,
         queue: str | None = None,
+        agent: str | None = None,
         oldest_first: bool = False,
         most: int = 100,
     ) -> list[RunStatus]:
         """See `RunLog.runs`."""
-        query = (
-            select(runs, self._dialect.now.label("now"))
-            .order_by(runs.c.started_at if oldest_first else runs.c.started_at.desc())
-            .limit(most)
-        )
+        order = (runs.c.started_at.desc(),)
+        if oldest_first:
+            order = (runs.c.priority, runs.c.started_at)
+        query = select(runs, self._dialect.now.label("now")).order_by(*order).limit(most)
         if thread_id is not None:
             query = query.where(runs.c.thread_id == thread_id)
         if state is not None:
             query = query.where(runs.c.state == state)
         if queue is not None:
             query = query.where(runs.c.queue == queue)
+        if agent is not None:
+            query = query.where(runs.c.agent == agent)
         if driven is not None:
             query = query.where((runs.c.lease_until > self._dialect.now) == driven)
         return [read_status(row) for row in await self._query(query)]

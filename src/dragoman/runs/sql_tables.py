@@ -20,7 +20,7 @@ from dragoman.sql.migrate import Migrations
 __all__ = ["MIGRATIONS", "claims", "events", "metadata", "posts", "requests", "runs"]
 
 metadata = MetaData()
-MIGRATIONS = Migrations("dragoman.runs:migrations", "0002", "dragoman_runs_version", metadata)
+MIGRATIONS = Migrations("dragoman.runs:migrations", "0003", "dragoman_runs_version", metadata)
 
 runs = Table(
     "dragoman_runs",
@@ -37,7 +37,10 @@ runs = Table(
     Column("agent", String),
     Column("queue", String),
     Column("lost", Integer, nullable=False, server_default="0"),
+    Column("caller", String),
+    Column("priority", Integer, nullable=False, server_default="0"),
     Index("ix_dragoman_runs_state_started_at", "state", "started_at"),
+    Index("ix_dragoman_runs_queue", "state", "queue", "priority", "started_at"),
 )
 """One row for each run: its state, and its last lease."""
 

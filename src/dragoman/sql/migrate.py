@@ -22,7 +22,7 @@ from sqlalchemy import Connection, Engine, MetaData, inspect, text
 from dragoman.logs import logger
 from dragoman.sql.engine import DIALECTS
 
-__all__ = ["Migrations", "migrate"]
+__all__ = ["Migrations", "NewerTablesError", "migrate"]
 
 _ALEMBIC = threading.Lock()
 """Held while Alembic works, whichever database it works on."""
@@ -41,12 +41,19 @@ class Migrations(msgspec.Struct, frozen=True):
     """The tables as they are at `head`."""
 
 
+class NewerTablesError(Exception):
+    """A newer release of dragoman wrote the tables."""
+
+
 def migrate(engine: Engine, migrations: Migrations) -> None:
     """Creates the tables or brings them up to date. One thread of one process does so at a time.
 
     Args:
         engine: the writer's, whose transactions lock the database.
         migrations: what the database should hold.
+
+    Raises:
+        NewerTablesError: this release does not know the version of the tables.
     """
     with engine.connect() as connection:
         if _is_current(connection, migrations):
@@ -56,6 +63,11 @@ def migrate(engine: Engine, migrations: Migrations) -> None:
         if _is_current(connection, migrations):
             return
         version = _read_version(connection, migrations.versions)
+        if version is not None and version > migrations.head:
+            raise NewerTablesError(
+                f"a newer release of dragoman wrote its tables (version {version}; this release knows {migrations.head}): "
+                "upgrade dragoman here"
+            )
         if version == migrations.head:
             _restore_tables(connection, migrations)
         elif version is None and _has_stray_tables(connection, migrations):
