@@ -9,6 +9,7 @@ it goes on with the numbers.
 from __future__ import annotations
 
 import mmap
+import operator
 import os
 import struct
 from collections.abc import Iterator, Sequence
@@ -41,17 +42,17 @@ class Counts:
         self._parts = [mmap.mmap(descriptor, COUNT_BYTES) for descriptor in descriptors]
         self._take_part(index)
 
-    def add(self, key: Key, amount: float, place: int = 0, places: int = 1) -> None:
-        """Adds to one of the `places` numbers of a key."""
-        if (start := self._find(key, places)) is not None:
-            offset = start + place * _NUMBER.size
-            (before,) = _NUMBER.unpack_from(self._own, offset)
-            _NUMBER.pack_into(self._own, offset, before + amount)
+    def add(self, key: Key, amount: float, position: int = 0, size: int = 1) -> None:
+        """Adds to one of the `size` numbers of a key."""
+        if (start := self._find(key, size)) is not None:
+            offset = start + position * _NUMBER.size
+            (before,) = _NUMBER.unpack_from(self._written, offset)
+            _NUMBER.pack_into(self._written, offset, before + amount)
 
     def set(self, key: Key, amount: float) -> None:
         """Sets the number of a key."""
         if (start := self._find(key, 1)) is not None:
-            _NUMBER.pack_into(self._own, start, amount)
+            _NUMBER.pack_into(self._written, start, amount)
 
     def sums(self, *, of_living: Sequence[str] = ()) -> dict[Key, list[float]]:
         """Returns the sums over all processes. `of_living`: names of metrics of which only
@@ -64,36 +65,36 @@ class Counts:
                     continue
                 numbers = struct.unpack_from(f"={count}d", part, start)
                 before = sums.get(key, [0.0] * count)
-                sums[key] = [one + other for one, other in zip(before, numbers, strict=True)]
+                sums[key] = list(map(operator.add, before, numbers))
         return sums
 
     def _take_part(self, index: int) -> None:
         """Goes on with what a part holds."""
-        self._own = self._parts[index]
-        used, _ = _HEAD.unpack_from(self._own)
-        _HEAD.pack_into(self._own, 0, max(used, _HEAD.size), os.getpid())
-        self._starts = {key: start for key, start, _ in _read_records(self._own)}
+        self._written = self._parts[index]
+        used, _ = _HEAD.unpack_from(self._written)
+        _HEAD.pack_into(self._written, 0, max(used, _HEAD.size), os.getpid())
+        self._starts = {key: start for key, start, _ in _read_records(self._written)}
         self._is_full = False
 
-    def _find(self, key: Key, places: int) -> int | None:
+    def _find(self, key: Key, size: int) -> int | None:
         """Returns where the numbers of a key begin, or None if there is no room for a new key."""
         start = self._starts.get(key)
         if start is None:
             name = msgspec.json.encode(key)
             # Numbers begin at multiples of their size, so that none is read half written.
             name += b" " * (-len(name) % _NUMBER.size)
-            used, process = _HEAD.unpack_from(self._own)
+            used, process = _HEAD.unpack_from(self._written)
             start = used + _LENGTHS.size + len(name)
-            end = start + places * _NUMBER.size
+            end = start + size * _NUMBER.size
             if end > COUNT_BYTES:
                 if not self._is_full:
                     _LOG.error("metrics have more labels than there is room for; new ones are lost")
                 self._is_full = True
                 return None
-            _LENGTHS.pack_into(self._own, used, len(name), places)
-            self._own[used + _LENGTHS.size : start] = name
+            _LENGTHS.pack_into(self._written, used, len(name), size)
+            self._written[used + _LENGTHS.size : start] = name
             # Last, so that others never read a record that is not complete.
-            _HEAD.pack_into(self._own, 0, end, process)
+            _HEAD.pack_into(self._written, 0, end, process)
             self._starts[key] = start
         return start
 
