@@ -28,6 +28,7 @@ from dragoman.errors import (
 from dragoman.event import Event, RunError, RunFinished
 from dragoman.json_bytes import Json
 from dragoman.media_request import MediaKind, MediaRequest
+from dragoman.memory.memory_store import MemoryStore
 from dragoman.memory.working_memory import WorkingMemory
 from dragoman.message import Content, Message, ToolResultPart
 from dragoman.model.tokens import TokenCount, request_tokens
@@ -111,6 +112,12 @@ class AgentBackend:
         """See `Offer`."""
         memories = [agent.memory for agent in self._agents.values() if agent.memory is not None]
         return [memory.working_memory for memory in memories if memory.working_memory is not None]
+
+    @property
+    def has_threads_in_memory(self) -> bool:
+        """See `Offer`."""
+        memories = [agent.memory for agent in self._agents.values()]
+        return any(memory and isinstance(memory.store, MemoryStore) for memory in memories)
 
     @property
     def detaches(self) -> bool:

@@ -71,6 +71,11 @@ class Backend(Protocol):
         """The working memories of its agents, which clients do not see."""
         ...
 
+    @property
+    def has_threads_in_memory(self) -> bool:
+        """True if an agent keeps its threads in the memory of this process."""
+        ...
+
     def admit(self, call: Call) -> Call:
         """Backend of streamed answers: returns the call with only those fields of its body that are
         passed on.

@@ -90,6 +90,8 @@ class Gateway:
     background."""
     working_memories = ()
     """Models have none."""
+    has_threads_in_memory = False
+    """Models have no threads."""
 
     def __init__(
         self,
