@@ -39,6 +39,7 @@ from dragoman.message import FinishReason
 from dragoman.result import ChatResult
 from dragoman.runs.batch import weigh_events
 from dragoman.runs.log import Lease, RunLog
+from dragoman.runs.open_calls import OpenCalls
 from dragoman.runs.tail import RunTail
 
 if TYPE_CHECKING:
@@ -138,6 +139,8 @@ class RunDriver:
         self._log, self._source, self._lease, self._tail = log, source, lease, tail
         self._on_stored = on_stored
         self._queue = _EventQueue()
+        self.open_calls = OpenCalls()
+        """The calls whose tools are at work."""
         self._final_event: FinalEvent | None = None
         self._is_handed_over = False
 
@@ -238,11 +241,18 @@ class RunDriver:
         """Reads the source into the queue, and closes the queue at its end."""
         queue = self._queue
         try:
-            await self._source.read(queue.put)
+            await self._source.read(self._put)
         except Exception as error:  # noqa: BLE001 - the log has to record whatever it was
             queue.failure = error
         finally:
             queue.close()
+
+
+    async def _put(self, events: Sequence[Event]) -> None:
+        """Takes events of the source."""
+        # Not when they are stored: what waits in the queue is stored when the run is handed over.
+        self.open_calls.feed(events)
+        await self._queue.put(events)
 
 
 async def _cancel_and_wait(task: asyncio.Task[None]) -> None:

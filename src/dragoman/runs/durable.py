@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
@@ -64,9 +65,11 @@ class DurableRuns:
         lease_seconds: float,
         agents: Mapping[str, Agent[Any]] | None,
         deps: DepsFactory | None,
+        grace_seconds: float,
     ) -> None:
+        """See `Runs`. `owner`: the name of this process in the log."""
         self._log, self._keeper, self._owner = log, keeper, owner
-        self._lease_seconds = lease_seconds
+        self._lease_seconds, self._grace_seconds = lease_seconds, grace_seconds
         self._agents, self._deps = agents or {}, deps
         self._told_missing: set[str] = set()
         """Names of agents that were asked for and are not here."""
@@ -93,6 +96,9 @@ class DurableRuns:
         try:
             await asyncio.wait([driven.task])
         except asyncio.CancelledError:
+            # A second cancellation ends the grace.
+            with suppress(asyncio.CancelledError):
+                await driven.wait_for_tools(self._grace_seconds)
             driven.driver.hand_over()
             await asyncio.wait([driven.task])
             raise
