@@ -247,7 +247,6 @@ class RunDriver:
         finally:
             queue.close()
 
-
     async def _put(self, events: Sequence[Event]) -> None:
         """Takes events of the source."""
         # Not when they are stored: what waits in the queue is stored when the run is handed over.
