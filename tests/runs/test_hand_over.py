@@ -22,8 +22,8 @@ from dragoman.event import (
 )
 from dragoman.message import Role, ToolCallPart, ToolResultPart
 from dragoman.runs import RunLog, Runs, open_log
+from dragoman.runs.calls_at_work import CallsAtWork
 from dragoman.runs.memory_log import MemoryLog
-from dragoman.runs.open_calls import OpenCalls
 from support.durable import RUN, Acts, begun, check_laws, durable_agent, outcome_unknown
 from support.runs import until
 
@@ -71,7 +71,7 @@ def marks(*call_ids: str) -> Event:
 )
 async def test_which_calls_are_at_work(events: Sequence[Event], is_open: bool) -> None:
     for size in (1, len(events)):
-        calls = OpenCalls()
+        calls = CallsAtWork()
         for start in range(0, len(events), size):
             calls.feed(events[start : start + size])
         waiter = asyncio.create_task(calls.wait_for_none())

@@ -32,13 +32,13 @@ from dragoman.event import (
 from dragoman.json_bytes import Json
 from dragoman.message import Origin, Role, TextPart, ToolCallPart, ToolResultPart, Usage
 
-__all__ = ["Row", "draw_timeline", "read_timeline"]
+__all__ = ["TimelineRow", "draw_timeline", "read_timeline"]
 
 _WIDTH = 100
 """Most characters of a text, of arguments or of a result."""
 
 
-class Row(msgspec.Struct, omit_defaults=True):
+class TimelineRow(msgspec.Struct, omit_defaults=True):
     """Something that happened in a run."""
 
     kind: Literal["user", "model", "tool", "run", "pending", "loss", "error"]
@@ -69,13 +69,13 @@ class _TimelineReader:
     """Folds the events of a run into rows."""
 
     def __init__(self) -> None:
-        self.rows: list[Row] = []
+        self.rows: list[TimelineRow] = []
         self._depths: dict[str | None, int] = {}
         """Depth of each run in a tool, by its id."""
         self._steps: dict[str | None, str] = {}
         """Name of the latest step of each run."""
-        self._messages: dict[str, tuple[Row, MessageStarted]] = {}
-        self._calls: dict[str, Row] = {}
+        self._messages: dict[str, tuple[TimelineRow, MessageStarted]] = {}
+        self._calls: dict[str, TimelineRow] = {}
 
     def feed(self, event: Event) -> None:
         """Takes the next event."""
@@ -96,23 +96,23 @@ class _TimelineReader:
         """Takes an event of a run or a step."""
         if isinstance(event, RunStarted) and event.parent_run_id is not None and self._depths:
             depth = self._depths[event.run_id] = self._depth(event.parent_run_id) + 1
-            self._add(Row("run", f"run {event.run_id}", depth))
+            self._add(TimelineRow("run", f"run {event.run_id}", depth))
         elif isinstance(event, RunStarted):
             self._depths[event.run_id] = 0
         elif isinstance(event, StepFinished):
             for loss in event.losses:
                 if not loss.is_minor:
-                    self._add(Row("loss", str(loss), self._depth(event.run_id)))
+                    self._add(TimelineRow("loss", str(loss), self._depth(event.run_id)))
         elif isinstance(event, RunError):
-            self._add(Row("error", str(event.error), self._depth(event.run_id)))
+            self._add(TimelineRow("error", str(event.error), self._depth(event.run_id)))
         elif isinstance(event, RunFinished):
             for interrupt in event.pending:
-                self._add(Row("pending", summarize(interrupt), self._depth(event.run_id)))
+                self._add(TimelineRow("pending", summarize(interrupt), self._depth(event.run_id)))
 
     def _depth(self, run_id: str | None) -> int:
         return self._depths.get(run_id, 0)
 
-    def _add(self, row: Row) -> Row:
+    def _add(self, row: TimelineRow) -> TimelineRow:
         self.rows.append(row)
         return row
 
@@ -122,7 +122,7 @@ class _TimelineReader:
         kind, label = "model", self._steps.get(event.run_id, "message")
         if event.role is Role.USER:
             kind, label = "user", "user"
-        row = Row(kind, label, self._depth(event.run_id))
+        row = TimelineRow(kind, label, self._depth(event.run_id))
         self._messages[event.message_id] = row, event
         # A message of results alone has no row.
         if kind == "model":
@@ -139,7 +139,7 @@ class _TimelineReader:
             return
         elif isinstance(part, ToolCallPart):
             arguments = _format_json(part.arguments)
-            self._calls[part.id] = self._add(Row("tool", part.name, row.depth, arguments))
+            self._calls[part.id] = self._add(TimelineRow("tool", part.name, row.depth, arguments))
         elif isinstance(part, TextPart):
             if row.kind == "user" and not row.text:
                 self._add(row)
@@ -168,7 +168,7 @@ def _find_cost(origin: Origin | None, start: MessageStarted, end: MessageFinishe
     return None if cost is None else f"{cost:f}"
 
 
-def read_timeline(events: Iterable[Event]) -> list[Row]:
+def read_timeline(events: Iterable[Event]) -> list[TimelineRow]:
     """Returns what happened in a run, in order."""
     reader = _TimelineReader()
     for event in events:
@@ -176,7 +176,7 @@ def read_timeline(events: Iterable[Event]) -> list[Row]:
     return reader.rows
 
 
-def draw_timeline(rows: Sequence[Row]) -> list[str]:
+def draw_timeline(rows: Sequence[TimelineRow]) -> list[str]:
     """Returns the lines that show a timeline, with long texts cut."""
     lines: list[str] = []
     for row in rows:
@@ -185,11 +185,11 @@ def draw_timeline(rows: Sequence[Row]) -> list[str]:
     return lines
 
 
-def _draw_user(row: Row) -> list[str]:
+def _draw_user(row: TimelineRow) -> list[str]:
     return [f"> {_shorten(row.text)}"]
 
 
-def _draw_model(row: Row) -> list[str]:
+def _draw_model(row: TimelineRow) -> list[str]:
     """Returns a line with model, tokens and cost, and one with the text."""
     facts = [row.label, row.model or ""]
     if row.input_tokens is not None or row.output_tokens is not None:
@@ -203,14 +203,14 @@ def _draw_model(row: Row) -> list[str]:
     return lines
 
 
-def _draw_tool(row: Row) -> list[str]:
+def _draw_tool(row: TimelineRow) -> list[str]:
     line = f"  {to_one_line(row.label)} {_shorten(row.text)}"
     if row.result is None:
         return [line]
     return [line, f"    {'error' if row.is_error else '→'} {_shorten(row.result)}"]
 
 
-def _draw_note(row: Row) -> list[str]:
+def _draw_note(row: TimelineRow) -> list[str]:
     return [f"{row.kind}: {_shorten(row.label, 4 * _WIDTH)}"]
 
 

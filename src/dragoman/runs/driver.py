@@ -38,8 +38,8 @@ from dragoman.logs import logger
 from dragoman.message import FinishReason
 from dragoman.result import ChatResult
 from dragoman.runs.batch import weigh_events
+from dragoman.runs.calls_at_work import CallsAtWork
 from dragoman.runs.log import Lease, RunLog
-from dragoman.runs.open_calls import OpenCalls
 from dragoman.runs.tail import RunTail
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class RunDriver:
         self._log, self._source, self._lease, self._tail = log, source, lease, tail
         self._on_stored = on_stored
         self._queue = _EventQueue()
-        self.open_calls = OpenCalls()
+        self.calls_at_work = CallsAtWork()
         """The calls whose tools are at work."""
         self._final_event: FinalEvent | None = None
         self._is_handed_over = False
@@ -250,7 +250,7 @@ class RunDriver:
     async def _put(self, events: Sequence[Event]) -> None:
         """Takes events of the source."""
         # Not when they are stored: what waits in the queue is stored when the run is handed over.
-        self.open_calls.feed(events)
+        self.calls_at_work.feed(events)
         await self._queue.put(events)
 
 

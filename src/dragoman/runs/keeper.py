@@ -56,7 +56,7 @@ class DrivenRun:
 
     async def wait_for_tools(self, seconds: float) -> None:
         """Waits until no tool of the run is at work, the run has ended, or so many seconds are over."""
-        between_tools = asyncio.create_task(self.driver.open_calls.wait_for_none())
+        between_tools = asyncio.create_task(self.driver.calls_at_work.wait_for_none())
         try:
             await asyncio.wait(
                 [self.task, between_tools], timeout=seconds, return_when=asyncio.FIRST_COMPLETED

@@ -1,4 +1,4 @@
-"""Follows the calls of a run that its tools have not answered yet (`OpenCalls`), so that a run is
+"""Follows the calls of a run that its tools have not answered yet (`CallsAtWork`), so that a run is
 handed over between its tools and not in the middle of one."""
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from dragoman.event import (
 )
 from dragoman.message import Role, ToolCallPart, ToolResultPart
 
-__all__ = ["OpenCalls"]
+__all__ = ["CallsAtWork"]
 
 
-class OpenCalls:
+class CallsAtWork:
     """The calls whose tools are at work, or are about to begin."""
 
     def __init__(self) -> None:
