@@ -95,6 +95,18 @@ def test_wrong_input_is_one_line(
     assert "secret" not in err
 
 
+@pytest.mark.parametrize("command", [("worker", f"{APP}:support"), ("runs", "retry", "support")])
+def test_an_engine_whose_extra_is_missing_is_named(
+    cli: Cli, url: str, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    asyncio.run(enqueue(url, "support"))
+    assert cli("runs", "cancel", "support", "--log", url)[0] == 0
+    monkeypatch.setattr("dragoman.runs.named_engines.find_spec", lambda _: None)
+    code, out, err = cli(*command, "--log", url, "--engine", "restate")
+    assert (code, out) == (3, "")
+    assert one_line(err, 'the engine "restate" needs', "pip install", "[restate]"), err
+
+
 def test_a_log_that_a_newer_release_wrote_is_left(cli: Cli, url: str) -> None:
     asyncio.run(enqueue(url, "support"))
     file = url.removeprefix("sqlite:///")

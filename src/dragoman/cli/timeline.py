@@ -8,6 +8,7 @@ events fill it in: a result, the tokens of a call, a retraction.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
@@ -38,7 +39,8 @@ _WIDTH = 100
 """Most characters of a text, of arguments or of a result."""
 
 
-class TimelineRow(msgspec.Struct, omit_defaults=True):
+@dataclass
+class TimelineRow:
     """Something that happened in a run."""
 
     kind: Literal["user", "model", "tool", "run", "pending", "loss", "error"]
