@@ -43,7 +43,7 @@ from dragoman.prompt import (
     refuse_output_type,
 )
 from dragoman.providers import Provider
-from dragoman.request import ModelRequest, OnLoss, RunRequest, ServerTool, Settings, ToolSpec
+from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings, ToolSpec
 from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
 from dragoman.run import Run
 from dragoman.run_beginning import OnDoubt, RunDefaults
@@ -251,8 +251,8 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
     def run(
         self, prompt: Prompt, *, output_type: object = str, **run_options: Unpack[RunOptions[Deps]]
     ) -> Run[Any]:
-        """Returns a run, to be used in `async with`. Nothing happens before it is iterated over or
-        asked for its result.
+        """Returns a run of the agent, to be used in `async with`. Nothing happens before it is
+        iterated over or asked for its result.
 
         Raises:
             SettingsError: as the constructor, or the provider, or one of a fallback, can give no typed output.
@@ -263,10 +263,17 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
         return build_run(self._defaults, prompt, output_type, run_options)
 
     def go_on(
-        self, request: RunRequest, story: Story, **run_options: Unpack[RunOptions[Deps]]
-    ) -> Run[str]:
+        self,
+        prompt: Prompt,
+        story: Story,
+        *,
+        output_type: object = str,
+        **run_options: Unpack[RunOptions[Deps]],
+    ) -> Run[Any]:
         """Returns a durable run, which goes on where its log ends. Raises what `run` does."""
-        return build_run(self._defaults, request, str, run_options, story=story)
+        if story.run_id:
+            run_options["run_id"] = story.run_id
+        return build_run(self._defaults, prompt, output_type, run_options, story=story)
 
     def pending(
         self,
@@ -297,7 +304,8 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
     async def send(
         self, prompt: Prompt, **run_options: Unpack[RunOptions[Deps]]
     ) -> ChatResult[str]:
-        """Sends a prompt and returns the whole answer. `run_options`: see `RunOptions`."""
+        """Sends a prompt to the agent and returns the whole answer. `run_options`: see
+        `RunOptions`."""
         refuse_output_type(run_options)
         async with self.run(prompt, **run_options) as run:
             return await run.result()
@@ -365,7 +373,8 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
     async def embed_query(
         self, text: str, **options: Unpack[EmbeddingsOptions]
     ) -> EmbeddingsResult:
-        """Returns the vector of a text to search with. See `EmbeddingsModel.embed_query`.
+        """Returns the vector, of the agent's embeddings model, of a text to search with. See
+        `EmbeddingsModel.embed_query`.
 
         Raises:
             SettingsError: the provider makes no embeddings.
@@ -397,7 +406,7 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
     def files(self, messages: ChatResult[Any] | Iterable[Message]) -> list[DataPart | FilePart]:
         """Returns the files that the model and its provider's tools made or fetched, in order: with
         their bytes, or by the id under which the provider holds them, for `download`."""
-        from dragoman.model.files import list_files
+        from dragoman.model.provider_files import list_files
 
         return list_files(messages.messages if isinstance(messages, ChatResult) else messages)
 
@@ -409,7 +418,7 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
             SettingsError: that provider holds no such files.
             ProviderError: it refused.
         """
-        from dragoman.model.files import download
+        from dragoman.model.provider_files import download
 
         return await download(self._models.access(model), part)
 
@@ -452,6 +461,7 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
         return self
 
     async def __aexit__(self, *error: object) -> None:
+        """Closes the agent, as `close`."""
         try:
             if self.toolset is not None:
                 await self.toolset.__aexit__(None, None, None)

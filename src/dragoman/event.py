@@ -27,6 +27,8 @@ from dragoman.message import Content, FinishReason, Native, Origin, Role, TextPa
 
 __all__ = [
     "CALLS_BEGUN",
+    "RUN_BEGUN",
+    "SET_ASIDE",
     "STEP_DONE",
     "Custom",
     "Event",
@@ -193,6 +195,7 @@ class PartDelta(msgspec.Struct, frozen=True, omit_defaults=True, tag="part_delta
     """What is new of it."""
 
     def __repr__(self) -> str:
+        """Returns the event in short, without all of a long delta."""
         delta = repr(self.delta)
         if isinstance(self.delta, bytes):
             delta = f"<{len(self.delta)} bytes>"
@@ -296,9 +299,23 @@ STEP_DONE = "dragoman.step_done"
 …, "name": …, "value": …}`. Clients do not get it."""
 
 
+RUN_BEGUN = "dragoman.run_begun"
+"""Name of the `Custom` that stands in the log of a durable run before a run of an agent in a tool, or
+after a hand-off. Its value is `{"run": …, "call": …, "number": …}`: the ids of that run and of the
+call whose tool begins it (empty: a hand-off), and how many that tool has begun before. Clients do
+not get it."""
+
+
+SET_ASIDE = "dragoman.set_aside"
+"""Name of the `Custom` with which the log of a durable run holds the end of the first of two phases:
+`{"metadata": …, "call": …}`, the metadata of the message that was set aside, and its `ModelCall`.
+Clients do not get it."""
+_LOG_MARKS = frozenset({CALLS_BEGUN, STEP_DONE, RUN_BEGUN, SET_ASIDE})
+
+
 def is_log_mark(event: Event) -> bool:
     """True if an event is for the log alone, and for no client."""
-    return type(event) is Custom and event.name in (CALLS_BEGUN, STEP_DONE)
+    return type(event) is Custom and event.name in _LOG_MARKS
 
 
 def is_calls_begun(event: Event) -> bool:
@@ -391,7 +408,7 @@ class InnerRuns:
     `RunStarted`, whose parent is a run that goes on, and its end."""
 
     def __init__(self) -> None:
-        """Starts without runs within the outer run."""
+        """Starts to follow a stream's events, without runs within the outer run."""
         self._run_id: str | None = None
         """Id of the run whose stream it is, while it goes on."""
         self._runs: set[str] = set()
@@ -415,7 +432,7 @@ class InnerRuns:
         return self._is_inner(getattr(event, "run_id", None))
 
     def _begins_inner_run(self, event: RunStarted) -> bool:
-        """Takes the start of a run. Returns True if it is a run within the outer run."""
+        """Takes the event that starts a run. Returns True if it is a run within the outer run."""
         parent = event.parent_run_id
         if (
             self._run_id is not None

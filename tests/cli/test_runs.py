@@ -307,7 +307,7 @@ STORY: Sequence[Event] = [
 
 def test_a_timeline_has_calls_tools_losses_and_errors() -> None:
     rows = read_timeline(STORY)
-    assert [(row.kind, row.label, row.depth) for row in rows if row.kind != "loss"] == [
+    assert [(row.category, row.label, row.depth) for row in rows if row.category != "loss"] == [
         ("user", "user", 0),
         ("model", "model call 1", 0),
         ("model", "model call 2", 0),
@@ -386,7 +386,7 @@ def test_a_run_is_shown(cli: Cli, url: str) -> None:
     code, out, _ = cli("runs", "show", "over", "--json")
     shown = json.loads(out)
     assert (shown["state"], shown["agent"], shown["caller"]) == ("success", "support", "anna")
-    assert [row["kind"] for row in shown["timeline"]] == [
+    assert [row["category"] for row in shown["timeline"]] == [
         *("user", "model", "tool", "tool", "tool", "model", "tool", "tool", "model")
     ]
     assert shown["timeline"][2]["result"] == '"did l1"'

@@ -39,8 +39,8 @@ def providers(json: _Json = False) -> None:
     dragoman providers
     dragoman providers --json
     """
+    from dragoman.providers.capability_table import capability_table
     from dragoman.providers.registry import REGISTRY
-    from dragoman.providers.table import capability_table
 
     rows = capability_table(REGISTRY.providers())
     # A broken plug-in must not hide the other providers.
@@ -150,7 +150,7 @@ def _echo_profile(model: str, *, why: bool, indent: int) -> None:
 
 
 def _format_value(value: object) -> str:
-    """Returns a profile's value as `dragoman models` prints it."""
+    """Returns, for the catalogue of models, a profile's value as `dragoman models` prints it."""
     if value is True or value is False:
         return "yes" if value else "no"
     if isinstance(value, int):

@@ -72,21 +72,21 @@ class Follower:
                 echo(f"pending: {to_one_line(summarize(interrupt))}", err=True)
 
     def _show_delta(self, event: PartDelta) -> None:
-        place = event.message_id, event.index
-        if isinstance(event.delta, str) and place not in self._other_parts:
-            is_first = event.message_id in self._prompts and place not in self._streamed
+        part_key = event.message_id, event.index
+        if isinstance(event.delta, str) and part_key not in self._other_parts:
+            is_first = event.message_id in self._prompts and part_key not in self._streamed
             sys.stdout.write("> " * is_first + escape(event.delta))
             sys.stdout.flush()
             self._is_in_line = True
-            self._streamed.add(place)
+            self._streamed.add(part_key)
 
     def _show_part(self, event: PartFinished) -> None:
-        part, place = event.part, (event.message_id, event.index)
+        part, part_key = event.part, (event.message_id, event.index)
         if isinstance(part, ToolCallPart):
             self._show_line(f"[calls {to_one_line(part.name)} {_format_json(part.arguments)}]")
         elif isinstance(part, ToolResultPart):
             self._show_line(f"[{to_one_line(part.name)}: {_format_json(part.result)}]")
-        elif isinstance(part, TextPart) and place not in self._streamed:
+        elif isinstance(part, TextPart) and part_key not in self._streamed:
             mark = "> " if event.message_id in self._prompts else ""
             self._show_line(mark + part.text)
 

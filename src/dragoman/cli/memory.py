@@ -51,6 +51,7 @@ def index(
 
 
 async def _index(url: str | None, model: str | None, limit: int | None) -> int:
+    """Makes the vectors of the memory's messages."""
     from dragoman.errors import DragomanError
 
     agent, name = make_embedder(model, None)

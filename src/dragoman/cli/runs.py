@@ -84,13 +84,15 @@ def show(run_id: _Id, log: LogOption, json: _Json = False) -> int:
     dragoman runs show mail-4711 --log sqlite:///runs.db
     """
     from dragoman.cli.timeline import draw_timeline, read_timeline
-    from dragoman.runs.driver import read_events
+    from dragoman.orchestration.story_reader import read_story
+    from dragoman.runs.closing import read_pages
 
     async def read_run(log: RunLog) -> tuple[RunStatus, list[Event]]:
-        return await _find_run(log, run_id), await read_events(log, run_id)
+        status = await _find_run(log, run_id)
+        return status, [event async for page in read_pages(log, run_id) for event in page]
 
     status, events = _run_with_log(log, read_run)
-    story = _fold_story(events, run_id)
+    story = read_story(events, run_id)
     cost, rows = _find_cost(story), read_timeline(events)
     if json:
         echo_json({**_dump_status(status, cost), "timeline": rows})
@@ -238,16 +240,14 @@ async def _find_run(log: RunLog, run_id: str) -> RunStatus:
 
 
 async def _read_story(log: RunLog, run_id: str) -> Story:
-    from dragoman.runs.driver import read_events
-
-    return _fold_story(await read_events(log, run_id), run_id)
-
-
-def _fold_story(events: Sequence[Event], run_id: str) -> Story:
     """Returns what a run has done so far."""
-    from dragoman.orchestration.story import read_story
+    from dragoman.orchestration.story_reader import StoryReader
+    from dragoman.runs.closing import read_pages
 
-    return read_story(events, run_id, owner=1)
+    reader = StoryReader(run_id)
+    async for page in read_pages(log, run_id):
+        reader.feed(page)
+    return reader.story()
 
 
 def _find_cost(story: Story) -> str | None:

@@ -43,7 +43,7 @@ _WIDTH = 100
 class TimelineRow:
     """Something that happened in a run."""
 
-    kind: Literal["user", "model", "tool", "run", "pending", "loss", "error"]
+    category: Literal["user", "model", "tool", "run", "pending", "loss", "error"]
     """What it is."""
     label: str
     """Its name, such as `model call 1`, or its text."""
@@ -121,13 +121,13 @@ class _TimelineReader:
     def _begin_message(self, event: MessageStarted) -> None:
         if event.candidate or event.role is Role.SYSTEM:
             return
-        kind, label = "model", self._steps.get(event.run_id, "message")
+        category, label = "model", self._steps.get(event.run_id, "message")
         if event.role is Role.USER:
-            kind, label = "user", "user"
-        row = TimelineRow(kind, label, self._depth(event.run_id))
+            category, label = "user", "user"
+        row = TimelineRow(category, label, self._depth(event.run_id))
         self._messages[event.message_id] = row, event
         # A message of results alone has no row.
-        if kind == "model":
+        if category == "model":
             self._add(row)
 
     def _feed_part(self, event: PartFinished) -> None:
@@ -143,13 +143,13 @@ class _TimelineReader:
             arguments = _format_json(part.arguments)
             self._calls[part.id] = self._add(TimelineRow("tool", part.name, row.depth, arguments))
         elif isinstance(part, TextPart):
-            if row.kind == "user" and not row.text:
+            if row.category == "user" and not row.text:
                 self._add(row)
             row.text += part.text
 
     def _end_message(self, event: MessageFinished) -> None:
         row, start = self._messages.pop(event.message_id, (None, None))
-        if row is None or start is None or row.kind != "model":
+        if row is None or start is None or row.category != "model":
             return
         origin, usage = event.origin or start.origin, event.usage or Usage()
         if origin is not None:
@@ -183,7 +183,7 @@ def draw_timeline(rows: Sequence[TimelineRow]) -> list[str]:
     lines: list[str] = []
     for row in rows:
         space = "  " * row.depth
-        lines += [space + line for line in _DRAWERS.get(row.kind, _draw_note)(row)]
+        lines += [space + line for line in _DRAWERS.get(row.category, _draw_note)(row)]
     return lines
 
 
@@ -213,7 +213,7 @@ def _draw_tool(row: TimelineRow) -> list[str]:
 
 
 def _draw_note(row: TimelineRow) -> list[str]:
-    return [f"{row.kind}: {_shorten(row.label, 4 * _WIDTH)}"]
+    return [f"{row.category}: {_shorten(row.label, 4 * _WIDTH)}"]
 
 
 _DRAWERS = {"user": _draw_user, "model": _draw_model, "tool": _draw_tool}

@@ -213,6 +213,17 @@ class DefaultStreamingOrchestrator:
         elif (correction := self._correct(state, message)) is not None:
             yield self.add_message(state, correction)
 
+    async def answer_stored(self, state: StreamingState, message: Message) -> Steps:
+        """Does what `answer_message` does, with a message that an earlier process has stored. Output
+        checks judge it again, and change nothing of it."""
+        await self._check_output(state, message, is_stored=True)
+        steps = self.answer_message(state, message)
+        try:
+            async for step in steps:
+                yield step
+        finally:
+            await steps.aclose()
+
     def asks_again_when_empty(self, state: StreamingState) -> bool:
         """True if the model is asked again because its message after tool results was empty: once
         for each round of tools."""
@@ -256,9 +267,11 @@ class DefaultStreamingOrchestrator:
         texts = [TextPart(text)][: len(text)]
         return message.replace(content=(*message.content[:start], *texts, *behind))
 
-    async def _check_output(self, state: StreamingState, message: Message) -> Message:
+    async def _check_output(
+        self, state: StreamingState, message: Message, *, is_stored: bool = False
+    ) -> Message:
         """Runs the output checks on a finished message. Returns it as they leave it. What they send
-        back stands in `state.refused`."""
+        back stands in `state.refused`. `is_stored`: the checks have left it so."""
         state.refused = None
         if state.checks is None:
             return message
@@ -267,7 +280,7 @@ class DefaultStreamingOrchestrator:
         if text is None or not state.checks.can_read(text):
             return message
         try:
-            accepted = await state.checks.apply(state.tool_context(), text)
+            accepted = await state.checks.apply(state.tool_context(), text, is_final=is_stored)
         except ModelRetry as error:
             state.refused = error.message
             return message
@@ -403,8 +416,9 @@ def _is_empty(message: Message) -> bool:
 
 
 def response_metadata(message: Message) -> Json:
-    """Returns the provider's metadata about its response, which is shown once and never stored in
-    the message. Keys are in snake_case, whatever the provider writes."""
+    """Returns, for the orchestrator's step, the provider's metadata about its response, which is
+    shown once and never stored in the message. Keys are in snake_case, whatever the provider
+    writes."""
     metadata: Json = {}
     for notes in [fields for key, fields in (message.native or {}).items() if key.endswith(NOTES)]:
         for name, value in if_object(if_object(notes).get("response")).items():
@@ -418,7 +432,8 @@ def response_metadata(message: Message) -> Json:
 
 
 def _drop_message(intake: Intake, finish: MessageFinished) -> StreamingIterationResult:
-    """Returns the step that drops an empty message before the model is asked again."""
+    """Returns the orchestrator's step that drops an empty message before the model is asked
+    again."""
     # Nobody has seen the start of a message that is still held.
     if intake.held is not None:
         return StreamingIterationResult(events=[], usage=finish.usage)
@@ -427,8 +442,8 @@ def _drop_message(intake: Intake, finish: MessageFinished) -> StreamingIteration
 
 
 def _tell_again(intake: Intake, message: Message) -> list[Event]:
-    """Returns the events of a message that an output check changed, in place of what was shown of
-    it."""
+    """Returns, for the orchestrator, the events of a message that an output check changed, in place
+    of what was shown of it."""
     events = unfold([message])
     if intake.held is not None:
         return events
@@ -443,7 +458,8 @@ def _add_transfers(
     *,
     waits: bool,
 ) -> None:
-    """Adds the results of hand-off calls. `slots`: their indexes. `waits`: a call was held back."""
+    """Adds, for the orchestrator, the results of hand-off calls. `slots`: their indexes. `waits`: a
+    call was held back."""
     # A tool that ran in this round may have asked, and then its call waits too.
     waits = waits or bool(tool_round.asks)
     results = transfer_results(state, [calls[slot] for slot in slots], waits=waits)
@@ -453,6 +469,7 @@ def _add_transfers(
 def _add_results(
     tool_round: ToolRound, slots: Sequence[int], results: Sequence[ToolResultPart]
 ) -> None:
-    """Adds the results of some calls to a round. `slots`: the numbers of those calls in it."""
+    """Adds, for the orchestrator, the results of some calls to a round. `slots`: the numbers of
+    those calls in it."""
     for slot, part in zip(slots, results, strict=True):
         tool_round.add(slot, part)
