@@ -54,7 +54,7 @@ _RETENTION = timedelta(minutes=1)
 """How long Restate remembers an invocation that is over. A run that is enqueued again after that is
 looked at once more, which does nothing."""
 _HANDLER = "drive"
-_QUEUE = re.compile(r"[A-Za-z0-9._-]+")
+_SERVICE = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 
 
 class RestateEngine:
@@ -73,6 +73,7 @@ class RestateEngine:
         worker_url: str | None = None,
         listen: str | None = None,
         token: str | None = None,
+        prefix: str | None = None,
         identity_keys: Sequence[str] = (),
     ) -> None:
         """What is `None` comes from the environment.
@@ -88,6 +89,9 @@ class RestateEngine:
             listen: host and port that this worker listens at, such as `0.0.0.0:9080`
                 (`RESTATE_WORKER_LISTEN`, host and port of `worker_url`).
             token: the bearer token of Restate Cloud (`RESTATE_AUTH_TOKEN`).
+            prefix: begin of the names of its services: the queue `default` is `dragoman-default`. Programs
+                that share a Restate, but no log, have different ones (`RESTATE_SERVICE_PREFIX`,
+                `dragoman`).
             identity_keys: public keys of Restate (`publickeyv1_…`). Calls that are not signed with one
                 of them are refused.
         """
@@ -97,6 +101,7 @@ class RestateEngine:
         self._admin = admin_url or variables.get("RESTATE_ADMIN_URL", "http://127.0.0.1:9070")
         self._worker = worker_url or variables.get("RESTATE_WORKER_URL", "http://127.0.0.1:9080")
         self._listen = listen or variables.get("RESTATE_WORKER_LISTEN", self._worker)
+        self._prefix = prefix or variables.get("RESTATE_SERVICE_PREFIX", "dragoman")
         self._headers = {"content-type": "application/json"}
         if token := token or variables.get("RESTATE_AUTH_TOKEN"):
             self._headers["authorization"] = f"Bearer {token}"
@@ -113,7 +118,7 @@ class RestateEngine:
                 enqueues it when Restate is there.
             SettingsError: the name of the queue is no name for Restate.
         """
-        url = f"{self._ingress.rstrip('/')}/{_service_name(queue)}/{_HANDLER}/send"
+        url = f"{self._ingress.rstrip('/')}/{self._service_name(queue)}/{_HANDLER}/send"
         # Any text may be the id of a run, but not a header.
         status, answer = await self._post(url, run_id, {"idempotency-key": quote(run_id, safe="")})
         if status == 404 and "register the service" in answer:
@@ -134,7 +139,9 @@ class RestateEngine:
         self._queues = queues
         called = {name: CalledQueue(drive, limit, _CALL_SECONDS) for name, limit in queues.items()}
         again = timedelta(seconds=10 * self._poll_seconds)
-        services = [_make_service(name, queue, again) for name, queue in called.items()]
+        services = [
+            _make_service(self._service_name(name), queue, again) for name, queue in called.items()
+        ]
         app = restate.app(services, identity_keys=self._identity_keys)
         # The SDK would take SIGTERM over with the first request that it sees, but not outside the
         # main thread.
@@ -162,12 +169,35 @@ class RestateEngine:
         while True:
             status, answer = await self._post(url, value)
             if status < 400:
-                return _check_queues(self._worker, answer, self._queues)
+                return self._check_queues(answer)
             if monotonic() > ends_at:
                 raise RunLogError(
                     f"Restate cannot use the worker at {self._worker} ({status}): {answer:.500}; it must be able to reach it there: set RESTATE_WORKER_URL"
                 )
             await asyncio.sleep(1.0)
+
+    def _check_queues(self, answer: str) -> None:
+        """Raises `SettingsError` if Restate knows the address of the workers by other queues."""
+        try:
+            deployment = decode(answer)
+            known = {service["name"] for service in deployment["services"]}
+        except (ValueError, KeyError, TypeError) as error:
+            raise RunLogError(
+                f"no Restate answers there: {answer:.200}; set RESTATE_ADMIN_URL"
+            ) from error
+        if known != {self._service_name(queue) for queue in self._queues}:
+            raise SettingsError(
+                f"Restate knows {self._worker} for {', '.join(sorted(known))}, and this worker is for the queues {', '.join(self._queues)}: workers at one address have the same queues; give this one another (RESTATE_WORKER_URL), or remove deployment {deployment['id']} from Restate"
+            )
+
+    def _service_name(self, queue: str) -> str:
+        """Returns the name under which Restate knows a queue."""
+        name = f"{self._prefix}-{queue}"
+        if not _SERVICE.fullmatch(name) or not queue:
+            raise SettingsError(
+                f"queue {queue!r:.100} is no name for Restate, with {self._prefix!r:.100} before it: use letters, digits, '.', '_' and '-'"
+            )
+        return name
 
     async def _post(
         self, url: str, value: object, headers: Mapping[str, str] = {}
@@ -195,19 +225,16 @@ async def _send_nowhere(message: JsonMap) -> None:
     pass
 
 
-def _service_name(queue: str) -> str:
-    """Returns the name under which Restate knows a queue."""
-    if not _QUEUE.fullmatch(queue):
-        raise SettingsError(
-            f"queue {queue!r:.100} is no name for Restate: use letters, digits, '.', '_' and '-'"
-        )
-    return f"dragoman-{queue}"
-
-
 def _make_service(name: str, queue: CalledQueue, again: timedelta) -> restate.Service:
-    """Returns what Restate calls for the runs of a queue. `again`: pause before a run is tried again."""
+    """Returns what Restate calls for the runs of a queue.
+
+    Args:
+        name: name of the service.
+        queue: where the runs are driven.
+        again: pause before a run is tried again.
+    """
     service = restate.Service(
-        _service_name(name),
+        name,
         abort_timeout=_GONE,
         idempotency_retention=_RETENTION,
         invocation_retry_policy=_RETRY,
@@ -222,21 +249,6 @@ def _make_service(name: str, queue: CalledQueue, again: timedelta) -> restate.Se
         context.service_send(drive_run, run_id)
 
     return service
-
-
-def _check_queues(worker: str, answer: str, queues: Collection[str]) -> None:
-    """Raises `SettingsError` if Restate knows an address by other queues than these."""
-    try:
-        deployment = decode(answer)
-        known = {service["name"] for service in deployment["services"]}
-    except (ValueError, KeyError, TypeError) as error:
-        raise RunLogError(
-            f"no Restate answers there: {answer:.200}; set RESTATE_ADMIN_URL"
-        ) from error
-    if known != {_service_name(queue) for queue in queues}:
-        raise SettingsError(
-            f"Restate knows {worker} for {', '.join(sorted(known))}, and this worker is for the queues {', '.join(queues)}: workers at one address have the same queues; give this one another (RESTATE_WORKER_URL), or remove deployment {deployment['id']} from Restate"
-        )
 
 
 def _split_address(address: str) -> tuple[str, int]:
