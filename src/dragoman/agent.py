@@ -251,8 +251,8 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
     def run(
         self, prompt: Prompt, *, output_type: object = str, **run_options: Unpack[RunOptions[Deps]]
     ) -> Run[Any]:
-        """Returns a run, to be used in `async with`. Nothing happens before it is iterated over or
-        asked for its result.
+        """Returns a run of the agent, to be used in `async with`. Nothing happens before it is
+        iterated over or asked for its result.
 
         Raises:
             SettingsError: as the constructor, or the provider, or one of a fallback, can give no typed output.
@@ -304,7 +304,8 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
     async def send(
         self, prompt: Prompt, **run_options: Unpack[RunOptions[Deps]]
     ) -> ChatResult[str]:
-        """Sends a prompt and returns the whole answer. `run_options`: see `RunOptions`."""
+        """Sends a prompt to the agent and returns the whole answer. `run_options`: see
+        `RunOptions`."""
         refuse_output_type(run_options)
         async with self.run(prompt, **run_options) as run:
             return await run.result()
@@ -372,7 +373,8 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
     async def embed_query(
         self, text: str, **options: Unpack[EmbeddingsOptions]
     ) -> EmbeddingsResult:
-        """Returns the vector of a text to search with. See `EmbeddingsModel.embed_query`.
+        """Returns the vector, of the agent's embeddings model, of a text to search with. See
+        `EmbeddingsModel.embed_query`.
 
         Raises:
             SettingsError: the provider makes no embeddings.
@@ -459,6 +461,7 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
         return self
 
     async def __aexit__(self, *error: object) -> None:
+        """Closes the agent, as `close`."""
         try:
             if self.toolset is not None:
                 await self.toolset.__aexit__(None, None, None)

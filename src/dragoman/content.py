@@ -99,7 +99,7 @@ class DataPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="data"):
 
     @classmethod
     def from_file(cls, path: str | Path, mime_type: str | None = None) -> Self:
-        """Reads a file; its MIME type is told by the name, else by the first bytes.
+        """Makes a data part of a file; its MIME type is told by the name, else by the first bytes.
 
         Raises:
             OSError: the file cannot be read.
@@ -119,6 +119,7 @@ class DataPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="data"):
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
         # The bytes would fill logs and terminals.
+        """Yields what rich shows of a data part."""
         fields: list[tuple[str, Any]] = [
             ("size", len(self.data)),
             ("digest", self.digest),
@@ -143,6 +144,7 @@ class LinkPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="link"):
         return f"LinkPart({fields})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
+        """Yields what rich shows of a link."""
         url = self.url
         # Such a URL holds a whole file.
         if url.startswith("data:") and len(url) > _MOST_SHOWN:
@@ -327,8 +329,8 @@ def read_unknown_piece(kind: str, native: Native) -> dict[str, Any] | None:
 
 
 def upgrade_stored(stored: object) -> Any:
-    """Returns the JSON of a stored message as this release writes it: an older version is
-    converted, and a piece of an unknown kind becomes a provider part that holds it."""
+    """Returns the content and fields (JSON) of a stored message as this release writes it: an older
+    version is converted, and a piece of an unknown kind becomes a provider part that holds it."""
     fields = _fields(stored)
     if fields is None:
         return stored

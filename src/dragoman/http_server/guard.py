@@ -25,7 +25,7 @@ _HEADER_LIST = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4096}")
 
 
 def host_names(hosts: Iterable[str]) -> list[str]:
-    """Returns host names in the form in which they are compared.
+    """Returns host names in the form in which the guard compares them.
 
     Raises:
         SettingsError: an entry is a URL, or not a host name.
@@ -41,7 +41,7 @@ def host_names(hosts: Iterable[str]) -> list[str]:
 
 
 def page_origins(origins: Iterable[str]) -> list[str]:
-    """Returns origins in the form in which they are compared.
+    """Returns origins in the form in which the guard compares them.
 
     Raises:
         SettingsError: an entry lacks its scheme, or has a path.
@@ -66,13 +66,10 @@ class HostGuard:
     def __init__(
         self, app: ASGIApp, *, hosts: Iterable[str] = (), origins: Iterable[str] = ()
     ) -> None:
-        """Args:
-        app: the application.
-        hosts: allowed host names beside those of this machine, with a port to allow only that one;
-            `*` allows any.
-        origins: origins whose pages may use the server beside its own, such as
-            `https://chat.example.com`; `*` as the port allows any port, `*` alone any origin.
-        """
+        """Guards an application by host names and origins. Args: app: the application. hosts:
+        allowed host names beside those of this machine, with a port to allow only that one; `*`
+        allows any. origins: origins whose pages may use the server beside its own, such as
+        `https://chat.example.com`; `*` as the port allows any port, `*` alone any origin."""
         self._app = app
         self._hosts = frozenset([*LOOPBACK, *host_names(hosts)])
         self._origins = frozenset(page_origins(origins))
@@ -131,7 +128,7 @@ class HostGuard:
         await Response(None, 204, preflight)(scope, receive, send_to_page)
 
     def _is_allowed_host(self, host: bytes) -> bool:
-        """True if the name is allowed, with or without its port."""
+        """True if the guard allows the host name, with or without its port."""
         match = _HOST.fullmatch(host)
         if match is None:
             return False

@@ -110,7 +110,8 @@ def server_url(host: str, listener: socket.socket) -> str:
 
 
 async def serve_until_stopped(server: uvicorn.Server, listener: socket.socket) -> None:
-    """Serves until the process is asked to end. If it is cancelled, it ends open calls first."""
+    """Serves on a listener's socket until the process is asked to end. If it is cancelled, it ends
+    open calls first."""
     task = asyncio.create_task(server.serve(sockets=[listener]))
     try:
         await asyncio.shield(task)
@@ -123,8 +124,9 @@ async def serve_until_stopped(server: uvicorn.Server, listener: socket.socket) -
 
 @contextmanager
 def handle_signals(*actions: Callable[[], object]) -> Generator[None]:
-    """Handles SIGINT and SIGTERM within the block: the first signal calls the first action, the next
-    one the second, and so on. The last action is called again for all further signals.
+    """Handles, for a listener, SIGINT and SIGTERM within the block: the first signal calls the
+    first action, the next one the second, and so on. The last action is called again for all
+    further signals.
 
     It needs a running event loop. Outside the main thread, where no signals arrive, it does nothing.
     """

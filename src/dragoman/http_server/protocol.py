@@ -73,7 +73,7 @@ class BoundedProtocol(HttpToolsProtocol):
     nothing of the rest of an answer."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """See `asyncio.Protocol`."""
+        """Begins the bounds of a new HTTP connection. See `asyncio.Protocol`."""
         super().connection_made(transport)  # pyright: ignore[reportArgumentType] - it is a `Transport`
         self.parser: Any = _Parser(self)
         self.declines = False
@@ -85,7 +85,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._deadline = self.loop.call_later(self.header_seconds, self._close_idle)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """See `asyncio.Protocol`."""
+        """Ends the bounds of an HTTP connection. See `asyncio.Protocol`."""
         self._deadline.cancel()
         for cycle in self._cycles:
             if not cycle.response_complete:
@@ -94,7 +94,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """See `asyncio.Protocol`."""
+        """Takes bytes of an HTTP connection within the bounds. See `asyncio.Protocol`."""
         # Counted before parsing: a request that never becomes whole must count too.
         self._overhead += len(data)
         super().data_received(data)
@@ -184,6 +184,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._cycles.append(cycle)
 
         async def run(scope: Any, receive: Any, send: Any) -> None:
+            """Runs the application for one request of the protocol."""
             try:
                 await app(scope, receive, send)
             finally:
@@ -205,7 +206,7 @@ class BoundedProtocol(HttpToolsProtocol):
         )
 
     def _close_idle(self) -> None:
-        """Closes the connection, unless its client is still reading."""
+        """Closes the protocol's connection, unless its client is still reading."""
         unread = self.transport.get_write_buffer_size()
         if unread and unread < self._unread:  # it is being read
             self._start_deadline()

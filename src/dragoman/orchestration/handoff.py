@@ -90,7 +90,7 @@ def transfer_results(
 def _check_transfer(
     state: StreamingState, tool: Handoff, call: ToolCallPart, *, waits: bool
 ) -> None:
-    """Raises `ToolError` if a call cannot hand over now."""
+    """Raises `ToolError` if a hand-off call cannot hand over now."""
     if waits or state.output is not None:
         raise ToolError(
             "not handed over: another call of the same answer comes first; call it again after that"
@@ -103,8 +103,8 @@ def _check_transfer(
 async def hand_over(
     state: StreamingState, transfer: Transfer, *, by_call: bool
 ) -> AsyncGenerator[StreamingIterationResult, None]:
-    """Runs the other agent and yields its steps as this run's. `by_call`: this run's output is the
-    arguments of a `return_result` call.
+    """Carries out a hand-off: runs the other agent and yields its steps as this run's. `by_call`:
+    this run's output is the arguments of a `return_result` call.
 
     Raises:
         Exception: what the other's run failed with.
@@ -186,7 +186,8 @@ class _OtherAnswer:
                 self._thinking.append(event.part)
 
     def feed(self, pieces: Sequence[ChatResult[str]]) -> Sequence[Event]:
-        """Takes pieces of the other run's output and returns the events of this run's message."""
+        """Takes, after a hand-off, pieces of the other run's output and returns the events of this
+        run's message."""
         events: list[Event] = []
         for piece in pieces:
             if piece.retracted:
@@ -215,8 +216,8 @@ class _OtherAnswer:
     def finish(
         self, result: ChatResult[str], call: ToolCallPart | None = None
     ) -> StreamingIterationResult:
-        """Returns the step that ends the message. `call`: the open call with which a waiting agent
-        continues later."""
+        """Returns the step that ends the message after a hand-off. `call`: the open call with which
+        a waiting agent continues later."""
         state = self._state
         events: list[Event] = []
         other_parts = _list_files(result.messages)
@@ -294,8 +295,8 @@ class _OtherAnswer:
 def _wait_for_agent(
     state: StreamingState, call: ToolCallPart, waits: AgentWaits
 ) -> StreamingIterationResult:
-    """Returns the step that ends a run whose other agent waits: an open call waits for the same
-    interrupts."""
+    """Returns the step that ends a run after a hand-off to an agent that waits: an open call waits
+    for the same interrupts."""
     tool_round = state.begin_round([call])
     open_call = next(
         candidate
@@ -311,7 +312,7 @@ def _wait_for_agent(
 
 
 def _messages_until(messages: Sequence[Message], message_id: str | None) -> list[Message]:
-    """Returns the messages up to and including the one with that id.
+    """Returns, for a hand-off, the messages up to and including the one with that id.
 
     Raises:
         ResumeError: it is not among them.
@@ -337,7 +338,8 @@ def _is_output_call(event: PartStarted) -> bool:
 
 
 def _join_messages(messages: Sequence[Message]) -> Message | None:
-    """Returns the content of messages as one user message, or None if there are none."""
+    """Returns, for a hand-off, the content of messages as one user message, or None if there are
+    none."""
     if not messages:
         return None
     return Message.user(*[piece for message in messages for piece in message.content])

@@ -186,8 +186,8 @@ class Loop:
         yield StreamingIterationResult(events=[finished])
 
     async def _check_output(self) -> None:
-        """Runs the output checks on an output that its orchestrator did not give them: a custom one,
-        or one that handed over.
+        """Runs at the end of the loop the output checks on an output that its orchestrator did not
+        give them: a custom one, or one that handed over.
 
         Raises:
             TypedOutputError: a check sends it back.
@@ -210,14 +210,14 @@ class Loop:
     def _rewrite_step(
         self, step: StreamingIterationResult, rewriting: Rewriting
     ) -> StreamingIterationResult:
-        """Returns the step changed to match its output, and updates the history."""
+        """Returns the loop's step changed to match its output, and updates the history."""
         step, message = rewriting.apply(step, self._state.shows)
         if message is not None:
             self._state.replace_in_history(message)
         return step
 
     def end_open_step(self) -> list[Event]:
-        """Returns the events that end a step in whose middle the run ended."""
+        """Returns the events that end the loop's step in whose middle the run ended."""
         step, self._step = self._step, None
         losses = self._take_losses()
         if step is None:
@@ -264,7 +264,7 @@ class Loop:
             await _await_if_needed(self._orchestrator.finalize(self._state))
 
     def _take_losses(self) -> tuple[Loss, ...]:
-        """Returns the losses that were not reported yet, and logs them."""
+        """Returns the losses of the loop that were not reported yet, and logs them."""
         if len(self._state.losses) == self._losses_named:
             return ()
         losses = tuple(self._state.losses)[self._losses_named :]
@@ -283,14 +283,16 @@ async def _await_if_needed(outcome: Awaitable[None] | None) -> None:
 
 
 def _is_built_in(orchestrator: StreamingOrchestrator) -> bool:
-    """True if the orchestrator's steps are dragoman's own, so that nobody changes their output."""
+    """True if the steps of the loop's orchestrator are dragoman's own, so that nobody changes their
+    output."""
     return getattr(orchestrator.process_iteration, "__module__", "").startswith(
         "dragoman.orchestration."
     )
 
 
 def wrap_foreign_error(error: Exception) -> DragomanError:
-    """Returns a `DragomanError` for an exception of other code, for the run's events."""
+    """Returns, for the loop, a `DragomanError` for an exception of other code, for the run's
+    events."""
     wrapped = DragomanError(
         f"{type(error).__name__} in the run, from code that is not dragoman's: {describe_error(error)}"
     )

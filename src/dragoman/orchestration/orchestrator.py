@@ -416,8 +416,9 @@ def _is_empty(message: Message) -> bool:
 
 
 def response_metadata(message: Message) -> Json:
-    """Returns the provider's metadata about its response, which is shown once and never stored in
-    the message. Keys are in snake_case, whatever the provider writes."""
+    """Returns, for the orchestrator's step, the provider's metadata about its response, which is
+    shown once and never stored in the message. Keys are in snake_case, whatever the provider
+    writes."""
     metadata: Json = {}
     for notes in [fields for key, fields in (message.native or {}).items() if key.endswith(NOTES)]:
         for name, value in if_object(if_object(notes).get("response")).items():
@@ -431,7 +432,8 @@ def response_metadata(message: Message) -> Json:
 
 
 def _drop_message(intake: Intake, finish: MessageFinished) -> StreamingIterationResult:
-    """Returns the step that drops an empty message before the model is asked again."""
+    """Returns the orchestrator's step that drops an empty message before the model is asked
+    again."""
     # Nobody has seen the start of a message that is still held.
     if intake.held is not None:
         return StreamingIterationResult(events=[], usage=finish.usage)
@@ -440,8 +442,8 @@ def _drop_message(intake: Intake, finish: MessageFinished) -> StreamingIteration
 
 
 def _tell_again(intake: Intake, message: Message) -> list[Event]:
-    """Returns the events of a message that an output check changed, in place of what was shown of
-    it."""
+    """Returns, for the orchestrator, the events of a message that an output check changed, in place
+    of what was shown of it."""
     events = unfold([message])
     if intake.held is not None:
         return events
@@ -456,7 +458,8 @@ def _add_transfers(
     *,
     waits: bool,
 ) -> None:
-    """Adds the results of hand-off calls. `slots`: their indexes. `waits`: a call was held back."""
+    """Adds, for the orchestrator, the results of hand-off calls. `slots`: their indexes. `waits`: a
+    call was held back."""
     # A tool that ran in this round may have asked, and then its call waits too.
     waits = waits or bool(tool_round.asks)
     results = transfer_results(state, [calls[slot] for slot in slots], waits=waits)
@@ -466,6 +469,7 @@ def _add_transfers(
 def _add_results(
     tool_round: ToolRound, slots: Sequence[int], results: Sequence[ToolResultPart]
 ) -> None:
-    """Adds the results of some calls to a round. `slots`: the numbers of those calls in it."""
+    """Adds, for the orchestrator, the results of some calls to a round. `slots`: the numbers of
+    those calls in it."""
     for slot, part in zip(slots, results, strict=True):
         tool_round.add(slot, part)

@@ -27,7 +27,8 @@ class Transcript:
     """Takes the steps of a run, each once."""
 
     def __init__(self, state: StreamingState, *, typed: bool, has_schema: bool) -> None:
-        """Creates the transcript. `typed`: only the last message is output. `has_schema`: it is JSON."""
+        """Creates the transcript of a run. `typed`: only the last message is output. `has_schema`:
+        it is JSON."""
         self._state, self._typed = state, typed
         self._metadata: Json = {}
         self.messages: list[Message] = []
@@ -108,8 +109,8 @@ class Transcript:
         )
 
     def cut(self, reason: FinishReason) -> list[Event]:
-        """Ends the message in whose middle the run ended, with what was shown of it. Returns the
-        closing events."""
+        """Ends, in the transcript, the message in whose middle the run ended, with what was shown
+        of it. Returns the closing events."""
         tool_round, self._state.tool_round = self._state.tool_round, None
         if (intake := self._state.intake) is not None:
             intake.end_call()
@@ -129,8 +130,8 @@ class Transcript:
         return events
 
     def result(self) -> ChatResult[str]:
-        """Returns the result so far, with output as text. An unfinished message is included as far
-        as it was shown."""
+        """Returns from the transcript the result so far, with output as text. An unfinished message
+        is included as far as it was shown."""
         state = self._state
         partial = self._cut_message(FinishReason.cancelled)
         results = state.tool_round.message() if state.tool_round is not None else None
@@ -156,7 +157,8 @@ class Transcript:
         )
 
     def cost(self) -> Decimal | None:
-        """Returns the US dollars of the finished model calls, or None if one has no known price.
+        """Returns from the transcript the US dollars of the finished model calls, or None if one
+        has no known price.
 
         Raises:
             SettingsError: the extra `cost` is not installed.
@@ -193,8 +195,8 @@ class Transcript:
         return new, usage
 
     def _unfold_again(self, messages: Sequence[Message]) -> list[Event]:
-        """Returns the events of whole messages, and first those that retract the parts already
-        shown."""
+        """Returns for the transcript the events of whole messages, and first those that retract the
+        parts already shown."""
         dropped = [
             message.id for message in messages if message.id and self.shown.is_open(message.id)
         ]
@@ -204,7 +206,7 @@ class Transcript:
         ]
 
     def _cut_message(self, reason: FinishReason) -> Message | None:
-        """Returns the unfinished message as far as it was shown, or None."""
+        """Returns for the transcript the unfinished message as far as it was shown, or None."""
         intake = self._state.intake
         if self.is_complete:
             return None

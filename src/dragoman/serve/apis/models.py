@@ -79,7 +79,8 @@ async def show_model(call: Call) -> None:
 
 
 async def _load_request(call: Call) -> tuple[Call, ModelRequest, Backend]:
-    """Returns the call with all that its body names, what it asks, and what answers.
+    """Returns for a model API the call with all that its body names, what it asks, and what
+    answers.
 
     Raises:
         ModelNotFoundError: nothing does.
@@ -95,7 +96,7 @@ async def _load_request(call: Call) -> tuple[Call, ModelRequest, Backend]:
 
 
 def find_backend(call: Call, model: str) -> Backend:
-    """Returns what answers to a name of a model.
+    """Returns what answers to a name of a model in a model API.
 
     Raises:
         ModelNotFoundError: nothing does.
@@ -171,8 +172,8 @@ class OllamaApi(Api):
         )
 
     async def _answer_ollama_chat(self, call: Call) -> None:
-        """Answers Ollama's chat: a request that only loads or unloads a model without asking the
-        model."""
+        """Answers a request to the model API of Ollama: a request that only loads or unloads a
+        model without asking the model."""
         check_types(call.body, call.wire.name)
         idle = ollama.dump_idle(call.body, call.path, now=call.now)
         if idle is None:

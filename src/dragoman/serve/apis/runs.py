@@ -65,7 +65,7 @@ async def attach(call: Call) -> None:
 
 
 async def cancel_run(call: Call) -> None:
-    """Cancels a run of an agent protocol."""
+    """Cancels a run that a client of an agent protocol began."""
     answered = await _find_run(call)
     if answered is None or answered.run_id is None:
         raise _unknown_run_error(call)
@@ -324,8 +324,8 @@ async def _request_of(call: Call, answered: Answered, *, goes_on: bool) -> RunRe
 
 
 def _without_native(message: Message) -> Message:
-    """Returns a client's message without native fields and origin, which only the server may
-    set."""
+    """Returns a message of a client's run request without native fields and origin, which only the
+    server may set."""
     content = [
         msgspec.structs.replace(piece, native=None) if piece.native else piece
         for piece in message.content
@@ -334,7 +334,7 @@ def _without_native(message: Message) -> Message:
 
 
 def _with_ids(call: Call, turn: Turn) -> Turn:
-    """Gives every message that is kept an id, the same in each protocol."""
+    """Gives every message of a run's request that is kept an id, the same in each protocol."""
     new_id: Callable[[], str] = call.service.new_id
     messages_by_id = {
         id(message): message if message.id else message.replace(id=new_id())

@@ -259,8 +259,8 @@ def _admit_settings(
 def _apply_tool_choice(
     tools: tuple[ToolSpec, ...], settings: Settings, losses: list[Loss]
 ) -> tuple[tuple[ToolSpec, ...], Settings]:
-    """Returns the tools and settings that a client's `tool_choice` leaves. A client chooses among
-    its own tools only."""
+    """Returns the tools and settings that, by the policy, a client's `tool_choice` leaves. A client
+    chooses among its own tools only."""
     choice = settings.tool_choice
     if choice is None:
         return tools, settings

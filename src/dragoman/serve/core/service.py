@@ -58,7 +58,7 @@ class Waiters:
 
     @contextmanager
     def subscribe(self, key: tuple[str, ...]) -> Generator[anyio.Event]:
-        """Gives an event that is set by the next change from now on."""
+        """Gives to a waiter of the service an event that is set by the next change from now on."""
         event = anyio.Event()
         self._events.setdefault(key, set()).add(event)
         try:
@@ -76,8 +76,8 @@ class Waiters:
 
 
 def poll_intervals() -> Iterator[float]:
-    """Yields the seconds to wait before looking whether another process made the change: ever
-    longer, up to a quarter of a minute."""
+    """Yields the seconds that the service waits before looking whether another process made the
+    change: ever longer, up to a quarter of a minute."""
     seconds = _FIRST_SECONDS
     while True:
         yield seconds
@@ -228,7 +228,7 @@ class Service:
         log_call(call)
 
     async def models(self, caller: Caller) -> list[ModelInfo]:
-        """Returns what a client may name, each name once."""
+        """Returns what a client of the service may name, each name once."""
         models: dict[str, ModelInfo] = {}
         for backend in self.backends:
             for model in await backend.models():
@@ -239,8 +239,8 @@ class Service:
         return list(models.values())
 
     def backend(self, model: str, caller: Caller) -> Offer:
-        """Returns the backend that answers to a name. A name that the caller may not use is as if
-        it were not there.
+        """Returns the service's backend that answers to a name. A name that the caller may not use
+        is as if it were not there.
 
         Raises:
             ModelNotFoundError: there is none.

@@ -110,7 +110,8 @@ def _settle_message(
 
 
 def _with_native(call: ToolCallPart, stored: ToolCallPart) -> Content:
-    """Returns a call with those fields of the API that the client's copy lacks."""
+    """Returns, for the fitted request, a call with those fields of the API that the client's copy
+    lacks."""
     native: Json = {**(call.native or {})}
     for name, fields in (stored.native or {}).items():
         native[name] = {**fields, **native.get(name, {})}
@@ -121,7 +122,7 @@ def _with_native(call: ToolCallPart, stored: ToolCallPart) -> Content:
 
 
 def _message_facts(message: Message) -> tuple[Any, ...]:
-    """Returns what a message says: its text, and its calls by their ids."""
+    """Returns, to fit a request, what a message says: its text, and its calls by their ids."""
     return message.text, [
         (call.id, call.name, call.arguments, call.raw) for call in message.tool_calls
     ]
@@ -292,7 +293,8 @@ def _has_same_body(request: ModelRequest, sent: ModelRequest) -> bool:
 
 
 def _with_origin(origin: Origin, messages: Sequence[Message]) -> tuple[Message, ...]:
-    """Returns the messages; those of the model that have no origin get this one."""
+    """Returns the fitted request's messages; those of the model that have no origin get this
+    one."""
     return tuple(
         message.replace(origin=origin)
         if message.role is Role.MODEL and message.origin is None
@@ -304,7 +306,8 @@ def _with_origin(origin: Origin, messages: Sequence[Message]) -> tuple[Message, 
 def _note_losses(
     events: Sequence[Event], losses: Sequence[Loss], trailing: Sequence[Loss]
 ) -> list[Event]:
-    """Returns the events with these losses in the first start of a message."""
+    """Returns the answer's events with these losses, of the fitted request, in the first start of a
+    message."""
     noted = list(events)
     first = next(index for index, event in enumerate(events) if type(event) is MessageStarted)
     start = events[first]
