@@ -39,6 +39,8 @@ _CALL_SECONDS = 25.0
 """Seconds until a call is answered: less than the idle time of common proxies, and of Restate (60)."""
 _MOST_CALLS = 100
 """Calls of one invocation. A new one takes its place then, so that its journal stays short."""
+_LONGEST_PAUSE = 8
+"""The pauses between the calls for a run double until they are so many times the first one."""
 _REGISTER_SECONDS = 30.0
 """Seconds in which Restate must be able to reach the worker: a load balancer takes its time."""
 _RETRY = restate.InvocationRetryPolicy(
@@ -80,8 +82,9 @@ class RestateEngine:
 
         Args:
             log: the log of the runs.
-            poll_seconds: a run that could not be driven is tried again after ten times as long, and
-                the log is asked for runs that Restate does not know after 25 times as long.
+            poll_seconds: a run that could not be driven is tried again after 10 times as long, later
+                after 80 times. After 25 times as long the log is asked for runs that Restate does not
+                know.
             ingress_url: where Restate takes calls (`RESTATE_INGRESS_URL`, `http://127.0.0.1:8080`).
             admin_url: where workers are registered (`RESTATE_ADMIN_URL`, `http://127.0.0.1:9070`).
             worker_url: where Restate reaches the workers, or their load balancer
@@ -95,15 +98,14 @@ class RestateEngine:
             identity_keys: public keys of Restate (`publickeyv1_…`). Calls that are not signed with one
                 of them are refused.
         """
-        variables = os.environ
         self._log, self._poll_seconds = log, poll_seconds
-        self._ingress = ingress_url or variables.get("RESTATE_INGRESS_URL", "http://127.0.0.1:8080")
-        self._admin = admin_url or variables.get("RESTATE_ADMIN_URL", "http://127.0.0.1:9070")
-        self._worker = worker_url or variables.get("RESTATE_WORKER_URL", "http://127.0.0.1:9080")
-        self._listen = listen or variables.get("RESTATE_WORKER_LISTEN", self._worker)
-        self._prefix = prefix or variables.get("RESTATE_SERVICE_PREFIX", "dragoman")
+        self._ingress = ingress_url or _find("RESTATE_INGRESS_URL", "http://127.0.0.1:8080")
+        self._admin = admin_url or _find("RESTATE_ADMIN_URL", "http://127.0.0.1:9070")
+        self._worker = worker_url or _find("RESTATE_WORKER_URL", "http://127.0.0.1:9080")
+        self._listen = listen or _find("RESTATE_WORKER_LISTEN", self._worker)
+        self._prefix = prefix or _find("RESTATE_SERVICE_PREFIX", "dragoman")
         self._headers = {"content-type": "application/json"}
-        if token := token or variables.get("RESTATE_AUTH_TOKEN"):
+        if token := token or _find("RESTATE_AUTH_TOKEN", ""):
             self._headers["authorization"] = f"Bearer {token}"
         self._identity_keys = list(identity_keys)
         self._queues: Collection[str] = ()
@@ -225,13 +227,18 @@ async def _send_nowhere(message: JsonMap) -> None:
     pass
 
 
+def _find(variable: str, default: str) -> str:
+    """Returns a variable of the environment, if it is set to something."""
+    return os.environ.get(variable) or default
+
+
 def _make_service(name: str, queue: CalledQueue, again: timedelta) -> restate.Service:
     """Returns what Restate calls for the runs of a queue.
 
     Args:
         name: name of the service.
         queue: where the runs are driven.
-        again: pause before a run is tried again.
+        again: first pause before a run is tried again.
     """
     service = restate.Service(
         name,
@@ -242,10 +249,10 @@ def _make_service(name: str, queue: CalledQueue, again: timedelta) -> restate.Se
 
     @service.handler(_HANDLER)
     async def drive_run(context: restate.Context, run_id: str) -> None:  # pyright: ignore[reportUnusedFunction]
-        for _ in range(_MOST_CALLS):
+        for number in range(_MOST_CALLS):
             if not await context.run_typed("drive", queue.call, run_id=run_id):
                 return
-            await context.sleep(again)
+            await context.sleep(again * min(2**number, _LONGEST_PAUSE))
         context.service_send(drive_run, run_id)
 
     return service
