@@ -50,7 +50,7 @@ _RETRY = restate.InvocationRetryPolicy(
     max_attempts=2**31 - 1,
 )
 """When Restate tries again after a worker that died. It must not give up: the run has not ended."""
-_GONE = timedelta(minutes=1)
+_GONE = timedelta(seconds=40)
 """How long Restate waits for a worker that neither answers nor closes the connection."""
 _RETENTION = timedelta(minutes=1)
 """How long Restate remembers an invocation that is over. A run that is enqueued again after that is
