@@ -35,8 +35,8 @@ _EDITED_NOTE = (
 async def resume_run(
     state: StreamingState, plan: ResumePlan
 ) -> AsyncGenerator[StreamingIterationResult, None]:
-    """Carries out the decisions of a plan and yields steps. The last step names what is still
-    pending."""
+    """Continues a run that waited: carries out the decisions of a plan and yields steps. The last
+    step names what is still pending."""
     history = state.conversation_history
     opened = find_open_calls(history)
     calls = [open_call.call for open_call in opened]
