@@ -182,14 +182,14 @@ class RestateEngine:
         """Raises `SettingsError` if Restate knows the address of the workers by other queues."""
         try:
             deployment = decode(answer)
-            known = {service["name"] for service in deployment["services"]}
+            registered = {service["name"] for service in deployment["services"]}
         except (ValueError, KeyError, TypeError) as error:
             raise RunLogError(
                 f"no Restate answers there: {answer:.200}; set RESTATE_ADMIN_URL"
             ) from error
-        if known != {self._service_name(queue) for queue in self._queues}:
+        if registered != {self._service_name(queue) for queue in self._queues}:
             raise SettingsError(
-                f"Restate knows {self._worker} for {', '.join(sorted(known))}, and this worker is for the queues {', '.join(self._queues)}: workers at one address have the same queues; give this one another (RESTATE_WORKER_URL), or remove deployment {deployment['id']} from Restate"
+                f"Restate knows {self._worker} for {', '.join(sorted(registered))}, and this worker is for the queues {', '.join(self._queues)}: workers at one address have the same queues; give this one another (RESTATE_WORKER_URL), or remove deployment {deployment['id']} from Restate"
             )
 
     def _service_name(self, queue: str) -> str:
