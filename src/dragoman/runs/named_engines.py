@@ -40,6 +40,7 @@ class NamedEngine(msgspec.Struct, frozen=True):
 
 ENGINES: Mapping[str, NamedEngine] = {
     "log": NamedEngine("engines", "LogEngine"),
+    "dbos": NamedEngine("dbos_engine", "DbosEngine", "dbos"),
 }
 """By their names."""
 
