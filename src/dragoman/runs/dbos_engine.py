@@ -11,6 +11,7 @@ is dead.
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from contextvars import Context, copy_context
@@ -262,5 +263,5 @@ async def _in_thread(function: Callable[..., T], *arguments: Any, **options: Any
     work = partial(function, *arguments, **options)
     try:
         return await asyncio.get_running_loop().run_in_executor(None, Context().run, work)
-    except (dbos_errors.DBOSException, SQLAlchemyError) as error:
+    except (dbos_errors.DBOSException, SQLAlchemyError, sqlite3.Error) as error:
         raise RunLogError(f"DBOS: {error}") from error

@@ -34,9 +34,10 @@ _END_SECONDS = 5.0
 def system_database(log_url: str) -> str:
     """Returns the URL of DBOS's tables for a log: the same database in Postgres, the file
     `PATH.dbos` beside it in SQLite."""
-    if log_url.startswith("sqlite"):
-        return f"{log_url}.dbos"
-    return log_url
+    if not log_url.startswith("sqlite"):
+        return log_url
+    url = make_url(log_url)
+    return str(url.set(database=f"{url.database}.dbos"))
 
 
 def has_foreign_dbos() -> bool:
