@@ -88,12 +88,8 @@ async def test_tools_are_not_in_a_workflow(tmp_path: Path) -> None:
     assert found == [None]
 
 
-async def test_a_run_that_dbos_never_got_is_driven(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_run_that_dbos_never_got_is_driven(tmp_path: Path) -> None:
     """Its process died between the log and DBOS."""
-    monkeypatch.setattr("dragoman.runs.dbos_engine._SWEEP_SECONDS", 0.05)
-    monkeypatch.setattr("dragoman.runs.dbos_engine._SWEEPS_TO_CHECK", 1)
     a, _ = agent(says("A"))
     url = f"sqlite:///{tmp_path}/runs.db"
     async with open_log(url) as log:

@@ -28,6 +28,7 @@ from dragoman.runs.dbos_host import DbosHost, has_foreign_dbos, open_client, sys
 from dragoman.runs.engines import Drive, Limit
 from dragoman.runs.log import RunLog, RunStatus
 from dragoman.runs.sql_log import SqlLog
+from dragoman.runs.waiting_runs import enqueue_waiting
 
 __all__ = ["DbosEngine"]
 
@@ -38,9 +39,8 @@ _AGAIN_SECONDS = 1.0
 """Seconds after which a run is looked at again that could not be driven."""
 _SWEEP_SECONDS = 0.5
 """Seconds from one look for runs of dead processes to the next."""
-_SWEEPS_TO_CHECK = 10
-"""So many times rarer the log is searched for runs that were never enqueued."""
-_MOST_CHECKED = 1000
+_CHECK_SECONDS = 10.0
+"""Seconds from one look for runs that DBOS never got to the next."""
 T = TypeVar("T")
 
 
@@ -98,6 +98,8 @@ class DbosEngine:
                 worker = _Worker(self._log, drive, group, self._poll_seconds)
                 for name in queues:
                     _WORKERS.setdefault(name, []).append(worker)
+                checking = enqueue_waiting(self, self._log, tuple(queues), seconds=_CHECK_SECONDS)
+                group.create_task(checking, name="dragoman-enqueue-waiting")
                 try:
                     await self._sweep(tuple(queues))
                 finally:
@@ -119,16 +121,12 @@ class DbosEngine:
         return self._client
 
     async def _sweep(self, queues: Iterable[str]) -> None:
-        """Has runs driven again and again whose process died, in DBOS or before it had them."""
-        suspects, unknown, checked = set[str](), set[str](), set[str]()
-        count = 0
+        """Enqueues looks of dead processes again, until it is cancelled."""
+        suspects = set[str]()
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
-            count += 1
             try:
                 suspects = await self._resume_dead(suspects, queues)
-                if count % _SWEEPS_TO_CHECK == 0:
-                    unknown = await self._enqueue_lost(unknown, checked, queues)
             except DragomanError as error:
                 _LOG.warning("runs of dead processes are looked for again: %s", error.message)
 
@@ -150,25 +148,6 @@ class DbosEngine:
             if look.workflow_id in idle & suspects:
                 await _in_thread(DBOS.resume_workflow, look.workflow_id, queue_name=look.queue_name)
         return idle - suspects
-
-    async def _enqueue_lost(
-        self, unknown: set[str], checked: set[str], queues: Iterable[str]
-    ) -> set[str]:
-        """Enqueues runs whose process died between the log and DBOS: those that wait since the last
-        check (`unknown`). Returns those that wait and are not `checked`."""
-        waiting: dict[str, RunStatus] = {}
-        for queue in queues:
-            most = _MOST_CHECKED + len(checked)
-            for status in await self._log.runs(
-                state="queued", driven=False, queue=queue, oldest_first=True, most=most
-            ):
-                waiting[status.run_id] = status
-        checked &= waiting.keys()
-        for run_id in waiting.keys() & unknown:
-            status = waiting[run_id]
-            await self.enqueue(run_id, queue=status.queue or "", priority=status.priority)
-            checked.add(run_id)
-        return waiting.keys() - checked
 
 
 class _Worker:

@@ -41,6 +41,7 @@ class NamedEngine(msgspec.Struct, frozen=True):
 ENGINES: Mapping[str, NamedEngine] = {
     "log": NamedEngine("engines", "LogEngine"),
     "dbos": NamedEngine("dbos_engine", "DbosEngine", "dbos"),
+    "restate": NamedEngine("restate_engine", "RestateEngine", "restate"),
 }
 """By their names."""
 

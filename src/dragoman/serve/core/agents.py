@@ -28,8 +28,9 @@ from dragoman.errors import (
 from dragoman.event import Event, RunError, RunFinished
 from dragoman.json_bytes import Json
 from dragoman.media_request import MediaKind, MediaRequest
-from dragoman.memory.working import WorkingMemory
+from dragoman.memory.working_memory import WorkingMemory
 from dragoman.message import Content, Message, ToolResultPart
+from dragoman.model.tokens import TokenCount, request_tokens
 from dragoman.orchestration.state import Claim
 from dragoman.request import EmbeddingsRequest, ModelRequest, RunRequest, ServerTool, ToolSpec
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
@@ -171,6 +172,10 @@ class AgentBackend:
     def get_served(self, name: str) -> tuple[Agent[Any], AgentPolicy]:
         """Returns the agent with a name, and the policy for what clients may change of its runs."""
         return self._agent(name), self._policy
+
+    async def count_tokens(self, call: Call, request: ModelRequest) -> TokenCount:  # noqa: ARG002 the protocol's
+        """See `Backend`. What the agent adds to a conversation is not the client's to know."""
+        return TokenCount(request_tokens(request), is_estimate=True)
 
     async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:  # noqa: ARG002 the protocol's
         """See `Backend`."""

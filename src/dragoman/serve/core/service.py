@@ -21,7 +21,7 @@ import anyio
 from dragoman.codec.agent_card import AgentCard
 from dragoman.errors import AuthenticationError, ModelNotFoundError, OverloadedError
 from dragoman.logs import logger
-from dragoman.memory.working import WorkingMemory
+from dragoman.memory.working_memory import WorkingMemory
 from dragoman.result import ModelInfo
 from dragoman.runs import RunLog, Runs, open_log
 from dragoman.runtime import new_id, now
