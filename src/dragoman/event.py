@@ -195,6 +195,7 @@ class PartDelta(msgspec.Struct, frozen=True, omit_defaults=True, tag="part_delta
     """What is new of it."""
 
     def __repr__(self) -> str:
+        """Returns the event in short, without all of a long delta."""
         delta = repr(self.delta)
         if isinstance(self.delta, bytes):
             delta = f"<{len(self.delta)} bytes>"
@@ -407,7 +408,7 @@ class InnerRuns:
     `RunStarted`, whose parent is a run that goes on, and its end."""
 
     def __init__(self) -> None:
-        """Starts without runs within the outer run."""
+        """Starts to follow a stream's events, without runs within the outer run."""
         self._run_id: str | None = None
         """Id of the run whose stream it is, while it goes on."""
         self._runs: set[str] = set()
@@ -431,7 +432,7 @@ class InnerRuns:
         return self._is_inner(getattr(event, "run_id", None))
 
     def _begins_inner_run(self, event: RunStarted) -> bool:
-        """Takes the start of a run. Returns True if it is a run within the outer run."""
+        """Takes the event that starts a run. Returns True if it is a run within the outer run."""
         parent = event.parent_run_id
         if (
             self._run_id is not None

@@ -118,7 +118,7 @@ def closing_events(events: Iterable[Event], last: RunFinished | RunError) -> lis
 
 
 async def read_pages(log: RunLog, run_id: str) -> AsyncGenerator[list[Event], None]:
-    """Yields all events of a run that the log holds, piece by piece."""
+    """Yields, before a run is closed, all events that its log holds, piece by piece."""
     end = 0
     while page := await log.read(run_id, end):
         end += len(page)
@@ -126,7 +126,7 @@ async def read_pages(log: RunLog, run_id: str) -> AsyncGenerator[list[Event], No
 
 
 async def end_run(log: RunLog, lease: Lease, last: RunFinished | RunError) -> list[Event]:
-    """Ends the run of a lease after the events that its log has. Returns the events that end it.
+    """Closes the run of a lease after the events that its log has. Returns the events that end it.
 
     Raises:
         RunLogError: see `RunLog.append`.

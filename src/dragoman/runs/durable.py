@@ -73,7 +73,7 @@ class DurableRuns:
         """Names of agents that were asked for and are not here."""
 
     def check_agents(self) -> None:
-        """Raises `SettingsError` if there is no agent."""
+        """Raises `SettingsError` if there is no agent for durable runs."""
         if not self._agents:
             raise SettingsError(
                 'a worker needs agents: Runs(log, agents={"support": agent}); runs are enqueued for an agent by its name'
@@ -100,7 +100,7 @@ class DurableRuns:
         return not driven.tail.is_over
 
     async def end_cancelled(self, run_id: str) -> None:
-        """Ends a run that was cancelled before any process has begun it."""
+        """Ends a durable run that was cancelled before any process has begun it."""
         try:
             lease = await self._log.lease(run_id, self._owner, self._lease_seconds)
             await end_run(self._log, lease, RunFinished(run_id, "cancelled"))
@@ -109,8 +109,8 @@ class DurableRuns:
             return
 
     async def _take_over(self, run_id: str) -> DrivenRun | bool:
-        """Begins to drive a run. Returns True if it is to be tried again later, False if it is
-        over."""
+        """Begins to drive a durable run. Returns True if it is to be tried again later, False if it
+        is over."""
         status = (await self._log.status([run_id])).get(run_id)
         if status is None or status.is_over:
             return False
@@ -145,7 +145,7 @@ class DurableRuns:
         return reader.story(lease.token), end + len(cut)
 
     def _find_agent(self, status: RunStatus) -> Agent[Any] | None:
-        """Returns the agent of a run, or `None` if this process does not have it."""
+        """Returns the agent of a durable run, or `None` if this process does not have it."""
         agent = self._agents.get(status.agent or "")
         if agent is None and status.agent is not None and status.agent not in self._told_missing:
             self._told_missing.add(status.agent)
@@ -159,7 +159,7 @@ class DurableRuns:
         return agent
 
     async def _find_end(self, status: RunStatus) -> FinalEvent | None:
-        """Returns the event that ends a run before it goes on, or `None` if it goes on."""
+        """Returns the event that ends a durable run before it goes on, or `None` if it goes on."""
         run_id = status.run_id
         if any(post.message == CANCEL for post in await self._log.read_posts(run_id)):
             return RunFinished(run_id, "cancelled")
@@ -185,7 +185,7 @@ class DurableRuns:
         return RunSource(run, None)
 
     def _begin(self, source: RunSource, lease: Lease, end: int) -> DrivenRun:
-        """Starts a task that drives a run whose log has `end` events."""
+        """Starts a task that drives a durable run whose log has `end` events."""
         tail = RunTail(end)
         driver = RunDriver(self._log, source, lease, tail)
         task = asyncio.create_task(driver.run(), name=f"dragoman-drive-{lease.run_id}")
@@ -211,7 +211,7 @@ def make_request(
 
 
 def read_result(story: Story, last: Event | None, output_type: Any) -> ChatResult[Any]:
-    """Returns the result of a run that is over. `last`: its last event.
+    """Returns the result of a durable run that is over. `last`: its last event.
 
     Raises:
         DragomanError: with which the run ended.

@@ -28,6 +28,7 @@ from dragoman.errors import (
 from dragoman.event import Event, RunError, RunFinished
 from dragoman.json_bytes import Json
 from dragoman.media_request import MediaKind, MediaRequest
+from dragoman.memory.memory_store import MemoryStore
 from dragoman.memory.working_memory import WorkingMemory
 from dragoman.message import Content, Message, ToolResultPart
 from dragoman.model.tokens import TokenCount, request_tokens
@@ -111,6 +112,12 @@ class AgentBackend:
         """See `Offer`."""
         memories = [agent.memory for agent in self._agents.values() if agent.memory is not None]
         return [memory.working_memory for memory in memories if memory.working_memory is not None]
+
+    @property
+    def has_threads_in_memory(self) -> bool:
+        """See `Offer`."""
+        memories = [agent.memory for agent in self._agents.values()]
+        return any(memory and isinstance(memory.store, MemoryStore) for memory in memories)
 
     @property
     def detaches(self) -> bool:
@@ -219,7 +226,7 @@ async def _join_turn(agent: Agent[Any], call: Call, turn: Turn, request: ModelRe
 def _make_run(
     agent: Agent[Any], call: Call, turn: Turn, request: ModelRequest, claim: Claim
 ) -> Run[Any]:
-    """Returns the run that answers a request.
+    """Returns the run of the served agent that answers a request.
 
     Raises:
         InvalidRequestError: the agent gives no answers by a schema.
@@ -291,8 +298,8 @@ def _check_name(name: object) -> None:
 
 
 def _without_cache_marks(turn: Turn) -> Turn:
-    """Returns the conversation without a client's cache marks. If there were some, and no setting
-    says it, the request asks for the cache.
+    """Returns, for an agent, the conversation without a client's cache marks. If there were some,
+    and no setting says it, the request asks for the cache.
 
     A client moves its marks along with its conversation, of which an agent has its own copy, with
     messages that the client never saw: there they would stay in their old places, one more each
@@ -318,7 +325,8 @@ def _with_cache(request: ModelRequest) -> ModelRequest:
 
 
 def _unmark_message(message: Message) -> Message:
-    """Returns a client's message without cache marks, in its content and in its own fields."""
+    """Returns, for an agent, a client's message without cache marks, in its content and in its own
+    fields."""
     content = [_unmark_piece(piece) for piece in message.content]
     if not all(map(is_, content, message.content)):
         message = message.replace(content=tuple(content))
@@ -326,7 +334,8 @@ def _unmark_message(message: Message) -> Message:
 
 
 def _unmark_piece(piece: Content) -> Content:
-    """Returns a piece of content without cache marks, also in the parts of a tool result."""
+    """Returns, for an agent, a piece of content without cache marks, also in the parts of a tool
+    result."""
     if isinstance(piece, ToolResultPart) and piece.is_content:
         result: Sequence[Any] = [_unmark(inner) for inner in piece.result]
         if not all(map(is_, result, piece.result)):
@@ -335,7 +344,7 @@ def _unmark_piece(piece: Content) -> Content:
 
 
 def _unmark(bearer: Bearer) -> Bearer:
-    """Returns a value without cache marks in its native fields."""
+    """Returns, for an agent, a value without cache marks in its native fields."""
     native = bearer.native
     if not native or not any(
         _CACHE_MARK in fields for fields in native.values() if isinstance(fields, dict)

@@ -132,8 +132,8 @@ def _follow(plan: Sequence[Sequence[Any]], tools: Sequence[Tool[Any]]) -> Agent[
     messages in the conversation."""
 
     def answer(request: ModelRequest) -> Message:
-        place = sum(message.role is Role.MODEL for message in request.messages)
-        return Message.model(*plan[place]).replace(id=new_id())
+        turn = sum(message.role is Role.MODEL for message in request.messages)
+        return Message.model(*plan[turn]).replace(id=new_id())
 
     return Agent(ScriptedModel(answer), tools=tools)
 

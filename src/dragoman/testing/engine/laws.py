@@ -37,13 +37,13 @@ def check_laws(events: Sequence[Event], run_id: str) -> list[Message]:
         CheckFailed: the run does not begin and end once, a part of it is told outside its place or is
             left open, a name or an id is used twice, or calls and results do not pair.
     """
-    own = without_inner_runs(events)
-    started = [event.run_id for event in own if isinstance(event, RunStarted)]
+    own_events = without_inner_runs(events)
+    started = [event.run_id for event in own_events if isinstance(event, RunStarted)]
     require_equal(started, [run_id], "the runs that the log begins")
-    ends = [event for event in own if isinstance(event, RunFinished | RunError)]
-    require_equal(ends, list(own[-1:]), "the ends of the run")
+    ends = [event for event in own_events if isinstance(event, RunFinished | RunError)]
+    require_equal(ends, list(own_events[-1:]), "the ends of the run")
     check_open(events)
-    _check_unique([event.name for event in own if isinstance(event, StepStarted)], "step")
+    _check_unique([event.name for event in own_events if isinstance(event, StepStarted)], "step")
     messages = fold(events)
     _check_unique([message.id for message in messages], "id of a message")
     for before, after in pairwise(messages):
