@@ -12,3 +12,11 @@ def log_engine(log: RunLog) -> Engine:
 
 def dbos_engine(log: RunLog) -> Engine:
     return open_engine("dbos", log, poll_seconds=0.05)
+
+
+def restate_engine(log: RunLog) -> Engine:
+    return open_engine("restate", log, poll_seconds=0.02)
+
+
+def temporal_engine(log: RunLog) -> Engine:
+    return open_engine("temporal", log, poll_seconds=0.02)
