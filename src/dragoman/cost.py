@@ -195,7 +195,8 @@ def _is_free(origin: Origin) -> bool:
 
 
 def _find_pricing(origin: Origin) -> tuple[str | None, str | None]:
-    """Returns the fields `priced_as` and `free` of the record of the provider that answered."""
+    """Returns, for the cost, the fields `priced_as` and `free` of the record of the provider that
+    answered."""
     # Records stand layers above this module, which results and hooks need below them: they are
     # found late, by name.
     record = import_module("dragoman.providers.registry").REGISTRY.find(origin.provider)

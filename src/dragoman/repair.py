@@ -165,8 +165,9 @@ def _last_round(messages: Sequence[Message]) -> tuple[int, int] | None:
 
 
 def _is_paired(messages: Iterable[Message]) -> bool:
-    """True if every message with calls is followed by one that begins with their results, in order,
-    and there are no others: then nothing is to be mended, which is cheaper to see than to do."""
+    """True if no repair is needed: every message with calls is followed by one that begins with
+    their results, in order, and there are no others: then nothing is to be mended, which is cheaper
+    to see than to do."""
     expected: list[str] = []
     for message in messages:
         content, count = message.content, len(expected)
@@ -187,7 +188,7 @@ def _is_paired(messages: Iterable[Message]) -> bool:
 
 
 def _answers_call(piece: Content, call_id: str) -> bool:
-    """True if a piece is the result of a call, with nothing left to mend in it."""
+    """True if, without repair, a piece is the result of a call, with nothing left to mend in it."""
     if not isinstance(piece, ToolResultPart) or piece.id != call_id:
         return False
     if not piece.name or piece.run_by == "provider":

@@ -256,7 +256,7 @@ def _convert_all(
 def _check_options(
     job: Job, paths: list[str], output: str, report: str | None, *, resume: bool
 ) -> None:
-    """Raises `BadParameter` for options that exclude each other."""
+    """Raises `BadParameter` for options of `dragoman convert` that exclude each other."""
     from dragoman.formats.conversion import check_version
     from dragoman.formats.registry import layout
 
@@ -296,7 +296,7 @@ def _check_format(name: str, option: str) -> str:
 
 
 def _resolve_model(model: str) -> tuple[Origin, str]:
-    """Returns the model of a model string as an origin, and its wire."""
+    """Returns, for `dragoman convert`, the model of a model string as an origin, and its wire."""
     from dragoman.message import Origin
     from dragoman.model.resolve_model import parse_model_string
     from dragoman.providers.registry import REGISTRY

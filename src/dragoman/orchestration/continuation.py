@@ -35,8 +35,8 @@ _EDITED_NOTE = (
 async def resume_run(
     state: StreamingState, plan: ResumePlan
 ) -> AsyncGenerator[StreamingIterationResult, None]:
-    """Carries out the decisions of a plan and yields steps. The last step names what is still
-    pending."""
+    """Continues a run that waited: carries out the decisions of a plan and yields steps. The last
+    step names what is still pending."""
     history = state.conversation_history
     opened = find_open_calls(history)
     calls = [open_call.call for open_call in opened]
@@ -101,9 +101,14 @@ async def _run_calls(
     calls = [call for _, call in runs.values()]
     for decision, call in runs.values():
         metadata = decision.waiting.interrupts[0].metadata
-        state.records.begin(
-            call, CallRecord(decision.answers, decision.runs, decision.resume, metadata)
+        record = CallRecord(
+            decision.answers,
+            decision.runs,
+            decision.resume,
+            metadata,
+            is_edited=decision.arguments is not None,
         )
+        state.records.begin(call, record)
 
     def report(index: int, result: ToolExecutionResult) -> None:
         decision, _ = runs[slots[index]]

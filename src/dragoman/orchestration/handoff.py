@@ -207,7 +207,8 @@ class _OtherAnswer:
         return self.feed([result])
 
     def _finish_text(self, text: str) -> Content:
-        """Returns the open part with its whole text: a text, or the call that returns the output."""
+        """Returns, after a hand-off, the open part with its whole text: a text, or the call that
+        returns the output."""
         if not isinstance(self._open, ToolCallPart):
             return TextPart(text)
         self.returned = parse_call(self._open, text)
@@ -258,7 +259,8 @@ class _OtherAnswer:
         )
 
     def _begin_text(self) -> list[Event]:
-        """Returns the events that start the message and its text; none if they have started."""
+        """Returns, after a hand-off, the events that start the message and its text; none if they
+        have started."""
         if self._id:
             return []
         events = self._begin_message()
@@ -272,15 +274,15 @@ class _OtherAnswer:
         return [*events, PartStarted(self._id, self._index, self._open)]
 
     def _begin_message(self) -> list[Event]:
-        """Returns the event that starts the message."""
+        """Returns the event that starts the message after a hand-off."""
         self._id = self._new_id()
         native = self._source.native if self._source is not None else None
         ours = {OURS: native[OURS]} if native and OURS in native else None
         return [MessageStarted(self._id, Role.MODEL, native=ours, created_at=self._state.clock())]
 
     def _retract_text(self, remaining: str) -> list[Event]:
-        """Returns the events that withdraw the message and show it again with the remaining
-        text."""
+        """Returns, after a hand-off, the events that withdraw the message and show it again with
+        the remaining text."""
         if not self._id:
             return []
         events: list[Event] = [MessageDropped(self._id, f"{self._to} began again")]
@@ -352,8 +354,8 @@ def _list_files(messages: Sequence[Message]) -> list[Content]:
 
 
 def _find_origin(messages: Sequence[Message]) -> Origin | None:
-    """Returns the origin of the other agent's last answer, without its response id: this run's
-    provider does not know that response."""
+    """Returns, after a hand-off, the origin of the other agent's last answer, without its response
+    id: this run's provider does not know that response."""
     origins = [
         message.origin
         for message in messages

@@ -256,16 +256,16 @@ class StreamingState:
         return True
 
     def _begin_calls(self, calls: Sequence[ToolCallPart]) -> Awaitable[None] | None:
-        """Counts calls that are about to be run against the limits. With a log, returns what to await
-        before they are run."""
+        """Counts in the run's state calls that are about to be run against the limits. With a log,
+        returns what to await before they are run."""
         self.account.begin(tool_calls=len(calls))
         if self.stored is None:
             return None
         return self._store_begun(calls)
 
     async def _store_begun(self, calls: Sequence[ToolCallPart]) -> None:
-        """Waits until the log holds these calls, and a mark that they begin. If the process dies
-        later, the log tells which calls may have acted."""
+        """Waits, for the run's state, until the log holds these calls, and a mark that they begin.
+        If the process dies later, the log tells which calls may have acted."""
         self.outbox.put([Custom(CALLS_BEGUN, [call.id for call in calls])])
         await self._wait_until_stored()
 
@@ -330,8 +330,8 @@ class StreamingState:
     def take_over_opening(
         self, opening: Sequence[Message], stored: Sequence[Message]
     ) -> tuple[Message, ...]:
-        """Puts messages that an earlier process has told in the place of those that the opening has
-        for them. Returns the rest of the opening."""
+        """Puts into the run's state messages that an earlier process has told in the place of those
+        that the opening has for them. Returns the rest of the opening."""
         start = len(self._history) - len(opening)
         self._history[start : start + len(stored)] = stored
         return tuple(opening[len(stored) :])

@@ -117,8 +117,8 @@ def build_waiting_call(
 def _make_interrupts(
     state: StreamingState, waiting: WaitingCall, question: AskUser
 ) -> tuple[Interrupt, ...]:
-    """Returns the interrupts for a question: one, or those of an agent inside the tool under this
-    call's id."""
+    """Returns the interrupts for a question that a call waits for: one, or those of an agent inside
+    the tool under this call's id."""
     history, past = state.conversation_history, waiting.state()
     if isinstance(question, AgentWaits):
         outer = answer_ids(history, waiting.call)[0]

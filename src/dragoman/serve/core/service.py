@@ -24,6 +24,7 @@ from dragoman.logs import logger
 from dragoman.memory.working_memory import WorkingMemory
 from dragoman.result import ModelInfo
 from dragoman.runs import RunLog, Runs, open_log
+from dragoman.runs.memory_log import MemoryLog
 from dragoman.runtime import new_id, now
 from dragoman.serve.core.webhooks import Webhooks
 from dragoman.serve.http.call_metrics import Observed, ServerMetrics, log_call
@@ -31,7 +32,7 @@ from dragoman.serve.http.callers import Authenticate, Caller
 from dragoman.serve.http.connection import ConcurrencyGate
 from dragoman.serve.http.limits import ServerLimits
 from dragoman.serve.http.processes import check_processes, count_processes
-from dragoman.serve.store.answer_store import AnswerStore
+from dragoman.serve.store.answer_store import AnswerStore, NoAnswers
 from dragoman.serve.store.memory_answers import MemoryAnswers
 from dragoman.transport.address_policy import AddressPolicy
 
@@ -108,6 +109,11 @@ class Offer(Protocol):
         """The working memories of its agents, which clients do not see."""
         ...
 
+    @property
+    def has_threads_in_memory(self) -> bool:
+        """True if an agent keeps its threads in the memory of this process."""
+        ...
+
 
 class Service:
     """What all calls of a server share: the backends, and what they are kept in."""
@@ -137,8 +143,8 @@ class Service:
         self.answers = answers
         self.log = log or open_log("memory:")
         self.runs = Runs(self.log)
-        self.gate = ConcurrencyGate(limits)
-        self.metrics = ServerMetrics(lambda: self.gate.open)
+        self.metrics = ServerMetrics()
+        self.gate = ConcurrencyGate(limits, self.metrics.set_open_calls)
         self.new_id = new_id
         self.clock = clock
         self.webhooks = Webhooks(webhooks, answers)
@@ -156,11 +162,9 @@ class Service:
         what stores and backends hold. It may be entered again if the store is a URL.
 
         Raises:
-            SettingsError: several processes keep answers in memory.
+            SettingsError: several processes keep answers or threads in memory.
         """
-        check_processes(
-            is_in_memory=isinstance(self.answers, MemoryAnswers), count=count_processes()
-        )
+        self.check_processes(count_processes())
         if self._was_closed and self._reopen_stores is not None:
             # Both were closed when the application ended; a second start needs open
             # ones.
@@ -188,27 +192,43 @@ class Service:
                     except Exception:  # noqa: BLE001 - the others are to be closed too
                         _LOG.exception("what a server held could not be closed")
 
+    def check_processes(self, count: int) -> None:
+        """Checks that so many processes can serve together.
+
+        Raises:
+            SettingsError: each would keep answers or threads in its own memory.
+        """
+        in_memory: list[str] = []
+        if isinstance(self.answers, MemoryAnswers):
+            in_memory.append("answers (store=)")
+        elif isinstance(self.log, MemoryLog) and not isinstance(self.answers, NoAnswers):
+            in_memory.append("answers in the background (log=)")
+        if any(backend.has_threads_in_memory for backend in self.backends):
+            in_memory.append("threads of agents (memory=)")
+        check_processes(in_memory, count)
+
     async def drain(self) -> None:
         """Refuses new calls, and waits until none runs, nor an answer in the background."""
         await self.gate.drain()
         await self.runs.idle()
 
     def interrupt(self) -> None:
-        """Ends all calls and runs that go on: their clients read why."""
+        """Ends all of the service's calls and runs that go on: their clients read why."""
         self.gate.closed = True
         self.runs.interrupt(_ending_error())
         self.gate.interrupt(_ending_error())
 
     def _warn_of_missing_keys(self) -> None:
-        """Warns of each model that has no key: its clients could not be answered."""
+        """Warns of each of the service's models that has no key: its clients could not be
+        answered."""
         for backend in self.backends:
             for model, error in backend.check_keys().items():
                 if error is not None:
                     _LOG.warning("%s cannot be asked: %s", model, error.message)
 
     async def _prune_stores(self) -> None:
-        """Forgets old answers and runs now and then. A user's own store that cannot be pruned looks
-        after itself."""
+        """Forgets, in the service's stores, old answers and runs now and then. A user's own store
+        that cannot be pruned looks after itself."""
         stores: tuple[Any, ...] = (self.answers, self.log)
         prunes = [store.prune for store in stores if hasattr(store, "prune")]
         seconds = self.limits.kept_seconds
