@@ -101,9 +101,14 @@ async def _run_calls(
     calls = [call for _, call in runs.values()]
     for decision, call in runs.values():
         metadata = decision.waiting.interrupts[0].metadata
-        state.records.begin(
-            call, CallRecord(decision.answers, decision.runs, decision.resume, metadata)
+        record = CallRecord(
+            decision.answers,
+            decision.runs,
+            decision.resume,
+            metadata,
+            is_edited=decision.arguments is not None,
         )
+        state.records.begin(call, record)
 
     def report(index: int, result: ToolExecutionResult) -> None:
         decision, _ = runs[slots[index]]

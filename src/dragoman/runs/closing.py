@@ -24,10 +24,12 @@ from dragoman.event import (
     RunStarted,
     StepFinished,
     StepStarted,
+    set_time,
 )
 from dragoman.fold import MessageBuilder
 from dragoman.message import FinishReason, MarkPart
 from dragoman.runs.log import Lease, RunLog
+from dragoman.runtime import now
 
 __all__ = ["Unfinished", "closing_events", "end_run", "read_pages"]
 
@@ -135,6 +137,6 @@ async def end_run(log: RunLog, lease: Lease, last: RunFinished | RunError) -> li
     async for page in read_pages(log, lease.run_id):
         unfinished.feed(page)
         end += len(page)
-    closing = unfinished.end(last)
+    closing = set_time(unfinished.end(last), now())
     await log.append(lease.run_id, end, closing, lease=lease)
     return closing

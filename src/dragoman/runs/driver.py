@@ -13,13 +13,14 @@ from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dragoman.errors import DragomanError, LogFullError, RunLogError
-from dragoman.event import Event, RunError, RunFinished, event_to_json
+from dragoman.event import Event, RunError, RunFinished, event_to_json, set_time
 from dragoman.logs import logger
 from dragoman.result import ChatResult
 from dragoman.runs.batch import weigh_events
 from dragoman.runs.closing import end_run
 from dragoman.runs.log import Lease, RunLog
 from dragoman.runs.tail import RunTail
+from dragoman.runtime import now
 
 if TYPE_CHECKING:
     from dragoman.run import Run
@@ -159,6 +160,7 @@ class RunDriver:
         failure: Exception | None = None
         try:
             while failure is None and not tail.is_over and (events := await queue.take()):
+                events = set_time(events, now())
                 if queue.is_awaited:
                     log.hurry()
                 try:

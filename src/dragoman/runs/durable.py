@@ -17,7 +17,7 @@ import msgspec
 
 from dragoman import json_bytes
 from dragoman.errors import DragomanError, LeaseLostError, RunLogError, SettingsError
-from dragoman.event import Event, RunError, RunFinished
+from dragoman.event import Event, RunError, RunFinished, set_time
 from dragoman.logs import logger
 from dragoman.message import FinishReason, Message, Role
 from dragoman.orchestration.iteration import collect_metadata
@@ -139,7 +139,7 @@ class DurableRuns:
             reader.feed(page)
             unfinished.feed(page)
             end += len(page)
-        if cut := unfinished.cut(lease.run_id):
+        if cut := set_time(unfinished.cut(lease.run_id), now()):
             await self._log.append(lease.run_id, end, cut, lease=lease)
             reader.feed(cut)
         return reader.story(lease.token), end + len(cut)
