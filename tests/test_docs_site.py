@@ -8,7 +8,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from docs_site import reference
+from docs_site.__main__ import main as build_site
 
 import dragoman
 from dragoman import Agent, ChatResult, Message
@@ -60,3 +62,15 @@ def test_the_skills_programs_run(monkeypatch: Any) -> None:
         exec(compile(program, "SKILL.md", "exec", dont_inherit=True), {})
     compile(programs[0], "SKILL.md", "exec")
     assert dragoman.Agent is Agent
+
+
+@pytest.mark.service
+def test_the_site_is_built_without_a_dead_link(tmp_path: Path) -> None:
+    mkdocs = ROOT / ".cache" / "docs" / "bin" / "mkdocs"
+    if not mkdocs.exists():
+        pytest.skip("mkdocs is not installed (make docs installs it)")
+    site = tmp_path / "site"
+    assert build_site(site, str(mkdocs)) == 0
+    page = (site / "html" / "reference" / "agents.html").read_text()
+    assert "approval_key" in page and "https://fonts" not in page
+    assert "guides/fine-tuning.html" in (site / "html" / "llms.txt").read_text()

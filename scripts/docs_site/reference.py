@@ -50,7 +50,6 @@ GROUPS: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
                 *("RunStarted", "StepStarted", "MessageStarted", "PartStarted", "PartDelta"),
                 *(
                     "PartFinished",
-                    "ToolStarted",
                     "MessageFinished",
                     "MessageDropped",
                     "StepFinished",
@@ -58,7 +57,7 @@ GROUPS: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
                 *("StateSnapshot", "StateDelta", "Custom", "RunFinished", "RunError", "fold"),
                 "unfold",
             ),
-            "dragoman.event": ("event_to_json", "event_from_json"),
+            "dragoman.event": ("ToolStarted", "event_to_json", "event_from_json"),
         },
     ),
     "requests": (

@@ -203,8 +203,8 @@ class RunBeginning:
         plan = find_calls(messages, story, asks=asks) or self._still_waiting(messages, tools)
         if plan is None and story.is_returned:
             plan = CallPlan((), {}, ())
-        if plan is None and (found := find_transfer(messages, story, tools)) is not None:
-            self._state.transfer = self._resume_transfer(*found, history, tools)
+        if plan is None and (accepted := find_transfer(messages, story, tools)):
+            self._state.transfer = self._resume_transfer(*accepted, history, tools)
         return self._state.begin(messages, tuple(untold), plan=plan)
 
     def _resume_transfer(

@@ -96,7 +96,7 @@ class CallPlan(msgspec.Struct, frozen=True):
 
     calls: tuple[ToolCallPart, ...]
     """The calls of the message; none: the message is the answer."""
-    known: Mapping[tuple[int, str], ToolResultPart]
+    results: Mapping[tuple[int, str], ToolResultPart]
     """Results that the log holds, by the places and the ids of their calls."""
     doubtful: Collection[str]
     """Ids of the calls that may have begun, and whose outcome nobody knows if it is not known."""
@@ -121,9 +121,9 @@ class CallPlan(msgspec.Struct, frozen=True):
         """Returns the stored result of a call, or `None`."""
         if self._is_twin(call):
             # By its place: the id alone does not say whose the result is.
-            place = next((place for place, other in enumerate(self.calls) if other is call), -1)
-            return self.known.get((place, call.id))
-        return next((part for (_, name), part in self.known.items() if name == call.id), None)
+            slot = next((slot for slot, other in enumerate(self.calls) if other is call), -1)
+            return self.results.get((slot, call.id))
+        return next((part for (_, name), part in self.results.items() if name == call.id), None)
 
     def is_doubtful(self, call: ToolCallPart, tools: Mapping[str, Tool]) -> bool:
         """True if a call may have acted, and may not be run again."""
