@@ -120,9 +120,9 @@ class Chat(Generic[Deps]):
     async def send(
         self, prompt: Prompt, **run_options: Unpack[RunOptions[Deps]]
     ) -> ChatResult[str]:
-        """Sends a prompt as `Agent.send` with this history; `model=` goes on with another model.
-        `None` as the prompt goes on with answers (`resume=`), or where the history ends in a
-        prompt."""
+        """Sends a prompt of the chat as `Agent.send` with this history; `model=` goes on with
+        another model. `None` as the prompt goes on with answers (`resume=`), or where the history
+        ends in a prompt."""
         async with self._keep_messages(self._run(prompt, run_options)) as run:
             return await run.result()
 
@@ -137,15 +137,15 @@ class Chat(Generic[Deps]):
     async def send_for(
         self, prompt: Prompt, output_type: object, **run_options: Unpack[RunOptions[Deps]]
     ) -> ChatResult[Any]:
-        """Sends a prompt as `Agent.send_for` with this history."""
+        """Sends a prompt of the chat as `Agent.send_for` with this history."""
         async with self._keep_messages(self._run(prompt, run_options, output_type)) as run:
             return await run.result()
 
     async def send_stream(
         self, prompt: Prompt, **run_options: Unpack[RunOptions[Deps]]
     ) -> AsyncGenerator[ChatResult[str], None]:
-        """Sends a prompt as `Agent.send_stream` with this history. Close it (`aclosing`) where you
-        leave it early."""
+        """Sends a prompt of the chat as `Agent.send_stream` with this history. Close it
+        (`aclosing`) where you leave it early."""
         async with self._keep_messages(self._run(prompt, run_options)) as run:
             async with aclosing(run.steps()) as steps:
                 async for step in steps:
@@ -176,7 +176,7 @@ class Chat(Generic[Deps]):
     def _run(
         self, prompt: Prompt, run_options: RunOptions[Deps], output_type: Any = str
     ) -> Run[Any]:
-        """Returns a run of this conversation. What a send says for itself alone goes before."""
+        """Returns a run of this chat. What a send says for itself alone goes before."""
         refuse_output_type(run_options)
         all_options: RunOptions[Deps] = {
             **run_options,

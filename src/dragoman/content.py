@@ -290,7 +290,7 @@ _MAGIC = (
 
 
 def guess_mime_type(name: str, data: bytes) -> str:
-    """Returns the MIME type of a file by its name, else by its first bytes, else
+    """Returns the MIME type of content in a file by its name, else by its first bytes, else
     `application/octet-stream`."""
     if named := mimetypes.guess_type(name)[0]:
         return named
@@ -313,8 +313,8 @@ fields of these names."""
 
 
 def read_unknown_piece(kind: str, native: Native) -> dict[str, Any] | None:
-    """Returns the stored piece for which a provider part stands in: one of a kind that this release
-    does not know.
+    """Returns the stored piece of content for which a provider part stands in: one of a kind that
+    this release does not know.
 
     `None` for every other provider part.
     """
@@ -348,7 +348,8 @@ def upgrade_stored(stored: object) -> Any:
 
 
 def _hold_unknown(piece: object) -> Any:
-    """Returns an unknown piece of a stored message as a provider's part, so that it is not lost."""
+    """Returns an unknown piece of a stored message's content as a provider's part, so that it is
+    not lost."""
     fields = _fields(piece) or {}
     kind = fields.get("type")
     if not isinstance(kind, str) or kind in KINDS:
@@ -370,7 +371,7 @@ def _separate_notes(value: object) -> Any:
 
 
 def _split_native(native: Mapping[str, Any]) -> dict[str, Any]:
-    """Splits the native fields of an older stored message into fields and notes."""
+    """Splits the native fields of an older stored message or its content into fields and notes."""
     split: dict[str, Any] = {}
     for wire, value in native.items():
         fields = _fields(value) or {}

@@ -225,7 +225,7 @@ def read_sequences(
 
 
 def check_agent(arguments: JsonMap) -> None:
-    """Checks the arguments of the constructor of an agent.
+    """Checks the arguments of the constructor of an agent, which prompts are sent to.
 
     Raises:
         TypeError: one of them is of a wrong type.

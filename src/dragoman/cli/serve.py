@@ -243,8 +243,8 @@ def _make_policy(on_disconnect: str) -> AgentPolicy:
 
 
 def _read_keys(arguments: list[str], file: Path | None) -> list[Key] | None:
-    """Returns the keys of the command line, or else of the variable, and those of the file; None if
-    there are none."""
+    """Returns the keys that `dragoman serve` takes: those of the command line, or else of the
+    variable, and those of the file; None if there are none."""
     from dragoman.serve.http.callers import Key, parse_keys, read_keys
 
     keys = [Key(argument) for argument in arguments]
@@ -257,7 +257,7 @@ def _read_keys(arguments: list[str], file: Path | None) -> list[Key] | None:
 
 @contextmanager
 def _show_logs(*, calls: bool) -> Generator[None]:
-    """Shows failures on standard error, and with `calls` a line per call."""
+    """Shows failures of the served calls on standard error, and with `calls` a line per call."""
     import logging
 
     log, of_calls = logging.getLogger("dragoman.serve"), logging.getLogger("dragoman.serve.calls")

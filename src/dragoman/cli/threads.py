@@ -98,7 +98,7 @@ async def open_thread(agent: Agent[Any], name: str | None) -> AsyncGenerator[Ope
 
 
 async def find_last_origin(url: str | None, name: str | None) -> Origin | None:
-    """Returns the origin of the last model message in a conversation, by default the last
+    """Returns the origin of the last model message in a stored thread, by default the last
     conversation; None if there is none."""
     from dragoman.memory.conversation import load_thread
 
@@ -115,7 +115,7 @@ async def find_last_origin(url: str | None, name: str | None) -> Origin | None:
 
 
 def open_memory(url: str | None, *, embedder: Agent[Any] | None = None) -> Memory:
-    """Returns the conversations at a URL, by default in the user's own file. `embedder`: finds
+    """Returns the stored threads at a URL, by default in the user's own file. `embedder`: finds
     messages by their meaning.
 
     Raises:
@@ -313,7 +313,7 @@ async def _find_by_words(
 def _find_by_meaning(
     store: str | None, model: str | None, find: Callable[[Memory], Awaitable[list[Hit]]]
 ) -> list[StoredMessage | Hit]:
-    """Returns what `find` finds with an embeddings model."""
+    """Returns the messages of stored threads that `find` finds with an embeddings model."""
     import asyncio
 
     async def find_with(agent: Agent[None]) -> list[StoredMessage | Hit]:

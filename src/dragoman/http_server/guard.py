@@ -75,7 +75,7 @@ class HostGuard:
         self._origins = frozenset(page_origins(origins))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Passes a request on, or refuses it."""
+        """Passes a request on, or refuses it, as the guard decides."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -92,7 +92,8 @@ class HostGuard:
     def _find_refusal(
         self, scope: Scope, hosts: list[bytes], origins: list[bytes]
     ) -> Response | None:
-        """Returns the refusal of a request with an unknown host or a foreign origin, or None."""
+        """Returns the guard's refusal of a request with an unknown host or a foreign origin, or
+        None."""
         # Two Host headers may be read differently by a proxy before the server.
         if len(hosts) != 1 or not self._is_allowed_host(hosts[0]):
             message = "this server is not known by that name; whoever runs it can allow it (hosts=)"
@@ -105,7 +106,7 @@ class HostGuard:
         return None
 
     async def _answer_page(self, origin: bytes, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers a request of an allowed page, with the headers that CORS needs."""
+        """Answers a request of a page that the guard allows, with the headers that CORS needs."""
         cors_headers = [
             (b"access-control-allow-origin", origin),
             (b"access-control-expose-headers", _EXPOSED_HEADERS),
@@ -137,7 +138,7 @@ class HostGuard:
         )
 
     def _is_allowed_origin(self, origin: bytes, scope: Scope, host: bytes) -> bool:
-        """Returns whether a web page's origin may use the server."""
+        """Returns whether the guard lets a web page's origin may use the server."""
         page = origin.decode("latin-1").lower()
         own_origin = f"{scope.get('scheme', 'http')}://{host.decode('latin-1')}".lower()
         # An origin is allowed with any port if `*` stands in the place of the port.

@@ -43,8 +43,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGT
 
 
 def make_config(app: Any, *, closing_seconds: int | None = None) -> uvicorn.Config:
-    """Returns uvicorn's configuration for an application: limits for clients that send or read
-    slowly, no WebSockets, no logs of its own.
+    """Returns the listener's configuration of uvicorn for an application: limits for clients that
+    send or read slowly, no WebSockets, no logs of its own.
 
     `closing_seconds`: seconds that open requests have when the server ends; None for no limit.
     """

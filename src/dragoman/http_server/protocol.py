@@ -108,7 +108,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self.transport.close()
 
     def on_message_begin(self) -> None:
-        """Begins to count the bytes of a request's head."""
+        """Begins to count the bytes of a request's head, which the protocol bounds."""
         self._overhead = self._body = self._head = 0
         self.declines = False
         super().on_message_begin()
@@ -158,8 +158,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport.close()
 
     def _count_header_bytes(self, size: int) -> None:
-        """Counts bytes of the first line and the headers. Those that arrived together with the
-        first byte of the request are in no other count."""
+        """Counts bytes of the first line and the headers, which the protocol bounds. Those that
+        arrived together with the first byte of the request are in no other count."""
         self._head += size
         if self._head > self.header_bytes:
             self._is_too_large = True
@@ -171,14 +171,15 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Ends the count for a request, which is complete."""
+        """Ends the protocol's count for a request, which is complete."""
         self._overhead = 0
         if self.declines:
             return
         super().on_message_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        """Starts a request's task, and the deadline again once no request runs."""
+        """Starts the task of one of the protocol's requests, and the deadline again once no request
+        runs."""
         self._deadline.cancel()
         # uvicorn tells only its latest request that the client is gone, so all are kept here.
         self._cycles.append(cycle)
@@ -195,8 +196,8 @@ class BoundedProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, run)
 
     def _start_deadline(self) -> None:
-        """Limits the time until the next request, and until the client has read the rest of this
-        answer."""
+        """Starts the protocol's deadline: limits the time until the next request, and until the
+        client has read the rest of this answer."""
         self._deadline.cancel()
         if self.parser is None:  # pyright: ignore[reportUnnecessaryComparison] - so uvicorn has it when the connection is lost
             return

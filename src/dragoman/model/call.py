@@ -54,7 +54,7 @@ from dragoman.model.learn_refusal import MOST_LESSONS, learn_refusal
 from dragoman.model.report_to_hooks import Watch
 from dragoman.model_profile import ModelProfile
 from dragoman.profiles.attach import attach_profile
-from dragoman.providers.address import join_url
+from dragoman.providers.base_url import join_url
 from dragoman.providers.provider import Provider
 from dragoman.repair import trace_repair
 from dragoman.request import HttpRequest, ModelRequest, RunInfo
@@ -141,8 +141,8 @@ class ModelCaller:
         profile: ModelProfile | None = None,
         lowering_losses: tuple[Loss, ...] = (),
     ) -> AsyncGenerator[list[Event], None]:
-        """Sends a request and yields its events, one list per network read. A failure is a
-        `RunError` at the end.
+        """Calls the model: sends a request and yields its events, one list per network read. A
+        failure is a `RunError` at the end.
 
         Args:
             request: what is asked.
@@ -390,8 +390,8 @@ class ModelCaller:
         )
 
     async def _cancel_run(self, open_response: _OpenResponse, agent: AgentClient) -> None:
-        """Cancels, after a model call, the remote agent's run if the client left early and the
-        protocol would let it go on."""
+        """Cancels the remote agent's run, which a model call began, if the client left early and
+        the protocol would let it go on."""
         answer = getattr(open_response.decoder, "answer", None)
         run_id: str | None = getattr(answer, "run_id", None)
         # Empty once the answer has ended: then there is nothing to cancel.
@@ -438,8 +438,8 @@ def _place_losses(losses: list[Loss], messages: Sequence[Message]) -> list[Loss]
 
 
 def _rename_call(event: Event, own_names: Mapping[str, str]) -> Event:
-    """Returns, from a model call, a tool call's event with the tool's own name in place of the one
-    that was sent."""
+    """Returns a tool call's event with the tool's own name in place of the one that the model call
+    sent."""
     if isinstance(event, (PartStarted, PartFinished)) and isinstance(event.part, ToolCallPart):
         name = own_names.get(event.part.name)
         if name is not None:

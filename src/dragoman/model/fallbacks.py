@@ -144,8 +144,8 @@ class Fallback(msgspec.Struct, frozen=True, eq=False):
         return self.breaker.batches(request, following, target)
 
     def _order_models(self, request: ModelRequest, target: Target) -> list[str]:
-        """Returns the model strings to ask, each model once. A turn that its provider paused can
-        only continue there."""
+        """Returns the model strings of the fallback to ask, each model once. A turn that its
+        provider paused can only continue there."""
         by_target = {_find_destination(request, target): request.model}
         for model in map(model_string, self.models):
             by_target.setdefault(_find_destination(request.replace(model=model), target), model)
@@ -162,7 +162,7 @@ class Fallback(msgspec.Struct, frozen=True, eq=False):
         return [request.model]
 
     async def _is_refused(self, events: Iterable[Event]) -> bool:
-        """True if `on_answer` refuses the answer that these events tell."""
+        """True if the fallback's `on_answer` refuses the answer that these events tell."""
         answer = next(iter(fold(events)), None)
         if self.on_answer is None or answer is None:
             return False
@@ -249,7 +249,8 @@ def model_string(model: str | Provider) -> str:
 
 
 def _track_messages(events: Iterable[Event], open_messages: list[str]) -> None:
-    """Updates, for a fallback, the ids of messages that have started and were not retracted."""
+    """Updates the ids of messages that a fallback must retract: those that have started and were
+    not retracted."""
     for event in events:
         if type(event) is MessageStarted:
             open_messages.append(event.message_id)
@@ -258,8 +259,7 @@ def _track_messages(events: Iterable[Event], open_messages: list[str]) -> None:
 
 
 def _find_destination(request: ModelRequest, target: Target) -> Origin:
-    """Returns, for fallbacks, the provider, endpoint and model of a request, to compare it with
-    others."""
+    """Returns the provider, endpoint and model of a request, to compare it with other fallbacks."""
     destination = target(request)
     # An unknown model differs from all others by its model string.
     if destination is None:

@@ -127,7 +127,7 @@ def _write_simple(parameter: Parameter, value: Any, *, encoded: bool) -> str:
 
 
 def _write_pairs(parameter: Parameter, value: Any) -> Iterator[str]:
-    """Yields, for an OpenAPI request, the `name=value` pairs of a query parameter or a cookie."""
+    """Yields the `name=value` pairs of a query parameter or a cookie of an OpenAPI request."""
     name = _percent_encode(parameter.name)
     if parameter.style == "deepObject" and isinstance(value, (Mapping, list)):
         yield from _write_deep_object(name, value)
@@ -151,7 +151,7 @@ def _write_pairs(parameter: Parameter, value: Any) -> Iterator[str]:
 
 
 def _write_deep_object(name: str, value: Any) -> Iterator[str]:
-    """Yields, for an OpenAPI request, the pairs of a query parameter in the style `deepObject`:
+    """Yields the pairs of an OpenAPI request's query parameter in the style `deepObject`:
     `name[key]=value`."""
     if isinstance(value, Mapping):
         for key, item in cast("JsonMap", value).items():
@@ -325,8 +325,8 @@ class ApiRequests:
 
 
 async def _read_result(response: Response) -> Any:
-    """Reads an OpenAPI response as the tool's result: JSON as its value, text as text, anything
-    else as a file."""
+    """Reads the response to an OpenAPI request as the tool's result: JSON as its value, text as
+    text, anything else as a file."""
     pieces: list[bytes] = []
     while data := await response.read():
         pieces.append(data)
@@ -353,8 +353,8 @@ async def _read_result(response: Response) -> Any:
 
 
 def _content_type(value: str) -> tuple[str, str]:
-    """Returns the media type in a content type header of an OpenAPI response, and the encoding of
-    its text."""
+    """Returns the media type in a content type header of the response to an OpenAPI request, and
+    the encoding of its text."""
     message = Message()
     message["content-type"] = value
     charset = message.get_content_charset("utf-8")

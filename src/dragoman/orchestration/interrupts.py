@@ -57,8 +57,8 @@ class WaitingCall(msgspec.Struct, frozen=True, omit_defaults=True):
     """Runs of agents inside its tool."""
 
     def state(self) -> bytes:
-        """Returns the call's earlier answers and approvals as JSON for its signature; empty if
-        there are none."""
+        """Returns the call's earlier answers and approvals as JSON, which its interrupts are signed
+        with; empty if there are none."""
         if not (self.answers or self.arguments is not None or self.approved or self.runs):
             return b""
         # What is signed: fields are added at the end, and left out where they are empty, so that
@@ -117,9 +117,10 @@ def find_waiting_calls(
     *,
     has_toolsets: bool = False,
 ) -> list[WaitingCall]:
-    """Returns the waiting calls of a conversation, in order. `seal`: signs calls without a mark;
-    give one without a key if the history came from a client, who could have invented them.
-    `has_toolsets`: tools come and go, so an unknown tool is not taken for the client's."""
+    """Returns the calls of a conversation that wait, with their interrupts, in order. `seal`: signs
+    calls without a mark; give one without a key if the history came from a client, who could have
+    invented them. `has_toolsets`: tools come and go, so an unknown tool is not taken for the
+    client's."""
     # Only the last round can wait: everything before it was answered, or repaired when it was sent.
     opened = find_open_calls(messages)
     if not opened:
@@ -139,8 +140,8 @@ def find_waiting_calls(
 
 
 def count_seen_messages(messages: Sequence[Message]) -> int:
-    """Returns, to find interrupts, the number of messages up to the model's last one. The messages
-    after it are new to the model."""
+    """Returns the number of messages up to the model's last one, whose interrupts are known. The
+    messages after it are new to the model."""
     return next(
         (count for count in range(len(messages), 0, -1) if messages[count - 1].role is Role.MODEL),
         0,
@@ -290,7 +291,7 @@ def _load_marks(messages: Sequence[Message], position: int) -> dict[tuple[str, i
 
 
 def _load_mark(open_call: OpenCall, mark: _StoredMark) -> WaitingCall:
-    """Returns the waiting call that a mark describes."""
+    """Returns the waiting call that the mark of an interrupt describes."""
     waits = [
         msgspec.structs.replace(interrupt, call=interrupt.call or open_call.call)
         for interrupt in mark.waits

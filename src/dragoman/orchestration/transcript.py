@@ -52,25 +52,26 @@ class Transcript:
         """True once the run has ended and nothing is open."""
 
     def go_on(self, story: Story) -> None:
-        """Takes over what earlier processes of the run have told."""
+        """Takes over into the transcript what earlier processes of the run have told."""
         state = self._state
         self.messages += story.messages
         self.model_calls = story.model_steps
         state.calls.extend(story.calls)
         self._count_calls()
-        told = story.messages
-        spoken = [message for message in told if message.role is Role.MODEL]
+        visible = story.messages
+        spoken = [message for message in visible if message.role is Role.MODEL]
         if spoken and spoken[-1].finish_reason is not None:
             self.finish_reason = spoken[-1].finish_reason
         if spoken and self._typed:
-            told = story.messages[story.messages.index(spoken[-1]) :]
-        self.shown.feed(unfold(told), state.shows, chunks=False)
+            visible = story.messages[story.messages.index(spoken[-1]) :]
+        self.shown.feed(unfold(visible), state.shows, chunks=False)
         self._metadata.update(story.set_aside or {})
         if any(message.tool_results for message in story.messages):
             state.request_next_message_prefix()
 
     def absorb(self, step: StreamingIterationResult) -> StreamingIterationResult:
-        """Records a step's messages, usage and metadata, and returns it as `record` does."""
+        """Records in the transcript a step's messages, usage and metadata, and returns it as
+        `record` does."""
         self.messages += step.messages
         if step.usage is not None or step.messages:
             step = self._add_calls(step)
@@ -82,7 +83,8 @@ class Transcript:
         return self.record(step)
 
     def record(self, step: StreamingIterationResult) -> StreamingIterationResult:
-        """Returns the step with its visible output, and with events for messages that have none."""
+        """Records a step in the transcript: returns it with its visible output, and with events for
+        messages that have none."""
         view, state, events = self.shown, self._state, step.events
         # Events of tools that come after their round's last read are told before the next step.
         if state.outbox.events and state.tool_round is None:
@@ -109,8 +111,8 @@ class Transcript:
         )
 
     def cut(self, reason: FinishReason) -> list[Event]:
-        """Ends, in the transcript, the message in whose middle the run ended, with what was shown
-        of it. Returns the closing events."""
+        """Ends the transcript's message in whose middle the run ended, with what was shown of it.
+        Returns the closing events."""
         tool_round, self._state.tool_round = self._state.tool_round, None
         if (intake := self._state.intake) is not None:
             intake.end_call()
@@ -173,8 +175,9 @@ class Transcript:
         return self._cost
 
     def _add_calls(self, step: StreamingIterationResult) -> StreamingIterationResult:
-        """Returns the step with the model calls that have ended since the last one. If a custom
-        orchestrator reads the model its own way, the step's usage stands for a call."""
+        """Returns for the transcript the step with the model calls that have ended since the last
+        one. If a custom orchestrator reads the model its own way, the step's usage stands for a
+        call."""
         calls = self._state.calls
         if step.usage is not None and len(calls) == self._counted:
             origin = next(
@@ -187,7 +190,7 @@ class Transcript:
         return msgspec.structs.replace(step, calls=new, usage=usage)
 
     def _count_calls(self) -> tuple[tuple[ModelCall, ...], Usage | None]:
-        """Returns the model calls that were not counted yet, and their usage."""
+        """Returns the model calls that the transcript has not counted yet, and their usage."""
         new = tuple(self._state.calls[self._counted :])
         self._counted += len(new)
         if (usage := sum_usage(new)) is not None:

@@ -82,8 +82,7 @@ async def hold_back_calls(
 
 
 async def _check_approval(state: StreamingState, tool: Tool, call: ToolCallPart) -> JsonMap | None:
-    """Returns, for a call that is to wait, the details of an approval that a call needs, or None if
-    it needs none."""
+    """Returns the details of the approval that a call must wait for, or None if it needs none."""
     details: Json = {}
     try:
         if not await tool.needs_approval(call, state.tool_context()):
@@ -117,8 +116,8 @@ def build_waiting_call(
 def _make_interrupts(
     state: StreamingState, waiting: WaitingCall, question: AskUser
 ) -> tuple[Interrupt, ...]:
-    """Returns the interrupts for a question: one, or those of an agent inside the tool under this
-    call's id."""
+    """Returns the interrupts for a question that a call waits for: one, or those of an agent inside
+    the tool under this call's id."""
     history, past = state.conversation_history, waiting.state()
     if isinstance(question, AgentWaits):
         outer = answer_ids(history, waiting.call)[0]

@@ -59,7 +59,7 @@ _Loader = Callable[[], Provider]
 
 
 def _list_entry_points() -> Iterable[EntryPoint]:
-    """Returns the installed entry points of provider plug-ins."""
+    """Returns for the registry the installed entry points of provider plug-ins."""
     # slow to import, and needed for names that are not built in only
     from importlib.metadata import (
         entry_points,
@@ -186,8 +186,8 @@ class Registry:
 
 
 def _name_family(model: str | None) -> str | None:
-    """Returns, to suggest a provider, the first word of a model's name, which models of one maker
-    share: `gpt` of `gpt-4o`."""
+    """Returns the first word of a model's name, by which the registry suggests a provider, since
+    models of one maker share it: `gpt` of `gpt-4o`."""
     match = re.match(r"[a-z]{3,}(?![a-z/])", (model or "").lower())
     return match and match[0]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ import msgspec
 
 from dragoman import json_bytes
 from dragoman.errors import DragomanError, LeaseLostError, RunLogError, SettingsError
-from dragoman.event import Event, RunError, RunFinished
+from dragoman.event import Event, RunError, RunFinished, set_time
 from dragoman.logs import logger
 from dragoman.message import FinishReason, Message, Role
 from dragoman.orchestration.iteration import collect_metadata
@@ -50,6 +51,9 @@ MOST_LOST = 5
 """So many processes may end while they drive a run; then the run fails. One that kills its process
 would otherwise go round for ever."""
 
+_MOST_WARNED = 1000
+"""Subjects of warnings that are remembered."""
+
 DepsFactory = Callable[[RunRequest], Any]
 """Function, plain or async, of the request of a run. Returns the `deps` of its tools."""
 
@@ -65,15 +69,17 @@ class DurableRuns:
         lease_seconds: float,
         agents: Mapping[str, Agent[Any]] | None,
         deps: DepsFactory | None,
+        grace_seconds: float,
     ) -> None:
+        """See `Runs`. `owner`: the name of this process in the log."""
         self._log, self._keeper, self._owner = log, keeper, owner
-        self._lease_seconds = lease_seconds
+        self._lease_seconds, self._grace_seconds = lease_seconds, grace_seconds
         self._agents, self._deps = agents or {}, deps
-        self._told_missing: set[str] = set()
-        """Names of agents that were asked for and are not here."""
+        self._warned: dict[str, None] = {}
+        """Subjects that were warned of, the latest last: a run is looked at again and again."""
 
     def check_agents(self) -> None:
-        """Raises `SettingsError` if there is no agent."""
+        """Raises `SettingsError` if there is no agent for durable runs."""
         if not self._agents:
             raise SettingsError(
                 'a worker needs agents: Runs(log, agents={"support": agent}); runs are enqueued for an agent by its name'
@@ -87,20 +93,24 @@ class DurableRuns:
             # Another process drives it.
             return True
         except DragomanError as error:
-            _LOG.warning("run %s is tried again: %s", run_id, error.message)
+            warning = f"run {run_id} is tried again: {error.message}"
+            self._warn_once(warning, warning)
             return True
         if isinstance(driven, bool):
             return driven
         try:
             await asyncio.wait([driven.task])
         except asyncio.CancelledError:
+            # A second cancellation ends the grace.
+            with suppress(asyncio.CancelledError):
+                await driven.wait_for_tools(self._grace_seconds)
             driven.driver.hand_over()
             await asyncio.wait([driven.task])
             raise
         return not driven.tail.is_over
 
     async def end_cancelled(self, run_id: str) -> None:
-        """Ends a run that was cancelled before any process has begun it."""
+        """Ends a durable run that was cancelled before any process has begun it."""
         try:
             lease = await self._log.lease(run_id, self._owner, self._lease_seconds)
             await end_run(self._log, lease, RunFinished(run_id, "cancelled"))
@@ -109,8 +119,8 @@ class DurableRuns:
             return
 
     async def _take_over(self, run_id: str) -> DrivenRun | bool:
-        """Begins to drive a run. Returns True if it is to be tried again later, False if it is
-        over."""
+        """Begins to drive a durable run. Returns True if it is to be tried again later, False if it
+        is over."""
         status = (await self._log.status([run_id])).get(run_id)
         if status is None or status.is_over:
             return False
@@ -139,27 +149,33 @@ class DurableRuns:
             reader.feed(page)
             unfinished.feed(page)
             end += len(page)
-        if cut := unfinished.cut(lease.run_id):
+        if cut := set_time(unfinished.cut(lease.run_id), now()):
             await self._log.append(lease.run_id, end, cut, lease=lease)
             reader.feed(cut)
         return reader.story(lease.token), end + len(cut)
 
     def _find_agent(self, status: RunStatus) -> Agent[Any] | None:
-        """Returns the agent of a run, or `None` if this process does not have it."""
+        """Returns the agent of a durable run, or `None` if this process does not have it."""
         agent = self._agents.get(status.agent or "")
-        if agent is None and status.agent is not None and status.agent not in self._told_missing:
-            self._told_missing.add(status.agent)
+        if agent is None and status.agent is not None:
             names = ", ".join(self._agents) or "none"
-            _LOG.warning(
-                "run %s is left to others: its agent %r is not here; the agents are: %s",
-                status.run_id,
-                status.agent,
-                names,
+            self._warn_once(
+                f"agent {status.agent}",
+                f"run {status.run_id} is left to others: its agent {status.agent!r} is not here; the agents are: {names}",
             )
         return agent
 
+    def _warn_once(self, subject: str, warning: str) -> None:
+        """Logs a warning, unless its subject was warned of before."""
+        if subject not in self._warned:
+            _LOG.warning("%s", warning)
+        self._warned.pop(subject, None)
+        self._warned[subject] = None
+        if len(self._warned) > _MOST_WARNED:
+            del self._warned[next(iter(self._warned))]
+
     async def _find_end(self, status: RunStatus) -> FinalEvent | None:
-        """Returns the event that ends a run before it goes on, or `None` if it goes on."""
+        """Returns the event that ends a durable run before it goes on, or `None` if it goes on."""
         run_id = status.run_id
         if any(post.message == CANCEL for post in await self._log.read_posts(run_id)):
             return RunFinished(run_id, "cancelled")
@@ -185,7 +201,7 @@ class DurableRuns:
         return RunSource(run, None)
 
     def _begin(self, source: RunSource, lease: Lease, end: int) -> DrivenRun:
-        """Starts a task that drives a run whose log has `end` events."""
+        """Starts a task that drives a durable run whose log has `end` events."""
         tail = RunTail(end)
         driver = RunDriver(self._log, source, lease, tail)
         task = asyncio.create_task(driver.run(), name=f"dragoman-drive-{lease.run_id}")
@@ -211,7 +227,7 @@ def make_request(
 
 
 def read_result(story: Story, last: Event | None, output_type: Any) -> ChatResult[Any]:
-    """Returns the result of a run that is over. `last`: its last event.
+    """Returns the result of a durable run that is over. `last`: its last event.
 
     Raises:
         DragomanError: with which the run ended.

@@ -49,7 +49,7 @@ class WorkingFilter:
         """Texts that are open."""
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
-        """Returns the events that people may see now."""
+        """Returns the events that people may see now, without what is hidden."""
         visible: list[Event] = []
         for event in events:
             visible += self._feed_event(event)
@@ -85,7 +85,7 @@ class WorkingFilter:
         return [*self._start(event.message_id), event]
 
     def _feed_text(self, event: PartStarted | PartFinished, key: _Key) -> list[Event]:
-        """Takes the start or the end of a text, which may be a working memory."""
+        """Hides, at the start or the end of a text, which may be a working memory."""
         if isinstance(event, PartStarted):
             self._texts[key] = _TextFilter(event)
             return []
@@ -149,7 +149,7 @@ class _TextFilter:
         """The tags that may still come: the first of them is looked for."""
 
     def feed(self, delta: str) -> str:
-        """Returns what may be sent now."""
+        """Returns what of a text may be sent now, without what is hidden."""
         visible = ""
         text = self._pending + delta
         while self._tags:
@@ -171,7 +171,7 @@ class _TextFilter:
 
 
 def _find_partial(text: str, tag: str) -> int:
-    """Returns, to hide what a tag holds, the index at which the longest beginning of a tag ends the
+    """Returns the index at which the longest beginning of a tag, whose content is hidden, ends the
     text."""
     start = max(0, len(text) - len(tag) + 1)
     index = text.find(tag[0], start)

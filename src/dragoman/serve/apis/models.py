@@ -32,7 +32,7 @@ async def chat(call: Call) -> None:
 
 
 async def embed(call: Call) -> None:
-    """Answers a request for embeddings."""
+    """Answers a request to an embeddings model's API."""
     wire = wires.embeddings(call.wire.name)
     if wire is None:
         raise InvalidRequestError(f"the API {call.wire.name} has no embeddings")
@@ -160,7 +160,7 @@ class OllamaApi(Api):
     """Ollama's API: a request without messages loads a model, or unloads it."""
 
     def __init__(self) -> None:
-        """Creates the handlers of Ollama's API."""
+        """Creates the handlers of Ollama's model API."""
         super().__init__(
             {
                 **HANDLERS,

@@ -213,21 +213,22 @@ class Service:
         await self.runs.idle()
 
     def interrupt(self) -> None:
-        """Ends all calls and runs that go on: their clients read why."""
+        """Ends all of the service's calls and runs that go on: their clients read why."""
         self.gate.closed = True
         self.runs.interrupt(_ending_error())
         self.gate.interrupt(_ending_error())
 
     def _warn_of_missing_keys(self) -> None:
-        """Warns of each model that has no key: its clients could not be answered."""
+        """Warns of each of the service's models that has no key: its clients could not be
+        answered."""
         for backend in self.backends:
             for model, error in backend.check_keys().items():
                 if error is not None:
                     _LOG.warning("%s cannot be asked: %s", model, error.message)
 
     async def _prune_stores(self) -> None:
-        """Forgets old answers and runs now and then. A user's own store that cannot be pruned looks
-        after itself."""
+        """Forgets old answers and runs in the service's stores now and then. A user's own store
+        that cannot be pruned looks after itself."""
         stores: tuple[Any, ...] = (self.answers, self.log)
         prunes = [store.prune for store in stores if hasattr(store, "prune")]
         seconds = self.limits.kept_seconds

@@ -263,7 +263,7 @@ class Connection:
 
 
 def _encode_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
-    """Encodes the headers of a response for ASGI, each on one line."""
+    """Encodes the headers of a connection's response for ASGI, each on one line."""
     return [
         (name.lower().encode("latin-1"), _one_line(value).encode("latin-1", "replace"))
         for name, value in headers.items()
@@ -271,7 +271,7 @@ def _encode_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
 
 
 def _one_line(value: str) -> str:
-    """Returns a value with spaces for what a header cannot hold."""
+    """Returns the value of a connection's header with spaces for what it cannot hold."""
     if value.isprintable():
         return value
     return "".join([character if character.isprintable() else " " for character in value])
