@@ -311,6 +311,38 @@ async def test_a_run_that_is_longer_than_a_call_goes_on(
     await engine.close()
 
 
+async def test_all_queues_of_a_worker_hand_over_at_once(
+    server: Restate, settings: Any, queue: str
+) -> None:
+    driven: list[str] = []
+
+    async def drive(run_id: str) -> bool:
+        driven.append(run_id)
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            # Tools that are at work have some time to end.
+            await asyncio.sleep(1)
+            driven.remove(run_id)
+            raise
+        return False
+
+    queues = {f"{queue}-{number}": Limit() for number in range(3)}
+    engine = RestateEngine(log := MemoryLog(), poll_seconds=0.02)
+    async with log:
+        async with working(engine.work(drive, queues=queues)) as worker:
+            await until(lambda: server.knows(f"dragoman-{queue}-0"))
+            for number, name in enumerate(queues):
+                await engine.enqueue(f"r{number}", queue=name)
+            await until(lambda: len(driven) == 3)
+            stopped_at = monotonic()
+            worker.cancel()
+            await asyncio.wait((worker,))
+        assert driven == []
+        assert monotonic() - stopped_at < 2.5
+    await engine.close()
+
+
 @pytest.mark.parametrize("forgets", [False, True])
 async def test_a_run_outlives_a_server_that_is_killed(
     server: Restate, settings: Any, queue: str, forgets: bool
