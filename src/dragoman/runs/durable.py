@@ -9,9 +9,10 @@ from which the run is built again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any
+from time import time
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -25,6 +26,7 @@ from dragoman.prompt import open_prompt
 from dragoman.request import RunRequest
 from dragoman.result import ChatResult
 from dragoman.runs.driver import (
+    EventSource,
     FinalEvent,
     RunDriver,
     RunSource,
@@ -35,6 +37,7 @@ from dragoman.runs.driver import (
 )
 from dragoman.runs.keeper import CANCEL, DrivenRun, Keeper
 from dragoman.runs.log import Lease, RunLog, RunStatus
+from dragoman.runs.requests import claim_for, read_terms
 from dragoman.runs.tail import RunTail
 from dragoman.runtime import new_id, now
 
@@ -42,7 +45,7 @@ if TYPE_CHECKING:
     from dragoman.agent import Agent
     from dragoman.prompt import Prompt
 
-__all__ = ["MOST_LOST", "DepsFactory", "DurableRuns", "make_request", "read_result"]
+__all__ = ["MOST_LOST", "DepsFactory", "DurableRuns", "Job", "make_request", "read_result"]
 
 _LOG = logger("runs")
 MOST_LOST = 5
@@ -51,6 +54,9 @@ would otherwise go round for ever."""
 
 DepsFactory = Callable[[RunRequest], Any]
 """Function, plain or async, of the request of a run. Returns the `deps` of its tools."""
+Job = Callable[[RunRequest, Sequence[Event]], EventSource]
+"""Function of the request of an entry that is no run of an agent, and of its events so far. Returns
+what is done for it, from its beginning or from these events on."""
 
 
 class DurableRuns:
@@ -68,12 +74,14 @@ class DurableRuns:
         self._log, self._keeper, self._owner = log, keeper, owner
         self._lease_seconds = lease_seconds
         self._agents, self._deps = agents or {}, deps
+        self.jobs: dict[str, Job] = {}
+        """What stands in the queue beside runs of agents, by the names that it has there."""
         self._told_missing: set[str] = set()
         """Names of agents that were asked for and are not here."""
 
     def check_agents(self) -> None:
         """Raises `SettingsError` if there is no agent."""
-        if not self._agents:
+        if not (self._agents or self.jobs):
             raise SettingsError(
                 'a worker needs agents: Runs(log, agents={"support": agent}); runs are enqueued for an agent by its name'
             )
@@ -117,9 +125,10 @@ class DurableRuns:
         if agent is None or run_id in self._keeper.driven:
             return True
         request = await self._log.request(run_id)
+        deadline = read_terms(request).deadline
         lease = await self._log.lease(run_id, self._owner, self._lease_seconds)
         status = (await self._log.status([run_id]))[run_id]
-        if (last := await self._find_end(status)) is not None:
+        if (last := await self._find_end(status, deadline)) is not None:
             await end_run(self._log, lease, last)
             return False
         events = await read_events(self._log, run_id)
@@ -131,11 +140,12 @@ class DurableRuns:
         except Exception as error:  # noqa: BLE001 - the request or code of the user's may be at fault: the run fails with it
             await end_run(self._log, lease, RunError(as_dragoman_error(error), run_id))
             return False
-        return self._begin(source, lease, len(events))
+        return self._begin(source, lease, len(events), deadline)
 
-    def _find_agent(self, status: RunStatus) -> Agent[Any] | None:
-        """Returns the agent of a run, or `None` if this process does not have it."""
-        agent = self._agents.get(status.agent or "")
+    def _find_agent(self, status: RunStatus) -> Agent[Any] | Job | None:
+        """Returns the agent of a run or the job, or `None` if this process does not have it."""
+        name = status.agent or ""
+        agent = self._agents.get(name) or self.jobs.get(name)
         if agent is None and status.agent is not None and status.agent not in self._told_missing:
             self._told_missing.add(status.agent)
             names = ", ".join(self._agents) or "none"
@@ -147,9 +157,11 @@ class DurableRuns:
             )
         return agent
 
-    async def _find_end(self, status: RunStatus) -> FinalEvent | None:
+    async def _find_end(self, status: RunStatus, deadline: float | None) -> FinalEvent | None:
         """Returns the event that ends a run before it goes on, or `None` if it goes on."""
         run_id = status.run_id
+        if deadline is not None and time() > deadline:
+            return RunFinished(run_id, "cancelled")
         if any(post.message == CANCEL for post in await self._log.read_posts(run_id)):
             return RunFinished(run_id, "cancelled")
         if status.lost < MOST_LOST:
@@ -160,27 +172,44 @@ class DurableRuns:
         return RunError(error, run_id)
 
     async def _build_source(
-        self, lease: Lease, agent: Agent[Any], request: RunRequest, events: list[Event]
-    ) -> RunSource:
+        self, lease: Lease, agent: Agent[Any] | Job, request: RunRequest, events: list[Event]
+    ) -> EventSource:
         """Returns the run, as it goes on after these events."""
-        run_id = lease.run_id
+        run_id, terms = lease.run_id, read_terms(request)
+        if not hasattr(agent, "go_on"):
+            return cast("Job", agent)(request, events)
+        agent = cast("Agent[Any]", agent)
         story = read_story(events, run_id, owner=lease.token)
         deps = None
         if self._deps is not None:
             deps = self._deps(request)
         if isawaitable(deps):
             deps = await deps
-        run = agent.go_on(request, story, run_id=run_id, claim=self._log.claim, deps=deps)
+        run = agent.go_on(
+            request,
+            story,
+            run_id=run_id,
+            claim=claim_for(self._log, request.resource_id, terms.conversation),
+            deps=deps,
+            trusted_history=terms.trusted,
+            output_schema=terms.output_schema,
+            output_events=terms.output_events,
+        )
         run.hold_calls(lambda: self._keeper.driven[run_id].driver.wait_until_stored())
         return RunSource(run, None)
 
-    def _begin(self, source: RunSource, lease: Lease, end: int) -> DrivenRun:
+    def _begin(
+        self, source: EventSource, lease: Lease, end: int, deadline: float | None
+    ) -> DrivenRun:
         """Starts a task that drives a run whose log has `end` events."""
         tail = RunTail(end)
         driver = RunDriver(self._log, source, lease, tail)
         task = asyncio.create_task(driver.run(), name=f"dragoman-drive-{lease.run_id}")
         driven = DrivenRun(driver, lease, tail, task, is_durable=True)
         self._keeper.add(driven)
+        if deadline is not None:
+            timer = asyncio.get_running_loop().call_later(deadline - time(), driver.cancel)
+            task.add_done_callback(lambda _: timer.cancel())
         return driven
 
 

@@ -28,7 +28,7 @@ from dragoman.repair import repair
 from dragoman.request import RunRequest
 from dragoman.result import ChatResult
 from dragoman.runs.driver import EndCallback, EventSource, RunDriver, RunSource, StoreCallback
-from dragoman.runs.durable import DepsFactory, DurableRuns, make_request, read_result
+from dragoman.runs.durable import DepsFactory, DurableRuns, Job, make_request, read_result
 from dragoman.runs.engines import DEFAULT_QUEUES, Engine, Limit
 from dragoman.runs.keeper import CANCEL, DrivenRun, Keeper, not_entered_error
 from dragoman.runs.log import RunLog, RunState, RunStatus
@@ -215,6 +215,11 @@ class Runs:
         If the caller is cancelled, the run is handed over."""
         return await self._durable.drive(run_id)
 
+    def add_job(self, name: str, job: Job) -> None:
+        """Has entries of the queue that have this name in the place of an agent's driven by a
+        function, for what a server does beside runs."""
+        self._durable.jobs[name] = job
+
     async def result(self, run_id: str, *, timeout: float | None = None) -> ChatResult[str]:  # noqa: ASYNC109 - of the contract
         """Waits for the end of a run, whichever process drives it. Returns its result.
 
@@ -268,9 +273,13 @@ class Runs:
         await self._keeper.idle()
 
     def interrupt(self, error: DragomanError) -> None:
-        """Ends the runs that this process drives with an error, which their readers receive."""
+        """Ends the runs that this process drives with an error, which their readers receive. Durable
+        runs are handed over."""
         for run_id, driven in self._keeper.driven.items():
-            driven.driver.end_with(RunError(error, run_id))
+            if driven.is_durable:
+                driven.driver.hand_over()
+            else:
+                driven.driver.end_with(RunError(error, run_id))
 
     async def attach(
         self, run_id: str, from_offset: int = 0, *, cancel_on_leave: bool = False
@@ -345,6 +354,19 @@ class Runs:
             raise RunLogError(
                 f"the log has no run {run_id!r}: start it, or open the log that it was started in"
             )
+        return status
+
+    async def wait(self, run_id: str) -> RunStatus:
+        """Waits until a run is over, without reading its events. Returns its status.
+
+        Raises:
+            RunLogError: the log has no such run, or `Runs` is closed meanwhile.
+        """
+        while not (status := await self.status(run_id)).is_over:
+            if (driven := self._keeper.driven.get(run_id)) is not None:
+                await asyncio.wait([driven.task])
+            else:
+                await self._keeper.wait_for_change(status)
         return status
 
     async def list(

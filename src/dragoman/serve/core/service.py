@@ -14,16 +14,23 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from functools import partial
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Protocol
 
 import anyio
+import msgspec
 
 from dragoman.codec.agent_card import AgentCard
 from dragoman.errors import AuthenticationError, ModelNotFoundError, OverloadedError
+from dragoman.event import Event
 from dragoman.logs import logger
 from dragoman.memory.working import WorkingMemory
 from dragoman.result import ModelInfo
-from dragoman.runs import RunLog, Runs, open_log
+from dragoman.request import RunRequest
+from dragoman.runs import Limit, RunLog, Runs, open_log
+from dragoman.runs.driver import EventSource
+from dragoman.runs.log import RunState
 from dragoman.runtime import new_id, now
 from dragoman.serve.core.webhooks import Webhooks
 from dragoman.serve.http.call_metrics import Observed, ServerMetrics, log_call
@@ -33,14 +40,23 @@ from dragoman.serve.http.limits import ServerLimits
 from dragoman.serve.http.processes import check_processes, count_processes
 from dragoman.serve.store.answer_store import AnswerStore
 from dragoman.serve.store.memory_answers import MemoryAnswers
+from dragoman.serve.store.stored_answer import Answered
 from dragoman.transport.address_policy import AddressPolicy
 
-__all__ = ["Offer", "Service", "Waiters", "poll_intervals"]
+if TYPE_CHECKING:
+    from dragoman.agent import Agent
+    from dragoman.serve.core.call import Call
+
+__all__ = ["JOBS", "QUEUE", "Durability", "Offer", "Service", "Waiters", "poll_intervals"]
 
 _LOG = logger("serve")
 _RETRY_SECONDS = 1.0
 _PRUNE_SECONDS = 3600.0
 """How often old answers are looked for."""
+_COUNT_SECONDS = 1.0
+"""How often the runs in the queue are counted."""
+QUEUE, JOBS = "default", "dragoman.server"
+"""The queues of runs, and of what servers do beside them."""
 _FIRST_SECONDS = 0.5
 _LONGEST_SECONDS = 15.0
 _GROWTH = 1.5
@@ -109,6 +125,48 @@ class Offer(Protocol):
         ...
 
 
+class Durability(msgspec.Struct, frozen=True, eq=False, kw_only=True):
+    """How a server enqueues the runs of its agents."""
+
+    agents: Mapping[str, Agent[Any]]
+    """Its agents by the names under which runs are enqueued; those of others are left to them."""
+    drives: bool
+    """True if this process drives runs itself."""
+    jobs: Mapping[str, Callable[[Service, RunRequest, Sequence[Event]], EventSource]]
+    """What it does beside runs, by the names in the queue: see `Runs.add_job`."""
+    call_for: Callable[[Service, Answered], Call]
+    """Makes a call like that which began an answer."""
+
+
+class QueueRoom:
+    """Bounds how many runs wait and go on in all processes over one log."""
+
+    def __init__(self, most: int | None) -> None:
+        """`most`: None for any number."""
+        self._most = most
+        self._count, self._counted_at = 0, -_COUNT_SECONDS
+
+    async def check(self, log: RunLog) -> None:
+        """Counts one more run. The log is asked at most once a second, so several servers together may
+        go some runs beyond the limit.
+
+        Raises:
+            OverloadedError: as many wait and go on as may.
+            RunLogError: the log cannot be read.
+        """
+        if self._most is None:
+            return
+        if monotonic() - self._counted_at >= _COUNT_SECONDS or self._count >= self._most:
+            states: tuple[RunState, ...] = ("queued", "running")
+            found = [await log.runs(state=state, queue=QUEUE, most=self._most) for state in states]
+            self._count, self._counted_at = sum(map(len, found)), monotonic()
+        if self._count >= self._most:
+            raise OverloadedError(
+                "as many runs wait and go on as may; try again", retry_after=_RETRY_SECONDS
+            )
+        self._count += 1
+
+
 class Service:
     """What all calls of a server share: the backends, and what they are kept in."""
 
@@ -122,6 +180,7 @@ class Service:
         answers: AnswerStore,
         log: RunLog | None = None,
         reopen_stores: Callable[[], tuple[AnswerStore, RunLog]] | None = None,
+        durable: Durability | None = None,
         webhooks: AddressPolicy | None = None,
         cards: Mapping[str, AgentCard] = {},
         new_id: Callable[[], str] = new_id,
@@ -136,7 +195,12 @@ class Service:
         self.limits = limits
         self.answers = answers
         self.log = log or open_log("memory:")
-        self.runs = Runs(self.log)
+        self._durability = durable
+        self._working: asyncio.Task[None] | None = None
+        self.lease_seconds = 30.0
+        """Seconds after which a process that is gone has lost its runs."""
+        self.runs = self.open_runs()
+        self.room = QueueRoom(limits.open_calls)
         self.gate = ConcurrencyGate(limits)
         self.metrics = ServerMetrics(lambda: self.gate.open)
         self.new_id = new_id
@@ -149,6 +213,26 @@ class Service:
         """Where agents are served over gRPC too; empty: nowhere."""
         self.started_at = clock()
         """When it was made."""
+
+    @property
+    def durable(self) -> bool:
+        """True if runs of agents are enqueued, and any process may drive them."""
+        return self._durability is not None
+
+    def call_for(self, answered: Answered) -> Call:
+        """Returns a call like that which began an answer, for whoever keeps its end."""
+        assert self._durability is not None
+        return self._durability.call_for(self, answered)
+
+    def open_runs(self) -> Runs:
+        """Returns the runs over the log, before they are opened."""
+        durability = self._durability
+        if durability is None:
+            return Runs(self.log)
+        runs = Runs(self.log, agents=durability.agents, lease_seconds=self.lease_seconds)
+        for name, make in durability.jobs.items():
+            runs.add_job(name, partial(make, self))
+        return runs
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
@@ -165,14 +249,20 @@ class Service:
             # Both were closed when the application ended; a second start needs open
             # ones.
             self.answers, self.log = self._reopen_stores()
-            self.runs, self.webhooks = Runs(self.log), Webhooks(self.webhooks.policy, self.answers)
+            self.runs = self.open_runs()
+            self.webhooks = Webhooks(self.webhooks.policy, self.answers)
         try:
             self._warn_of_missing_keys()
             async with self.log, self.runs:
                 pruning = asyncio.create_task(self._prune_stores(), name="dragoman-prune")
+                if self._durability is not None:
+                    self._working = asyncio.create_task(
+                        self._work(self._durability), name="dragoman-work"
+                    )
                 try:
                     yield
                 finally:
+                    await self.hand_over()
                     self.runs.interrupt(_ending_error())
                     pruning.cancel()
                     await asyncio.wait([pruning])
@@ -191,13 +281,34 @@ class Service:
     async def drain(self) -> None:
         """Refuses new calls, and waits until none runs, nor an answer in the background."""
         await self.gate.drain()
+        await self.hand_over()
         await self.runs.idle()
 
     def interrupt(self) -> None:
         """Ends all calls and runs that go on: their clients read why."""
         self.gate.closed = True
+        if self._working is not None:
+            self._working.cancel()
         self.runs.interrupt(_ending_error())
         self.gate.interrupt(_ending_error())
+
+    async def hand_over(self) -> None:
+        """Leaves the durable runs that go on here to other processes."""
+        if self._working is not None:
+            self._working.cancel()
+            await asyncio.wait([self._working])
+
+    async def _work(self, durability: Durability) -> None:
+        """Drives durable runs and does the jobs beside them until it is cancelled."""
+        queues = {JOBS: Limit()}
+        if durability.drives:
+            queues[QUEUE] = Limit(runs=self.limits.open_calls)
+        while True:
+            try:
+                await self.runs.work(queues=queues)
+            except Exception:  # noqa: BLE001 - it is begun again
+                _LOG.exception("the queue of runs is worked on again")
+            await asyncio.sleep(_RETRY_SECONDS)
 
     def _warn_of_missing_keys(self) -> None:
         """Warns of each model that has no key: its clients could not be answered."""

@@ -22,7 +22,8 @@ from dragoman.request import EmbeddingsRequest, ModelRequest
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
 from dragoman.serve.core.answer_record import Record
 from dragoman.serve.core.background import begin_in_background
-from dragoman.serve.core.call import Call
+from dragoman.serve.core.call import Call, Links
+from dragoman.serve.core.enqueueing import EnqueuedRecord
 from dragoman.serve.core.model_api_turn import recall_turn
 from dragoman.serve.core.request_fields import loss_headers, losses_of
 from dragoman.serve.core.turn import Turn
@@ -61,6 +62,11 @@ class Backend(Protocol):
         ...
 
     @property
+    def is_durable(self) -> bool:
+        """True if answers are runs that are enqueued (`enqueue`)."""
+        ...
+
+    @property
     def references(self) -> bool:
         """True if names of what a provider keeps are passed on to it."""
         ...
@@ -88,6 +94,16 @@ class Backend(Protocol):
 
         A failure is a `RunError`, the last event; what is raised ends the call. What the client
         does not get of the answer is given to `record`.
+        """
+        ...
+
+    async def enqueue(
+        self, call: Call, turn: Turn, record: Record, *, background: bool
+    ) -> AsyncGenerator[list[Event], None]:
+        """Enqueues the run that answers a request. Returns what `answer` would yield.
+
+        Raises:
+            DragomanError: nothing was enqueued.
         """
         ...
 
@@ -148,16 +164,11 @@ async def answer(call: Call, request: ModelRequest, backend: Backend) -> None:
     record = Record.of_answer(call, turn, request, links)
     envelope = call.wire.envelope(request, id=call.id, now=call.now)
     timer.ask()
-    events = backend.answer(call, turn, record)
-    recorded: Record | None = record
-    if links.background or backend.detaches:
-        await begin_in_background(call, events, record, turn.thread_id, strict=links.background)
-        if links.background and not request.stream:
-            await call.api.respond_in_progress(call, envelope)
-            return
-        # Read from the log like any other reader; `paces` keeps the run near its client.
-        events = call.service.runs.pages(call.id, paces=True)
-        recorded = None  # the run keeps it
+    events, recorded = await _begin_answer(call, turn, record, links, backend)
+    if links.background and not request.stream:
+        state = "queued" if backend.is_durable else "in_progress"
+        await call.api.respond_in_progress(call, envelope, state)
+        return
     # The wire tells how long it took.
     if "timing" in envelope:
         envelope["timing"] = timer
@@ -167,6 +178,22 @@ async def answer(call: Call, request: ModelRequest, backend: Backend) -> None:
             await _stream_answer(call, envelope, events, recorded)
         else:
             await _respond_whole(call, envelope, events, recorded)
+
+
+async def _begin_answer(
+    call: Call, turn: Turn, record: Record, links: Links, backend: Backend
+) -> tuple[AsyncGenerator[list[Event], None], Record | EnqueuedRecord | None]:
+    """Begins to make an answer. Returns its events, and what keeps it once its client has read them;
+    None if it keeps itself."""
+    if backend.is_durable:
+        events = await backend.enqueue(call, turn, record, background=links.background)
+        return events, EnqueuedRecord(call)
+    events = backend.answer(call, turn, record)
+    if not (links.background or backend.detaches):
+        return events, record
+    await begin_in_background(call, events, record, turn.thread_id, strict=links.background)
+    # Read from the log like any other reader; `paces` keeps the run near its client.
+    return call.service.runs.pages(call.id, paces=True), None
 
 
 async def stream(
@@ -236,7 +263,7 @@ async def _stream_answer(
     call: Call,
     envelope: Json,
     events: AsyncGenerator[list[Event], None],
-    record: Record | None,
+    record: Record | EnqueuedRecord | None,
 ) -> None:
     """Streams an answer to the client, with the losses in a header, and records it."""
 
@@ -258,7 +285,7 @@ async def _respond_whole(
     call: Call,
     envelope: Json,
     events: AsyncGenerator[list[Event], None],
-    record: Record | None,
+    record: Record | EnqueuedRecord | None,
 ) -> None:
     """Answers with a whole response instead of a stream, and records it."""
     whole: list[Event] = []
