@@ -10,10 +10,11 @@ from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 
 class Readme(MetadataHookInterface):
-    """`[text](docs/page.md)` → `text`."""
+    """`[text](docs/page.md)` → `text`; pictures of the source tree are left out."""
 
     def update(self, metadata: dict[str, Any]) -> None:
         """Gives the project its readme."""
         text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
+        text = re.sub(r"!\[[^\]]*\]\((?!https?://)[^)]+\)\n*", "", text)
         plain = re.sub(r"\[([^\]]+)\]\((?!https?://)[^)]+\)", r"\1", text)
         metadata["readme"] = {"content-type": "text/markdown", "text": plain}

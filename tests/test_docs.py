@@ -102,9 +102,18 @@ def test_every_link_leads_somewhere(path: Path) -> None:
         assert not anchor or anchor in anchors(path.parent / target), (target, anchor)
 
 
-def test_the_readme_leads_to_every_guide() -> None:
-    linked = {Path(target).name for target, _ in LINK.findall((ROOT / "README.md").read_text())}
-    assert {path.name for path in (ROOT / "docs" / "guides").glob("*.md")} <= linked
+def test_the_index_leads_to_every_page_and_the_readme_to_the_index() -> None:
+    assert ("docs/index.md", "") in LINK.findall((ROOT / "README.md").read_text())
+    index = ROOT / "docs" / "index.md"
+    linked = {(index.parent / target).resolve() for target, _ in LINK.findall(index.read_text())}
+    pages = {*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "guides").glob("*.md")} - {index}
+    assert pages <= linked
+
+
+def test_the_readme_is_read_in_two_minutes() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert text.count("\n") <= 120
+    assert len(CODE.sub("", text).split()) < 600
 
 
 SHOWN = re.findall(r"`(\w+\.py)`", (ROOT / "README.md").read_text())
@@ -163,7 +172,8 @@ def test_the_readme_of_the_wheel_links_to_nothing_that_is_not_there() -> None:
     core = ProjectMetadata(str(ROOT), PluginManager()).core
     assert LINK.search((ROOT / "README.md").read_text())
     assert LINK.findall(core.readme) == []
-    assert "[message lists]" not in core.readme and "message lists" in core.readme
+    assert "[Documentation]" not in core.readme and "Documentation" in core.readme
+    assert "![" not in core.readme, "a picture that the wheel does not hold"
     assert "protocol" not in core.description
 
 

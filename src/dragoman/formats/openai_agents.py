@@ -68,8 +68,8 @@ def lift(message: Message) -> Message:
 
 
 def _lift_piece(piece: Content) -> Sequence[Content]:
-    """Returns a piece with its signature where its provider's wire has it; thinking becomes as many
-    pieces as it has blocks."""
+    """Returns a piece of an Agents SDK message with its signature where its provider's wire has it;
+    thinking becomes as many pieces as it has blocks."""
     if isinstance(piece, ThinkingPart):
         return _lift_thinking(piece)
     if isinstance(piece, ToolCallPart):
@@ -109,7 +109,8 @@ def lower(message: Message, position: int, losses: list[Loss]) -> tuple[Message,
 
 
 def _has_unplaced_signature(piece: Content) -> bool:
-    """True if the SDK has no place for what a provider signed in a piece other than thinking."""
+    """True if the Agents SDK has no place for what a provider signed in a piece other than
+    thinking."""
     if isinstance(piece, ProviderPart):
         return False
     signatures = read_extra_fields(read_signatures(piece.native), NAME)
@@ -121,8 +122,8 @@ def _has_unplaced_signature(piece: Content) -> bool:
 
 def _with_items(content: Sequence[Content], item: Json) -> tuple[Content, ...]:
     """Returns the content, where each text that no item of the API's begins begins one with these
-    fields: the SDK takes a text without them for a message of its own, apart from the thinking
-    before and the calls behind it."""
+    fields: the Agents SDK takes a text without them for a message of its own, apart from the
+    thinking before and the calls behind it."""
     pieces: list[Content] = []
     goes_on = False
     for piece in content:
@@ -164,8 +165,8 @@ def _find_text(data: Sequence[JsonMap], field: str) -> str:
 
 
 def _name_provider(model: str) -> str:
-    """Returns the provider that a model's name tells by its prefix (`gemini/…`), or else by its
-    family; empty if it tells none."""
+    """Returns the provider that a model's name in the Agents SDK tells by its prefix (`gemini/…`),
+    or else by its family; empty if it tells none."""
     prefix, slash, _ = model.partition("/")
     if slash:
         return _PREFIXES.get(prefix, prefix)
@@ -191,7 +192,7 @@ def _dump_provider_data(prefix: str, origin: Origin | None) -> Json:
 
 
 def _lift_thinking(part: ThinkingPart) -> list[ThinkingPart]:
-    """Splits a reasoning item into the thinking blocks that Anthropic signed in its
+    """Splits the Agents SDK's reasoning item into the thinking blocks that Anthropic signed in its
     `provider_data`."""
     item = dump_reasoning(part)
     data = if_object(item.get(_DATA))
@@ -212,7 +213,7 @@ def _lift_thinking(part: ThinkingPart) -> list[ThinkingPart]:
 
 def _lower_thinking(message: Message, index: int) -> tuple[ThinkingPart, int]:
     """Returns the thinking that is written as one item, and how many pieces from `index` on it
-    stands for: the SDK puts all blocks of Anthropic's thinking into one."""
+    stands for: the Agents SDK puts all blocks of Anthropic's thinking into one."""
     first = message.content[index]
     assert isinstance(first, ThinkingPart)
     notes = _OWN.notes(first.native)
@@ -233,7 +234,8 @@ def _lower_thinking(message: Message, index: int) -> tuple[ThinkingPart, int]:
 
 
 def _with_id(part: ThinkingPart) -> ThinkingPart:
-    """Returns thinking with an id of its item: the SDK knows no item of thinking without one."""
+    """Returns thinking with an id of its item: the Agents SDK knows no item of thinking without
+    one."""
     if RESPONSES.is_ours(part.native):
         return part
     return replace(part, native={**(part.native or {}), NAME: {"id": FAKE_ID}})
@@ -258,7 +260,8 @@ def _same_item_parts(content: Sequence[Content], most: object) -> list[ThinkingP
 
 
 def _dump_reasoning_item(envelope: JsonMap, blocks: Sequence[JsonMap]) -> Json:
-    """Returns the item that the SDK makes of blocks of thinking. `envelope`: its other fields."""
+    """Returns the item that the Agents SDK makes of blocks of thinking. `envelope`: its other
+    fields."""
     texts = [text for block in blocks if (text := if_text(block.get("thinking")))]
     signatures = [signature for block in blocks if (signature := if_text(block.get("signature")))]
     return {
@@ -277,7 +280,7 @@ def _is_block(block: JsonMap) -> bool:
 
 
 def _load_block(block: JsonMap) -> ThinkingPart:
-    """Returns an Anthropic thinking block of `provider_data` as thinking."""
+    """Returns an Anthropic thinking block in the Agents SDK's `provider_data` as thinking."""
     if block["type"] == "redacted_thinking":
         return ThinkingPart(native={"anthropic": dict(block)})
     block_fields = read_extra_fields(block, "type", "thinking")
@@ -285,7 +288,7 @@ def _load_block(block: JsonMap) -> ThinkingPart:
 
 
 def _dump_block(part: ThinkingPart) -> Json:
-    """Returns thinking as an Anthropic block for `provider_data`."""
+    """Returns thinking as an Anthropic block for the Agents SDK's `provider_data`."""
     block_fields = if_object((part.native or {}).get("anthropic"))
     if "type" in block_fields:
         return dict(block_fields)
@@ -310,8 +313,8 @@ def _is_signed_elsewhere(part: ThinkingPart) -> bool:
 
 
 def _lift_call(call: ToolCallPart) -> ToolCallPart:
-    """Returns a call with Gemini's signature moved from `provider_data` to Google's native
-    fields."""
+    """Returns a call with Gemini's signature moved from the Agents SDK's `provider_data` to
+    Google's native fields."""
     fields = RESPONSES.fields(call.native)
     data = if_object(fields.get(_DATA))
     signature = if_text(data.get("thought_signature"))
@@ -329,7 +332,7 @@ def _lift_call(call: ToolCallPart) -> ToolCallPart:
 
 
 def _lower_call(call: ToolCallPart, origin: Origin | None) -> ToolCallPart:
-    """Returns a call with Gemini's signature moved from Google's native fields to
+    """Returns a call with Gemini's signature moved from Google's native fields to the Agents SDK's
     `provider_data`."""
     signature = if_text(if_object((call.native or {}).get("google")).get("thoughtSignature"))
     if not signature:
@@ -400,7 +403,8 @@ def dump_messages(
 
 
 def _locate_loss(loss: Loss, part_indexes: list[tuple[int, ...]]) -> Loss:
-    """Returns a loss at the place that the piece has in the message that was given."""
+    """Returns a loss of the Agents SDK's format at the place that the piece has in the message that
+    was given."""
     if loss.message is None or loss.part is None:
         return loss
     return Loss(

@@ -169,10 +169,10 @@ def convert_task_status_update_to_agui_event(update: object, task: object = None
 
 
 def compact_events(events: Sequence[JsonMap]) -> list[Json]:
-    """Returns the events that stay once their stream is over. Chunks, each of which holds the text
-    so far, go where a later event of the answer holds their text; where none does, the last stays,
-    as an end. Arguments in pieces are merged into those of their call. The events given are left as
-    they are.
+    """Returns the A2A seed's events that stay once their stream is over. Chunks, each of which
+    holds the text so far, go where a later event of the answer holds their text; where none does,
+    the last stays, as an end. Arguments in pieces are merged into those of their call. The events
+    given are left as they are.
 
     Raises:
         HistoryError: it is no list of objects.
@@ -247,8 +247,8 @@ def convert_agui_event_to_responses_api(event: JsonMap | None) -> Json | list[Js
 
 
 def _dump_result_deltas(event: JsonMap, beside: Json) -> Json | list[Json]:
-    """Returns a delta for each result of an event, and one for the text `beside` them; a list if
-    they are not exactly one."""
+    """Returns a delta for each result of an event of the A2A seed, and one for the text `beside`
+    them; a list if they are not exactly one."""
     deltas = [_delta(_tool_message(result)) for result in _list_event_results(event)]
     if beside:
         deltas.append(_delta({"role": "user", **beside}))
@@ -310,7 +310,7 @@ def _load_a2a_result(result: object) -> Json:
 
 
 def _list_event_calls(event: JsonMap) -> list[Json]:
-    """Returns the calls of an event, which are a list, or one alone."""
+    """Returns the calls of an event of the A2A seed, which are a list, or one alone."""
     if "toolCalls" in event:
         return [if_object(call) for call in if_list(event["toolCalls"])]
     if "toolCall" in event:
@@ -319,7 +319,7 @@ def _list_event_calls(event: JsonMap) -> list[Json]:
 
 
 def _list_event_results(event: JsonMap) -> list[Json]:
-    """Returns the results of an event, which are a list, or one alone."""
+    """Returns the results of an event of the A2A seed, which are a list, or one alone."""
     if "results" in event:
         return [if_object(result) for result in if_list(event["results"])]
     if "toolCallId" not in event:
@@ -328,14 +328,14 @@ def _list_event_results(event: JsonMap) -> list[Json]:
 
 
 def _compaction_entry(event: JsonMap) -> Entry:
-    """Returns an event as compaction reads it."""
+    """Returns an event of the A2A seed as compaction reads it."""
     kind = _KINDS.get(if_text(event.get("type")), "")
     calls = [(if_text(call.get("id")), call.get("arguments")) for call in _list_event_calls(event)]
     return Entry(kind, if_text(_message_of(event).get("content")), calls)
 
 
 def _message_of(event: JsonMap) -> Json:
-    """Returns the message of an event; of calls their text."""
+    """Returns the message of an event of the A2A seed; of calls their text."""
     return if_object(event.get("message")) or {
         "role": "assistant",
         "content": if_text(event.get("content")),
@@ -343,7 +343,7 @@ def _message_of(event: JsonMap) -> Json:
 
 
 def _with_arguments(event: Json, arguments: Mapping[str, Json]) -> Json:
-    """Returns an event whose calls have the arguments that earlier events began."""
+    """Returns an event of the A2A seed whose calls have the arguments that earlier events began."""
     calls: list[Json] = []
     for call in _list_event_calls(event):
         merged = merge_arguments(call.get("arguments"), arguments.get(if_text(call.get("id"))))
@@ -354,7 +354,7 @@ def _with_arguments(event: Json, arguments: Mapping[str, Json]) -> Json:
 
 
 def _openai_call(call: JsonMap) -> Json:
-    """Returns a tool call in the shape of Chat Completions."""
+    """Returns a tool call of the A2A seed in the shape of Chat Completions."""
     arguments = call.get("arguments", {})
     if isinstance(arguments, str):
         text = arguments
@@ -365,7 +365,7 @@ def _openai_call(call: JsonMap) -> Json:
 
 
 def _tool_message(result: JsonMap) -> Json:
-    """Returns a tool result as a `tool` message of Chat Completions."""
+    """Returns a tool result of the A2A seed as a `tool` message of Chat Completions."""
     value = result.get("result")
     content = value if isinstance(value, str) else _json(value)
     return {"role": "tool", "tool_call_id": result.get("toolCallId", ""), "content": content}
@@ -426,8 +426,8 @@ def convert_tool_result_to_openai(result: object) -> Json:
 
 
 def extract_event_data(event: object) -> Any:
-    """Returns what an event of a client holds: of a pair the second, of a tuple of one that one, of
-    anything else itself."""
+    """Returns what an event of an A2A client holds: of a pair the second, of a tuple of one that
+    one, of anything else itself."""
     if not isinstance(event, tuple):
         return event
     values = cast("tuple[Any, ...]", event)

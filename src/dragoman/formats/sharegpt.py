@@ -54,8 +54,8 @@ _RESULTS = ("tool", "observation", "function_response", "function", "ipython")
 
 
 def votes(message: object) -> int:
-    """Returns how surely an object is a turn: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly
-    anything else."""
+    """Returns how surely an object is a ShareGPT turn: 0 = cannot be, 1 = could be, 2 = likely, 3 =
+    hardly anything else."""
     fields = if_object(message)
     speaker = if_text(fields.get("from"))
     is_speaker = speaker in _ROLES or speaker in _RESULTS
@@ -143,7 +143,7 @@ def _check_turn(turn: object, index: int) -> Json:
 
 
 def _field_at_fault(turn: object) -> str | None:
-    """Returns the field of an invalid turn that is at fault, or None."""
+    """Returns the field of an invalid ShareGPT turn that is at fault, or None."""
     if not isinstance(turn, dict):
         return None
     fields = cast("Json", turn)
@@ -193,7 +193,8 @@ class _Reader:
     def _load_turn_content(
         self, role: Role, speaker: str, value: str
     ) -> tuple[list[Content], Json]:
-        """Returns the pieces of a turn that holds no results, and the wire form of the message."""
+        """Returns the pieces of a ShareGPT turn that holds no results, and the wire form of the
+        message."""
         if role is not Role.MODEL:
             return ([TextPart(value)] if value else []), {}
         if speaker == "function_call":
@@ -208,7 +209,7 @@ class _Reader:
         return pieces, {"calls": True if value == usual else value}
 
     def _name_results(self, pieces: Iterable[Any]) -> Iterator[Content]:
-        """Pieces, in which each call has an id."""
+        """Returns the pieces of a ShareGPT turn, in which each call has an id."""
         for piece in pieces:
             if not isinstance(piece, ToolCallPart):
                 yield piece
@@ -237,7 +238,7 @@ class _Reader:
         self._after_results = True
 
     def _pair_call(self, part: ToolResultPart) -> ToolResultPart:
-        """Returns a result with the id and the name of its call."""
+        """Returns a result of a ShareGPT conversation with the id and the name of its call."""
         called = self._pairing.find(part.id, part.name)
         if called is None:
             if part.id:

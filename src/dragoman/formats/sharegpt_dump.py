@@ -110,8 +110,8 @@ def _is_of_field(message: Message, position: int) -> bool:
 
 
 def _with_ids(messages: Sequence[Message]) -> Places:
-    """Returns the calls and results whose ids must be written, since a reader would otherwise take
-    a result for that of another call, or for one of none that is known."""
+    """Returns the calls and results whose ids must be written in ShareGPT, since a reader would
+    otherwise take a result for that of another call, or for one of none that is known."""
     pairing, written = OpenCalls(), Places()
     places_by_id: dict[str, Places] = {}
     for position, message in enumerate(messages):
@@ -137,8 +137,8 @@ def _with_ids(messages: Sequence[Message]) -> Places:
 def _ids_of_result(
     result: ToolResultPart, place: tuple[int, int], places: Places, pairing: OpenCalls
 ) -> Places:
-    """Answers the call of a result in `pairing`. Returns whose ids must be written so that a reader
-    finds the same call. `places`: all calls and results with its id."""
+    """Answers the call of a result in `pairing`. Returns whose ids must be written in ShareGPT so
+    that a reader finds the same call. `places`: all calls and results with its id."""
     if result.id:
         answered = pairing.find(result.id, "")
     else:
@@ -193,8 +193,8 @@ def _dump_turns(out: Outgoing[Any], position: int, written: Places) -> Iterator[
 
 
 def _split_results(message: Message) -> tuple[Results, Pieces]:
-    """Returns the results that have turns of their own, and all other pieces of a message, each
-    with its place in it."""
+    """Returns the results that have ShareGPT turns of their own, and all other pieces of a message,
+    each with its place in it."""
     results: Results = []
     pieces: list[tuple[int, Content]] = []
     is_user = message.role is Role.USER
@@ -230,8 +230,8 @@ def _result_turns(
 
 
 def _group_results(results: Results) -> list[Results]:
-    """Returns results by turns: those beside each other share one, except where they were read from
-    turns of their own."""
+    """Returns results by the ShareGPT turns to write: those beside each other share one, except
+    where they were read from turns of their own."""
     turns: list[Results] = []
     is_alone_before = True
     for part_index, part in results:
@@ -247,7 +247,7 @@ def _group_results(results: Results) -> list[Results]:
 def _dump_result_value(
     out: Outgoing[Any], position: int, part_index: int, part: ToolResultPart
 ) -> Any:
-    """Returns what a result says, as JSON's value."""
+    """Returns what a tool result says in ShareGPT, as JSON's value."""
     if part.is_error and not has_error(part.result):
         out.lose(position, part_index, Lost.is_error, "the format has no mark for a failed tool")
     if not part.is_content:
@@ -269,7 +269,8 @@ def _dump_result_value(
 def _dump_model_turn(
     out: Outgoing[Any], position: int, pieces: Pieces, written: Places
 ) -> tuple[str, str | None]:
-    """Returns the speaker and the text of a model's content; no text if nothing is left of it."""
+    """Returns the speaker and the text of the ShareGPT turn for a model's content; no text if
+    nothing is left of it."""
     message = out.messages[position]
     form = OWN.form(message.native)
     writable = _writable_parts(out, position, pieces)
@@ -295,8 +296,8 @@ def _report_tags(
     writable: Sequence[tuple[int, Held]],
     value: str,
 ) -> None:
-    """Notes as lost the pieces with tags in their text, if a reader takes `value`, which is written
-    for `writable`, for other pieces."""
+    """Notes as lost the pieces with ShareGPT tags in their text, if a reader takes `value`, which
+    is written for `writable`, for other pieces."""
     suspects = [entry for entry in writable if _has_tags(entry[1])]
     if suspects and not _is_read_as(value, [piece for _, piece in writable]):
         # The message's own pieces are named; `writable` has joined texts.
@@ -306,8 +307,8 @@ def _report_tags(
 
 
 def _find_ids(position: int, pieces: Pieces, written: Places) -> dict[int, str]:
-    """Returns the ids of the calls and results that must be written, by the identity of the
-    piece."""
+    """Returns the ids of the calls and results that must be written in ShareGPT, by the identity of
+    the piece."""
     return {
         id(piece): piece.id
         for part_index, piece in pieces
@@ -320,7 +321,7 @@ def _has_tags(piece: Content) -> bool:
 
 
 def _is_read_as(value: str, parts: Sequence[Held]) -> bool:
-    """True if a text is read as these pieces."""
+    """True if the text of a ShareGPT turn is read as these pieces."""
     read = load_answer(value)
     return [type(piece) for piece in read] == [type(piece) for piece in parts] and all(
         isinstance(part, ToolCallPart) or part.text == getattr(read_part, "text", None)
@@ -409,7 +410,8 @@ def _which(piece: Content) -> str:
 
 
 def _dump_plain_turn(out: Outgoing[Any], position: int, pieces: Pieces) -> str | None:
-    """Returns the text of a message that is not the model's, or None if nothing is left of it."""
+    """Returns the ShareGPT turn's text for a message that is not the model's, or None if nothing is
+    left of it."""
     texts: list[str] = []
     for part_index, piece in pieces:
         if isinstance(piece, ToolCallPart | ToolResultPart | ProviderPart | ThinkingPart):
@@ -430,7 +432,7 @@ def _dump_plain_turn(out: Outgoing[Any], position: int, pieces: Pieces) -> str |
 
 
 def _as_text(out: Outgoing[Any], position: int, part_index: int, piece: Any) -> str:
-    """Returns a piece as text; a file is named, as a loss."""
+    """Returns a piece as text to write in a ShareGPT turn; a file is named, as a loss."""
     if isinstance(piece, TextPart):
         return piece.text
     if read_media_text(piece) is None:

@@ -44,8 +44,8 @@ _READ_RESULT = ("tool_call_id", "name", "content")
 
 
 def object_of(text: str) -> Any:
-    """Returns the value that a text is, as JSON or as Python writes it; `None`: it is no object and
-    no list."""
+    """Returns the value that the text of a ShareGPT tool call or result is, as JSON or as Python
+    writes it; `None`: it is no object and no list."""
     text = text.strip()
     if text[:1] not in ("{", "["):
         return None
@@ -56,7 +56,8 @@ def object_of(text: str) -> Any:
 
 
 def _parse_python_literal(text: str) -> Any:
-    """Parses an object or list in Python's notation, or returns None."""
+    """Parses an object or list in Python's notation, as some ShareGPT tool calls have it, or
+    returns None."""
     if _NOTATION.fullmatch(text) is None:
         return None
     try:
@@ -78,7 +79,8 @@ def _parse_python_literal(text: str) -> Any:
 
 
 def dump_json(value: object, *tags: str) -> str:
-    """Returns a value as JSON, in which none of these tags stands."""
+    """Returns a value as JSON for a ShareGPT tool call or result, in which none of these tags
+    stands."""
     text = json.dumps(value, ensure_ascii=False)
     if any(tag in text for tag in tags):
         return text.replace("<", "\\u003c")
@@ -91,8 +93,8 @@ def same_json(value: object, other: object) -> bool:
 
 
 def load_call(value: object) -> ToolCallPart | None:
-    """Returns an object with name and arguments as a call, with its own id or an empty one, or None
-    if it is no call."""
+    """Returns a ShareGPT object with name and arguments as a tool call, with its own id or an empty
+    one, or None if it is no call."""
     fields = if_object(value)
     name, arguments = if_text(fields.get("name")), fields.get("arguments", {})
     if (
@@ -110,7 +112,7 @@ def load_call(value: object) -> ToolCallPart | None:
 
 
 def call_object(call: ToolCallPart, call_id: str | None) -> Json:
-    """Returns a call as an object. `call_id`: the id to write in it."""
+    """Returns a tool call as ShareGPT's object. `call_id`: the id to write in it."""
     if call.state == "complete":
         arguments = call.arguments
     else:
@@ -124,8 +126,8 @@ def call_object(call: ToolCallPart, call_id: str | None) -> Json:
 
 
 def load_result(value: object) -> ToolResultPart | None:
-    """Returns an object with the content of a result as a result, with its own id and name or empty
-    ones, or None if it is none."""
+    """Returns a ShareGPT object with the content of a result as a tool result, with its own id and
+    name or empty ones, or None if it is none."""
     fields = if_object(value)
     call_id, name = fields.get("tool_call_id", ""), fields.get("name", "")
     if "content" not in fields or not isinstance(call_id, str) or not isinstance(name, str):
@@ -136,8 +138,8 @@ def load_result(value: object) -> ToolResultPart | None:
 
 
 def result_object(part: ToolResultPart, result: object, call_id: str | None) -> Json:
-    """Returns a result as an object. `result`: what it says, as a JSON value. `call_id`: the id to
-    write in it."""
+    """Returns a tool result as ShareGPT's object. `result`: what it says, as a JSON value.
+    `call_id`: the id to write in it."""
     named = part.name and "nameless" not in OWN.form(part.native)
     names: JsonMap = {}
     if named:
@@ -173,7 +175,7 @@ class OpenCalls:
         self._ended = False
 
     def call(self, called: Called) -> None:
-        """Adds the next call to the open calls of the round."""
+        """Adds the next tool call to the open calls of the ShareGPT conversation."""
         if self._ended:
             self._open, self._ended = [], False
         self._open.append(called)
@@ -184,8 +186,8 @@ class OpenCalls:
         self._ended = True
 
     def find(self, call_id: str, name: str) -> Called | None:
-        """Returns the call that a result answers. `call_id`, `name`: empty where the result has
-        none."""
+        """Returns the tool call that a result of the ShareGPT conversation answers. `call_id`,
+        `name`: empty where the result has none."""
         if call_id:
             return next((called for called in self._open if called.id == call_id), None)
         return next((called for called in self._open if name in ("", called.name)), None)

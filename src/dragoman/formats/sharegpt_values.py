@@ -99,7 +99,7 @@ def _may_open(tag_name: str, opened: re.Match[str] | None) -> bool:
 
 
 def _load_tagged(tag_name: str, inner: str) -> ThinkingPart | ToolCallPart | None:
-    """Returns the piece between two tags of that name; `None`: it is no call."""
+    """Returns the piece between two ShareGPT tags of that name; `None`: it is no call."""
     if tag_name == "think":
         return _load_thinking(inner)
     return _load_call(inner)
@@ -112,7 +112,7 @@ def _load_thinking(inner: str) -> ThinkingPart:
 
 
 def _dump_thinking_tags(part: ThinkingPart) -> str:
-    """Returns the text between thinking tags, with the line breaks around it."""
+    """Returns the text between ShareGPT's thinking tags, with the line breaks around it."""
     text = part.text
     lined = len(text) > 1 and text[0] == text[-1] == "\n"
     if "tight" in OWN.form(part.native) and not lined:
@@ -121,7 +121,7 @@ def _dump_thinking_tags(part: ThinkingPart) -> str:
 
 
 def _load_call(inner: str) -> ToolCallPart | None:
-    """Reads the text between call tags as a call, or returns None."""
+    """Reads the text between ShareGPT's call tags as a call, or returns None."""
     call = load_call(object_of(inner))
     if call is None:
         return None
@@ -143,8 +143,8 @@ def _dump_call_tags(call: ToolCallPart, call_id: str | None) -> str:
 
 
 def _same_call(read: ToolCallPart | None, call: ToolCallPart, call_id: str | None) -> bool:
-    """True if a text, read again, says what the call does. `call_id`: that which is to be written
-    for it."""
+    """True if a text between ShareGPT's call tags, read again, says what the call does. `call_id`:
+    that which is to be written for it."""
     return (
         read is not None
         and (read.id, read.name, read.state) == (call_id or "", call.name, call.state)
@@ -158,8 +158,8 @@ def _same_call(read: ToolCallPart | None, call: ToolCallPart, call_id: str | Non
 
 
 def load_function_call(value: str) -> list[ToolCallPart] | None:
-    """Reads the text of a turn `function_call`, an object or a list of them, as calls, or returns
-    None."""
+    """Reads the value (text) of ShareGPT's turn `function_call`, an object or a list of them, as
+    calls, or returns None."""
     value_found = object_of(value)
     objects = if_list(value_found) or [value_found]
     calls = [call for call_object in objects if (call := load_call(call_object)) is not None]
@@ -174,8 +174,8 @@ def load_function_call(value: str) -> list[ToolCallPart] | None:
 def dump_function_call(
     calls: Sequence[ToolCallPart], original: object, call_id: Callable[[ToolCallPart], str | None]
 ) -> str:
-    """Returns calls as the value of a `function_call` turn. `original`: the text as it was read, if
-    it was not the usual one."""
+    """Returns calls as the value of ShareGPT's `function_call` turn. `original`: the text as it was
+    read, if it was not the usual one."""
     if isinstance(original, str):
         read = load_function_call(original) or []
         if len(read) == len(calls) and all(
@@ -191,7 +191,8 @@ def dump_function_call(
 
 
 def load_results(value: str) -> list[ToolResultPart]:
-    """Reads the text of a tool's turn as results, with their own ids and names or empty ones."""
+    """Reads the value (text) of ShareGPT's tool turn as results, with their own ids and names or
+    empty ones."""
     tags = list(_result_tags(value))
     if not tags or tags[-1].piece is None:
         return [ToolResultPart("", "", value, native=OWN.note(form={"plain": True}))]
@@ -222,7 +223,8 @@ def dump_results(
 
 
 def _result_tags(value: str) -> Iterator[_Tag]:
-    """Results with nothing between them; an empty piece ends them where it is otherwise."""
+    """Writes results between ShareGPT's result tags, with nothing between them; an empty piece ends
+    them where it is otherwise."""
     end = 0
     while True:
         start = value.find(_RESULT, end)
@@ -244,7 +246,7 @@ def _result_tags(value: str) -> Iterator[_Tag]:
 
 
 def _load_result(inner: str) -> ToolResultPart:
-    """Reads the text between result tags as a result: an object, or a bare text."""
+    """Reads the text between ShareGPT's result tags as a result: an object, or a bare text."""
     part = load_result(object_of(inner))
     form: Json = {}
     if part is None:
@@ -271,7 +273,7 @@ def _load_result(inner: str) -> ToolResultPart:
 
 
 def _dump_result_tags(part: ToolResultPart, result: object, call_id: str | None) -> str:
-    """Writes the text between result tags, as it was read if it still says the same."""
+    """Writes the text between ShareGPT's result tags, as it was read if it still says the same."""
     form = OWN.form(part.native)
     if "bare" in form and isinstance(result, str) and call_id is None and _RESULT_END not in result:
         if form["bare"] == "tight":
@@ -290,8 +292,8 @@ def _dump_result_tags(part: ToolResultPart, result: object, call_id: str | None)
 def _same_result(
     read: ToolResultPart | None, part: ToolResultPart, result: object, call_id: str | None
 ) -> bool:
-    """True if a text, read again, says what the result does. `result`: its value; `call_id`: the id
-    that is to be written for it."""
+    """True if a text between ShareGPT's result tags, read again, says what the result does.
+    `result`: its value; `call_id`: the id that is to be written for it."""
     tool_name = "" if "nameless" in OWN.form(part.native) else part.name
     return (
         read is not None
@@ -304,8 +306,9 @@ def _same_result(
 
 
 def _load_turn_value(value: str, tags: Sequence[_Tag]) -> list[Any]:
-    """Returns the texts and the tagged pieces of a value. Whatever stands between them beyond the
-    usual end of a line is noted in the form of the piece after or before it."""
+    """Returns the texts and the tagged pieces of the value of a ShareGPT turn. Whatever stands
+    between them beyond the usual end of a line is noted in the form of the piece after or before
+    it."""
     loading = _Loading()
     end = 0
     for tag in tags:
@@ -334,7 +337,8 @@ class _Loading:
         self.forms: list[Json] = []
 
     def add_text(self, between: str, *, is_before_tag: bool) -> None:
-        """Adds a text without the ends of lines around it, and the form of a tag that follows."""
+        """Adds a text between the tags of a ShareGPT value, without the ends of lines around it,
+        and the form of a tag that follows."""
         gap = _gap_behind_tag(self.pieces[-1]) if self.pieces else ""
         if not between.startswith(gap):
             gap = between[: between.startswith("\n")]
@@ -349,7 +353,7 @@ class _Loading:
             self.forms.append({} if line else {"before": ""})
 
     def note_forms(self) -> list[Any]:
-        """Returns the pieces, with the form of each noted in it."""
+        """Returns the pieces of a ShareGPT value, with the form of each noted in it."""
         return [
             replace(piece, native=OWN.with_form(piece.native, **form)) if form else piece
             for piece, form in zip(self.pieces, self.forms, strict=True)
@@ -380,7 +384,7 @@ def _dump_turn_value(pieces: Sequence[Any], dump_tag: Callable[[Any], str]) -> s
 
 
 def _gap_behind_tag(piece: object) -> str:
-    """Returns what stands between a tagged piece and a text behind it."""
+    """Returns what in a ShareGPT value stands between a tagged piece and a text behind it."""
     if isinstance(piece, ThinkingPart):
         return "\n\n"
     return "\n"

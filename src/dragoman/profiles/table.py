@@ -254,7 +254,7 @@ def _cells(entry: Json, where: str) -> Json:
 
 def _merge_cells(parent: Json, cells: Json) -> Json:
     """Merges the cells of a profile entry over those of its parent. `on` is merged by wire and
-    field. `on` is merged by wire and field."""
+    field."""
     merged = {**parent, **cells}
     if "on" in parent and "on" in cells:
         on = cast("dict[str, Json]", parent["on"])

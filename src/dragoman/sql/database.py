@@ -89,8 +89,8 @@ class Database:
         """Number of transactions that were written."""
 
     async def write(self, work: Work) -> Any:
-        """Runs `work` in a transaction. Returns its result once it is durable. Returns its result
-        once it is durable. See `submit`."""
+        """Runs `work` in a transaction. Returns its result once it is durable in the database. See
+        `submit`."""
         return await self.submit(work)
 
     async def submit(self, work: Any) -> Any:
@@ -109,7 +109,7 @@ class Database:
         self._writer.hurry()
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        """Runs work that only reads. Returns its result. Returns its result.
+        """Runs work that only reads. Returns its result.
 
         Raises:
             DragomanError: what the work raised, or the database failed, or it is closed.
@@ -143,7 +143,7 @@ class Database:
 
     def _commit_work(self, works: Sequence[Any]) -> Sequence[Any]:
         """Runs pieces of work in the writer's thread. Returns the result of each, or the exception
-        that refuses it. Returns the result of each, or the exception that refuses it."""
+        that refuses it."""
         self._open_tables()
         # Pieces of work of several callers share a transaction, which makes a commit cheap for
         # each.

@@ -93,7 +93,7 @@ class Toolset:
 
     def rename(self, names: Mapping[str, str]) -> Toolset:
         """Returns a toolset with renamed tools: old name to new name. A name that no tool has
-        changes nothing. A name that no tool has changes nothing."""
+        changes nothing."""
         expect("rename()", names, Mapping)
         expect_each("names", [name for pair in names.items() for name in pair], str)
         return _Changed(self, lambda tool: _with_name(tool, names.get(tool.name, tool.name)))

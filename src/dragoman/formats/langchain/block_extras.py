@@ -26,7 +26,8 @@ def split_extras(block_fields: Json) -> tuple[Json, Json]:
 
 
 def read_foreign_fields(fields_around: JsonMap) -> Json:
-    """Returns the fields of other formats, never their notes, which nobody else may write."""
+    """Returns the fields of other formats in the `extras` of a LangChain block, never their notes,
+    which nobody else may write."""
     fields = if_object(fields_around.get(OURS))
     fine = fields and all(
         isinstance(value, dict) and NOTES[0] not in key for key, value in fields.items()
@@ -37,7 +38,8 @@ def read_foreign_fields(fields_around: JsonMap) -> Json:
 
 
 def find_foreign_fields(native: Native) -> Json:
-    """Returns the fields that a piece has of other formats."""
+    """Returns the fields that a piece has of other formats, for the extras of its LangChain
+    block."""
     return {
         key: value for key, value in (native or {}).items() if key != NAME and NOTES[0] not in key
     }

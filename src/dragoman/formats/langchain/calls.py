@@ -84,7 +84,8 @@ def _extra_fields(fields: JsonMap) -> Json:
 
 
 def dump_calls(calls: Iterable[ToolCallPart]) -> dict[str, list[Json]]:
-    """Returns the fields `tool_calls` and `invalid_tool_calls` of calls, each only if it has any."""
+    """Returns the fields `tool_calls` and `invalid_tool_calls` of calls in a LangChain message,
+    each only if it has any."""
     out: dict[str, list[Json]] = {}
     for call in calls:
         extra_fields, form = OWN.fields(call.native), OWN.form(call.native)
@@ -106,7 +107,8 @@ def dump_calls(calls: Iterable[ToolCallPart]) -> dict[str, list[Json]]:
 
 
 def load_function_call(value: Any, where: str) -> ToolCallPart | None:
-    """Returns the call as the first of OpenAI's models had it: one, without an id."""
+    """Returns the call in LangChain's `function_call`, as the first of OpenAI's models had it: one,
+    without an id."""
     match value:
         case {"name": str(name), "arguments": str(raw), **more} if not more:
             call = ToolCallPart(
@@ -141,8 +143,8 @@ def _find_cut_arguments(chunks: object) -> dict[str, str]:
 
 
 def name_results(content: Sequence[Content]) -> tuple[Content, ...]:
-    """Returns the content, in which results of tools that the provider ran have the names of their
-    calls; their blocks have none."""
+    """Returns the content of a LangChain message, in which results of tools that the provider ran
+    have the names of their calls; their blocks have none."""
     names = {piece.id: piece.name for piece in content if isinstance(piece, ToolCallPart)}
     return tuple(
         [

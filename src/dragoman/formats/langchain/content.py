@@ -90,7 +90,7 @@ def load_content(
 
 
 def _check_blocks(content: object, where: str) -> list[Any]:
-    """Returns the list of texts and blocks that a content is.
+    """Returns the list of texts and blocks that the content of a LangChain message is.
 
     Raises:
         HistoryError: it is no such list.
@@ -181,7 +181,8 @@ def _load_exploded(blocks: list[Block], signer: str | None) -> Sequence[Content]
 
 
 def _load_wrapped(block: Block) -> Content | None:
-    """Returns a provider's block inside a standard one that says no more than it."""
+    """Returns a provider's block inside a standard block of LangChain content that says no more
+    than it."""
     value = if_object(block.get("value"))
     wire = family(value, Role.MODEL)
     pieces = () if wire is None else _of_wire(wire, [value], Role.MODEL)
@@ -191,7 +192,8 @@ def _load_wrapped(block: Block) -> Content | None:
 
 
 def _of_wire(wire: str, blocks: list[Block], role: Role) -> tuple[Content, ...]:
-    """Reads blocks by a provider's wire, and keeps those whole that it would write differently."""
+    """Reads LangChain content blocks by a provider's wire, and keeps those whole that it would
+    write differently."""
     try:
         pieces = load_blocks(wire, blocks, role)
         again = dump_blocks(wire, pieces, role, [])

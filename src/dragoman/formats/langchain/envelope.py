@@ -141,8 +141,8 @@ def _is_constructor(fields: JsonMap) -> bool:
 
 
 def _class_name(fields: JsonMap) -> str:
-    """Returns the name of the class that `dumpd` wrote, which ends its path; empty if it has
-    none."""
+    """Returns the name of the class in the envelope that LangChain's `dumpd` wrote, which ends its
+    path; empty if it has none."""
     path = if_list(fields.get("id"))
     if path:
         return if_text(path[-1])
@@ -185,7 +185,8 @@ def close_message(type_: str, fields: JsonMap, form: JsonMap, version: str | Non
 
 @cache
 def defaults(type_: str, wrap: str) -> JsonMap:
-    """Returns the fields that are written also where they say nothing; not to be changed."""
+    """Returns the fields of a LangChain message that are written also where they say nothing; not
+    to be changed."""
     chunk = _OF_CHUNK if type_ == "AIMessageChunk" else {}
     fields = {**_ALL, **_OF_TYPE.get(base_type(type_), {}), **chunk, "type": type_}
     return {key: value for key, value in fields.items() if wrap != "constructor" or key in _KEPT}

@@ -113,7 +113,7 @@ def _dump_standard_block(part: Media, block_fields: Block, form: JsonMap) -> Blo
 
 
 def _load_source(block: JsonMap) -> Media | None:
-    """Returns the form before the standard one."""
+    """Returns the media of a LangChain block in the form before the standard one."""
     block_type, mime_type = if_text(block.get("type")), if_text(block.get("mime_type")) or None
     media_type = mime_type or _ANY[block_type]
     extra_fields = read_extra_fields(
@@ -159,7 +159,8 @@ def _dump_source_block(part: Media, block_fields: Block, form: JsonMap) -> Block
 
 
 def _load_url(block: JsonMap) -> Media | None:
-    """Returns an image as Chat Completions has it, which may also be the URL alone."""
+    """Returns the image of a LangChain block as Chat Completions has it, which may also be the URL
+    alone."""
     image, extra_fields = block.get("image_url"), read_extra_fields(block, "type", "image_url")
     form: Json = {"as": "image_url"}
     url = image
@@ -212,7 +213,7 @@ def _input_audio(part: Media, block_fields: Block, _: JsonMap) -> Block:
 
 
 def _load_chat_file(block: JsonMap) -> Media | None:
-    """Returns a file as Chat Completions has it."""
+    """Returns the file of a LangChain block as Chat Completions has it."""
     file, extra_fields = if_object(block.get("file")), read_extra_fields(block, "type", "file")
     native = OWN.note(extra_fields, form={"as": "file"}, mark="file_id" in file)
     if isinstance(id_ := file.get("file_id"), str):

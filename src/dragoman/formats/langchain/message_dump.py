@@ -180,8 +180,8 @@ def _drop_calls(pieces: Pieces, losses: list[Loss]) -> Pieces:
 
 
 def _split_model_content(pieces: Pieces, kwargs: Json) -> tuple[Pieces, list[ToolCallPart]]:
-    """Returns what stands in the content of a model's message, and all of its calls. What has a
-    field of `kwargs` goes there."""
+    """Returns what stands in the content of a LangChain model message, and all of its calls. What
+    has a field of `kwargs` goes there."""
     calls: list[ToolCallPart] = []
     content: Pieces = []
     last = _find_last_in_content(pieces)
@@ -199,8 +199,8 @@ def _split_model_content(pieces: Pieces, kwargs: Json) -> tuple[Pieces, list[Too
 
 
 def _find_last_in_content(pieces: Pieces) -> int:
-    """Returns the place of the last piece that the list of calls cannot hold; -1 if it can hold
-    all."""
+    """Returns the place of the last piece of a LangChain message that the list of calls cannot
+    hold; -1 if it can hold all."""
     places = [
         index for index, piece in pieces if not isinstance(piece, ToolCallPart) or in_content(piece)
     ]
@@ -208,8 +208,8 @@ def _find_last_in_content(pieces: Pieces) -> int:
 
 
 def _dump_to_kwargs(piece: Content, kwargs: Json) -> bool:
-    """Writes a piece to the field of `kwargs` that it was read from. Returns False if it was read
-    from none, or if another piece is in that field."""
+    """Writes a piece of a LangChain message to the field of `kwargs` that it was read from. Returns
+    False if it was read from none, or if another piece is in that field."""
     form_name = OWN.form(piece.native).get("as")
     if isinstance(piece, ThinkingPart) and form_name == THINKING and THINKING not in kwargs:
         kwargs[THINKING] = piece.text

@@ -104,8 +104,8 @@ def provider(data: JsonMap) -> str | None:
 def load_response(
     data: JsonMap, origin: Origin | None, signer: str | None
 ) -> tuple[Origin | None, FinishReason | None]:
-    """Returns the origin and the finish reason in the fields of a model message. `origin`: the
-    caller's default. `signer`: the provider, from `provider`."""
+    """Returns the origin and the finish reason in the metadata of a LangChain model message.
+    `origin`: the caller's default. `signer`: the provider, from `provider`."""
     response = if_object(data.get("response_metadata"))
     answered_by = origin
     if own_origin := if_object(if_object(response.get(OURS)).get("origin")):
@@ -130,7 +130,7 @@ def load_response(
 
 
 def dump_response(origin: Origin | None, reason: FinishReason | None) -> Json:
-    """Returns an origin and a finish reason as `response_metadata`."""
+    """Returns an origin and a finish reason as LangChain's `response_metadata`."""
     out: Json = {}
     if origin is not None:
         written = {
@@ -167,7 +167,8 @@ class Extra(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, froz
 
 
 def foreign(native: Native) -> dict[str, Json]:
-    """Returns the fields of other formats in a `native`, where they say something."""
+    """Returns the fields of other formats in a `native` for LangChain's metadata, where they say
+    something."""
     by_format = {
         key: drop_empty(if_object(value))
         for key, value in (native or {}).items()
@@ -177,7 +178,7 @@ def foreign(native: Native) -> dict[str, Json]:
 
 
 def load_extra(extra: object) -> Extra | None:
-    """Returns what `dump_extra` wrote; `None` where it is not that."""
+    """Returns what `dump_extra` wrote into a LangChain message; `None` where it is not that."""
     try:
         read = msgspec.convert(extra, Extra)
     except ValueError:  # half a character of UTF-16 is no ValidationError
@@ -194,8 +195,8 @@ def dump_extra(extra: Extra) -> Json:
 
 
 def load_usage(value: object) -> tuple[Usage | None, Json]:
-    """Returns the token counts in `usage_metadata`, and its other fields. An unknown shape has no
-    counts. No tokens where it is of another shape."""
+    """Returns the token counts in LangChain's `usage_metadata`, and its other fields. An unknown
+    shape has no counts."""
     fields = if_object(value)
     counts = {key: fields.get(key) for key in _COUNTS}
     for name, (group, key) in _DETAILS.items():
@@ -207,7 +208,7 @@ def load_usage(value: object) -> tuple[Usage | None, Json]:
 
 
 def _find_unread_counts(fields: JsonMap, written: JsonMap) -> Json:
-    """Returns what `usage_metadata` says beside the counts that are `written` again."""
+    """Returns what LangChain's `usage_metadata` says beside the counts that are `written` again."""
     more: Json = {}
     for key, value in fields.items():
         if key not in written:
@@ -254,7 +255,8 @@ def is_usual(opened_message: OpenedMessage, role: Role) -> bool:
 
 
 def _is_usual_answer(opened_message: OpenedMessage) -> bool:
-    """True if the fields that only a model's message has are certainly written back exactly."""
+    """True if the metadata fields that only a LangChain model message has are certainly written
+    back exactly."""
     data, kwargs = opened_message.data, if_object(opened_message.data.get("additional_kwargs"))
     if base_type(opened_message.type) != "ai" or not kwargs.keys().isdisjoint(
         (THINKING, "function_call")
@@ -337,7 +339,8 @@ def exactly(
 
 
 def as_was(value: Message | ToolResultPart, fields: Json, form: JsonMap) -> Json:
-    """Returns the fields as they were noted, while the content is as it was."""
+    """Returns the metadata fields of a LangChain message as they were noted, while the content is
+    as it was."""
     exact = if_object(form.get("exact"))
     if not exact or exact.get("digest") != _digest_message(value):
         return fields

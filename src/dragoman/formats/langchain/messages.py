@@ -210,8 +210,8 @@ class _Reader:
         return _note_result(part, extra, opened_message, form), noted
 
     def _pop_call_id(self, type_: str, name: object, extra_fields: Json, where: str) -> str:
-        """Takes the id of the call that a result answers out of its fields. A message of a function
-        has none, so that it answers the last call of its name.
+        """Takes the id of the call that a LangChain tool message answers out of its fields. A
+        message of a function has none, so that it answers the last call of its name.
 
         Raises:
             HistoryError: there is none.
@@ -226,7 +226,7 @@ class _Reader:
         )
 
     def _end_results(self) -> None:
-        """Ends a group of tool results, which become one user message."""
+        """Ends a group of LangChain tool messages, which become one user message."""
         if self._results:
             if self._about is None:
                 about = {}
@@ -240,7 +240,8 @@ class _Reader:
 def _note_result(
     part: ToolResultPart, extra: Extra, opened_message: OpenedMessage, form: JsonMap
 ) -> ToolResultPart:
-    """Returns a result with a note of the fields that it would not be written with as they came."""
+    """Returns the result in a LangChain tool message with a note of the fields that it would not be
+    written with as they came."""
     again = dump_result(part, extra, [], None)
     if again == _entry_fields(opened_message, form):
         return part
@@ -249,7 +250,8 @@ def _note_result(
 
 
 def _load_result_content(content: object, form: Json, where: str) -> Any:
-    """Returns the value of a result: a text, parts, or the list as it is, which `form` notes.
+    """Returns the value of the result in a LangChain tool message: a text, parts, or the list as it
+    is, which `form` notes.
 
     Raises:
         HistoryError: it is neither a text nor a list.
@@ -381,8 +383,8 @@ def _note_message(message: Message, opened_message: OpenedMessage, form: JsonMap
 
 
 def _load_kwargs(extra_fields: Json, content: list[Content], where: str) -> list[Content]:
-    """Returns the content with what `additional_kwargs` has of it, which is taken out of
-    `extra_fields`."""
+    """Returns the content of a LangChain message with what `additional_kwargs` has of it, which is
+    taken out of `extra_fields`."""
     extra = if_object(extra_fields.get("additional_kwargs"))
     thinking = extra.get(THINKING)
     if (

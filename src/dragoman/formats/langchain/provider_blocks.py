@@ -181,7 +181,8 @@ def dump_exploded(piece: Content) -> list[Block]:
 
 
 def _dump_responses_items(blocks: Sequence[Block]) -> list[Block]:
-    """Returns blocks as items of the Responses API: adjacent texts of one message are one item."""
+    """Returns LangChain blocks of a provider as items of the Responses API: adjacent texts of one
+    message are one item."""
     items: list[Block] = []
     for block in blocks:
         block_type = if_text(block.get("type"))

@@ -96,7 +96,7 @@ def load_file(fields: JsonMap) -> DataPart | LinkPart | FilePart | None:
 
 
 def load_binary(fields: JsonMap) -> DataPart | None:
-    """Returns a file given by its bytes as a part, or None if it is none."""
+    """Returns Pydantic AI's `BinaryContent` as a part, or None if it is none."""
     text, mime_type = fields.get("data"), fields.get("media_type")
     if (
         fields.get("kind") != "binary"
@@ -143,7 +143,7 @@ def _dump_link(piece: LinkPart) -> Json:
 
 
 def dump_binary(piece: DataPart) -> Json:
-    """Returns a file given by its bytes as a `BinaryContent` object."""
+    """Returns a file given by its bytes as Pydantic AI's `BinaryContent` object."""
     if OWN.form(piece.native).get("base64") == _STANDARD:
         encode = b64encode
     else:
@@ -169,8 +169,8 @@ def _read(piece: Any, fields: JsonMap) -> Any:
 
 
 def _read_data_url(text: str) -> tuple[bytes | None, dict[str, str]]:
-    """Returns the bytes of a base64 text, None if they could not be written back, and the form of
-    the text."""
+    """Returns the bytes of a Pydantic AI file's base64 text, None if they could not be written
+    back, and the form of the text."""
     for decode, encode, form in (
         (urlsafe_b64decode, urlsafe_b64encode, {}),
         (b64decode, b64encode, {"base64": _STANDARD}),
@@ -217,7 +217,7 @@ class Sent(msgspec.Struct, frozen=True):
         return item
 
     def stand_in(self, part_index: int, piece: Any, why: str) -> str:
-        """Returns the text that stands for a file that cannot be held."""
+        """Returns the text that stands for a file that Pydantic AI's media cannot hold."""
         if isinstance(piece, FilePart) or read_media_text(piece) is None:
             self.lose(part_index, name_part_type(piece), why, media_label(piece))
         return describe_as_text(piece)

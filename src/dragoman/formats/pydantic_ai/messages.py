@@ -71,7 +71,7 @@ def dump_messages(
     target: Origin | None = None,  # noqa: ARG001 it is written for every reader alike
     losses: list[Loss] | None = None,
 ) -> list[Json]:
-    """Writes messages as a history. What it cannot hold is added to `losses`."""
+    """Writes messages as Pydantic AI's history. What it cannot hold is added to `losses`."""
     losses = [] if losses is None else losses
     entries: list[Json] = []
     names: dict[str, str] = {}
@@ -79,6 +79,7 @@ def dump_messages(
     instructions: str | None = None
 
     def close() -> None:
+        """Ends the Pydantic AI request that is open."""
         nonlocal instructions
         if group:
             entry = dump_request(group, instructions)
@@ -134,7 +135,8 @@ def _check_history(entry: object, index: int) -> None:
 
 
 def _is_bounded(payload: list[Any]) -> bool:
-    """True if no element nests too deep, seen at once; else each is looked at."""
+    """True if no element of a Pydantic AI history nests too deep, seen at once; else each is looked
+    at."""
     try:
         check_value_depth(payload, MOST_DEPTH + 1)
     except ValueError:

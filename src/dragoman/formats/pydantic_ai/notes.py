@@ -50,7 +50,8 @@ def note_as_read(piece: P, read: JsonMap, written: JsonMap, **form: Any) -> P:
 
 
 def note_difference(native: Native, read: JsonMap, written: JsonMap, **form: Any) -> Native:
-    """Returns the same of a native mapping, to which it is added."""
+    """Returns a native mapping with a note of how a Pydantic AI object differs from what is written
+    for it."""
     fields, absent = _find_differences(read, written)
     if absent:
         form["absent"] = absent
@@ -68,8 +69,8 @@ def note_difference(native: Native, read: JsonMap, written: JsonMap, **form: Any
 
 
 def _find_differences(read: JsonMap, written: JsonMap) -> tuple[Json, list[str]]:
-    """Returns the fields of `read` that `written` does not have alike, and the keys that only
-    `written` has."""
+    """Returns, for a note, the fields of a Pydantic AI object `read` that `written` does not have
+    alike, and the keys that only `written` has."""
     fields, absent = dict(read), list[str]()
     for key, was in written.items():
         value = fields.get(key, _MISSING)
@@ -82,7 +83,7 @@ def _find_differences(read: JsonMap, written: JsonMap) -> tuple[Json, list[str]]
 
 
 def with_form(native: Native, **form: Any) -> Native:
-    """Returns a native mapping with more noted of the form."""
+    """Returns a native mapping with more noted of the form of a Pydantic AI object."""
     if native is None:
         return OWN.note(form=form)
     return {**native, **(OWN.with_form(native, **form) or {})}
@@ -102,8 +103,8 @@ def apply_notes(native: Native, written: JsonMap) -> Json:
 
 
 def whole(native: Native) -> Any:
-    """Returns the JSON value that a piece was read from, where all of it is kept; `None`: it is
-    not."""
+    """Returns the JSON value that is noted of the Pydantic AI part that a piece was read from,
+    where all of it is kept; `None`: it is not."""
     values = if_list(OWN.notes(native).get("whole"))
     if values:
         return values[0]
@@ -111,7 +112,7 @@ def whole(native: Native) -> Any:
 
 
 def read_time(text: object) -> datetime | None:
-    """Returns a stored time, or None if it is invalid or has no zone."""
+    """Returns the time in a Pydantic AI object, or None if it is invalid or has no zone."""
     if isinstance(text, str):
         return _parse_time(text)
     return None
@@ -119,7 +120,7 @@ def read_time(text: object) -> datetime | None:
 
 @lru_cache(maxsize=16)
 def _parse_time(text: str) -> datetime | None:  # the parts of a message have the same, most often
-    """Parses a time with a zone, or returns None."""
+    """Parses a time of a Pydantic AI object with a zone, or returns None."""
     try:
         time = datetime.fromisoformat(text)
         if time.tzinfo is None:
@@ -142,8 +143,8 @@ _FORM = NAME + NOTES
 
 
 def usual_part(piece: Content, part: JsonMap) -> tuple[str, ...]:
-    """Returns the fields that are written for a text or a call of the model's that nobody signed,
-    as the part has them that it was read from. Empty: it is another piece."""
+    """Returns the fields of a Pydantic AI part that are written for a text or a call of the model's
+    that nobody signed, as the part has them that it was read from. Empty: it is another piece."""
     part_kind = part["part_kind"]
     if (
         isinstance(piece, ToolCallPart)

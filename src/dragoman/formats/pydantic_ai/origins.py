@@ -93,8 +93,8 @@ def load_origin(
 
 
 def _find_endpoint(response: JsonMap) -> str | None:
-    """Returns the URL of the provider that answered; `None` for its usual one, which says
-    nothing."""
+    """Returns the URL of the provider that answered in Pydantic AI, for an origin; `None` for its
+    usual one, which says nothing."""
     url = if_text(response.get("provider_url"))
     if any(host in url for host in _HOSTS):
         return None

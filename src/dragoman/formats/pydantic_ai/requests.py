@@ -229,7 +229,8 @@ def _load_text(part: JsonMap, field: str, created: object) -> Content | None:
 
 
 def _load_prompt(part: JsonMap, created: object) -> list[Content] | None:
-    """Returns what a user said as pieces, or None if it is not of the documented shape."""
+    """Returns the user prompt in a Pydantic AI request as pieces, or None if it is not of the
+    documented shape."""
     content = part.get("content")
     if not isinstance(content, (str, list)):
         return None

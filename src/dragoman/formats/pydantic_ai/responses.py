@@ -231,7 +231,7 @@ def _load_noted(piece: Any, group: Sequence[_Part], read: _Read) -> list[Content
 
 
 def _note_on_piece(piece: Any, **notes: Any) -> Any:
-    """Returns a piece with further notes in its native fields."""
+    """Returns a piece of a Pydantic AI response with further notes in its native fields."""
     native: Json = {
         **(piece.native or {}),
         **(OWN.with_notes(piece.native, **notes) or {}),
@@ -309,7 +309,8 @@ def _load_file(group: Sequence[_Part], read: _Read, _: str | None) -> Content | 
 
 
 def _load_compaction(group: Sequence[_Part], read: _Read, _: str | None) -> Content | None:
-    """Returns a compaction part of Anthropic as a provider's part, or None for another provider."""
+    """Returns a compaction part in a Pydantic AI response of Anthropic as a provider's part, or
+    None for another provider."""
     content = group[0].get("content")
     if read.wire != "anthropic" or not isinstance(content, str):
         return None
@@ -317,7 +318,7 @@ def _load_compaction(group: Sequence[_Part], read: _Read, _: str | None) -> Cont
 
 
 def _load_speech(group: Sequence[_Part], _: _Read, __: str | None) -> Content | None:
-    """Returns a speech part by its transcript, or None without one."""
+    """Returns a speech part of a Pydantic AI response by its transcript, or None without one."""
     text = if_text(group[0].get("transcript"))
     if text:
         return TextPart(text, OWN.note(form={"kind": "speech"}))

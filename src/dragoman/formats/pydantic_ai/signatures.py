@@ -36,8 +36,8 @@ UNTOLD: JsonMap = _GOOGLE.note(form={"thought": "absent"}) or {}
 
 
 def load_thinking(parts: Sequence[JsonMap], wire: str | None) -> ThinkingPart:
-    """Returns the thinking of one or several parts; only a reasoning item of Responses has several.
-    `wire`: the wire whose signatures the parts hold."""
+    """Returns the signed thinking of one or several Pydantic AI parts; only a reasoning item of
+    Responses has several. `wire`: the wire whose signatures the parts hold."""
     first = parts[0]
     text = BETWEEN.join([if_text(part.get("content")) for part in parts])
     signature = if_text(first.get("signature"))
@@ -53,8 +53,8 @@ def load_thinking(parts: Sequence[JsonMap], wire: str | None) -> ThinkingPart:
 
 
 def _load_reasoning(parts: Sequence[JsonMap], id_: str, text: str) -> ThinkingPart:
-    """Returns the thinking of a reasoning item: its summaries, then its raw texts. Their lengths
-    are noted unless `text`, all of it, is a single summary."""
+    """Returns for Pydantic AI the thinking of a signed reasoning item: its summaries, then its raw
+    texts. Their lengths are noted unless `text`, all of it, is a single summary."""
     first = parts[0]
     details = if_object(first.get("provider_details"))
     raw = [entry for entry in if_list(details.get("raw_content")) if isinstance(entry, str)]
@@ -67,8 +67,8 @@ def _load_reasoning(parts: Sequence[JsonMap], id_: str, text: str) -> ThinkingPa
 
 
 def _lengths_form(summaries: Sequence[str], raw: Sequence[str], text: str) -> Json:
-    """Returns the wire form with the lengths of a reasoning item's texts; empty if `text`, all of
-    it, is a single summary."""
+    """Returns the wire form with the lengths of the texts of a reasoning item in Pydantic AI; empty
+    if `text`, all of it, is a single summary."""
     lengths = {"summary": [len(summary) for summary in summaries]}
     if raw:
         lengths["content"] = [len(entry) for entry in raw]
@@ -99,8 +99,8 @@ def dump_thinking(piece: ThinkingPart) -> list[Json]:
 
 
 def load_text(part: JsonMap, wire: str | None, before: str | None) -> Native:
-    """Returns the wire's native of a text. `before`: id of the message item that the piece before
-    it is of."""
+    """Returns the wire's native, with id or signature, of a Pydantic AI text part. `before`: id of
+    the message item that the piece before it is of."""
     if wire != "openai_responses":
         if wire == "google":
             return load_signed(part)
@@ -119,7 +119,7 @@ def load_text(part: JsonMap, wire: str | None, before: str | None) -> Native:
 
 
 def dump_text(piece: TextPart) -> Json:
-    """Returns the fields of a text's part that its provider signed or named."""
+    """Returns the fields of a Pydantic AI text part that its provider signed or named."""
     item = if_object(_RESPONSES.notes(piece.native).get("item"))
     if not isinstance(item.get("id"), str):
         return dump_signed(piece.native)
@@ -130,7 +130,7 @@ def dump_text(piece: TextPart) -> Json:
 
 
 def load_call(part: JsonMap, wire: str | None) -> Native:
-    """Returns the wire's native of a call."""
+    """Returns the wire's native, with id or signature, of a Pydantic AI tool call part."""
     if wire == "google":
         minted = if_text(part.get("tool_call_id")).startswith("pyd_ai_")
         native = load_signed(part)
@@ -144,7 +144,7 @@ def load_call(part: JsonMap, wire: str | None) -> Native:
 
 
 def dump_call(call: ToolCallPart) -> Json:
-    """Returns the fields of a call's part that its provider signed or named."""
+    """Returns the fields of a Pydantic AI tool call part that its provider signed or named."""
     id_ = _RESPONSES.fields(call.native).get("id")
     if isinstance(id_, str):
         return {"id": id_, "provider_name": "openai"}
@@ -192,8 +192,8 @@ def _dump_reasoning_parts(piece: ThinkingPart, fields: JsonMap) -> list[Json]:
 
 
 def _split_reasoning(piece: ThinkingPart) -> tuple[list[str], list[str]]:
-    """Returns the summaries and the raw texts of a reasoning item, which its piece holds as one
-    text."""
+    """Returns for Pydantic AI parts the summaries and the raw texts of a reasoning item, which its
+    piece holds as one text."""
     lengths = if_object(_RESPONSES.form(piece.native).get("pieces")) or {
         "summary": [len(piece.text)] if piece.text else []
     }

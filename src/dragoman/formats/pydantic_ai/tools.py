@@ -62,7 +62,8 @@ def load_call(part: JsonMap, wire: str | None, *, cut: bool) -> ToolCallPart | N
 
 
 def _arguments_form(part: JsonMap) -> str:
-    """Returns the wire form of arguments that are no object: `text`, `null` or `absent`."""
+    """Returns the form of a Pydantic AI tool call's arguments that are no object: `text`, `null` or
+    `absent`."""
     if part.get("args") is not None:
         return "text"
     if "args" in part:
@@ -153,8 +154,8 @@ def apply_result_notes(part: ToolResultPart, written: JsonMap) -> Json:
 
 
 def _load_return_parts(content: object) -> tuple[Any, ...] | None:
-    """Returns what a tool returned as text and files, one file at least; `None` where it is a JSON
-    value. Beside files any other value is a text of JSON that keeps it."""
+    """Returns the tool return of Pydantic AI as text and files, one file at least; `None` where it
+    is a JSON value. Beside files any other value is a text of JSON that keeps it."""
     if isinstance(content, list):
         items = cast("list[Any]", content)
     else:

@@ -10,17 +10,16 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager
-from time import monotonic, time
+from time import time
 
 import anyio
 import msgspec
 
 from dragoman.codec.response_state import drop_retracted
-from dragoman.errors import DragomanError, OverloadedError
+from dragoman.errors import DragomanError
 from dragoman.event import Event, RunError
 from dragoman.logs import logger
 from dragoman.request import RunRequest
-from dragoman.runs import RunLog
 from dragoman.runs.requests import RunTerms
 from dragoman.serve.core.answer_record import Record
 from dragoman.serve.core.call import Call
@@ -30,11 +29,11 @@ __all__ = [
     "KEEP",
     "NOTIFY",
     "EnqueuedRecord",
-    "QueueRoom",
     "enqueue_job",
     "enqueue_run",
     "read_answer",
     "read_run",
+    "wait_for_job",
 ]
 
 _LOG = logger("serve")

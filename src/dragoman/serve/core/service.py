@@ -11,16 +11,17 @@ makes, a call also looks again at `poll_intervals`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime, timedelta
 from functools import partial
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import anyio
 import msgspec
 
+from dragoman.agent import Agent
 from dragoman.codec.agent_card import AgentCard
 from dragoman.errors import AuthenticationError, ModelNotFoundError, OverloadedError
 from dragoman.event import Event
@@ -42,10 +43,6 @@ from dragoman.serve.store.answer_store import AnswerStore
 from dragoman.serve.store.memory_answers import MemoryAnswers
 from dragoman.serve.store.stored_answer import Answered
 from dragoman.transport.address_policy import AddressPolicy
-
-if TYPE_CHECKING:
-    from dragoman.agent import Agent
-    from dragoman.serve.core.call import Call
 
 __all__ = ["JOBS", "QUEUE", "Durability", "Offer", "Service", "Waiters", "poll_intervals"]
 
@@ -134,8 +131,8 @@ class Durability(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """True if this process drives runs itself."""
     jobs: Mapping[str, Callable[[Service, RunRequest, Sequence[Event]], EventSource]]
     """What it does beside runs, by the names in the queue: see `Runs.add_job`."""
-    call_for: Callable[[Service, Answered], Call]
-    """Makes a call like that which began an answer."""
+    settle: Callable[[Service, Answered], Awaitable[Answered]]
+    """Returns an answer as far as it is by now; see `Service.settle`."""
 
 
 class QueueRoom:
@@ -219,10 +216,11 @@ class Service:
         """True if runs of agents are enqueued, and any process may drive them."""
         return self._durability is not None
 
-    def call_for(self, answered: Answered) -> Call:
-        """Returns a call like that which began an answer, for whoever keeps its end."""
-        assert self._durability is not None
-        return self._durability.call_for(self, answered)
+    async def settle(self, answered: Answered) -> Answered:
+        """Returns an answer as far as it is by now: that of a durable run which is over is kept."""
+        if self._durability is None or answered.ending is None:
+            return answered
+        return await self._durability.settle(self, answered)
 
     def open_runs(self) -> Runs:
         """Returns the runs over the log, before they are opened."""

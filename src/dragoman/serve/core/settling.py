@@ -1,10 +1,10 @@
 """How answers of durable runs are kept: from the log, by a job of the server, or by whoever asks for
-one of which the job is late (`settle`)."""
+one of which the job is late (`EndKeeper.settle`)."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 import msgspec
@@ -26,7 +26,7 @@ from dragoman.serve.core.service import Service
 from dragoman.serve.store.keep_answer import keep_answer
 from dragoman.serve.store.stored_answer import Answered, Ending, keys_after
 
-__all__ = ["is_open", "keep_end", "make_end", "settle"]
+__all__ = ["EndKeeper", "is_open"]
 
 _LOG = logger("serve")
 _LATE_SECONDS = 1.0
@@ -41,109 +41,112 @@ def is_open(answered: Answered) -> bool:
     return answered.state == "in_progress" and answered.ending is not None
 
 
-async def settle(service: Service, answered: Answered) -> Answered:
-    """Returns an answer as far as it is by now. If its durable run is over, it is kept."""
-    if not is_open(answered):
-        return answered
-    status = (await service.log.status([answered.id])).get(answered.id)
-    if status is None or not status.is_over:
-        return answered
-    await wait_for_job(service, KEEP, answered.id, _LATE_SECONDS)
-    latest = await service.answers.get(answered.owner, answered.id)
-    if latest is None or not is_open(latest):
-        return latest or answered
-    ended = await _read_end(service, latest)
-    await _keep(service, latest, ended)
-    return ended
+class EndKeeper:
+    """Keeps the ends of the answers of a server."""
 
+    def __init__(self, service: Service, call_for: Callable[[Answered], Call]) -> None:
+        """`call_for`: makes a call like that which began an answer."""
+        self._service, self._call_for = service, call_for
 
-async def keep_end(service: Service, owner: str, answer_id: str) -> None:
-    """Waits for the end of a durable run, and keeps its answer. A run that takes too long is
-    cancelled."""
-    answered = await service.answers.get(owner, answer_id)
-    if answered is None or not is_open(answered):
-        return
-    seconds = service.limits.run_seconds
-    if seconds is not None:
-        seconds -= (service.clock() - answered.created_at).total_seconds()
-    try:
-        async with asyncio.timeout(seconds):
-            has_begun = await _wait_for_end(service, answered)
-    except TimeoutError:
-        # One that is driven ends by itself at this time. This one may still wait to be driven.
-        await service.runs.cancel(answer_id)
-        has_begun = await _wait_for_end(service, answered)
-    while True:
-        # Meanwhile its client may have deleted it, or somebody else has kept it.
-        latest = await service.answers.get(owner, answer_id)
+    async def settle(self, answered: Answered) -> Answered:
+        """Returns an answer as far as it is by now. If its durable run is over, it is kept."""
+        if not is_open(answered):
+            return answered
+        status = (await self._service.log.status([answered.id])).get(answered.id)
+        if status is None or not status.is_over:
+            return answered
+        await wait_for_job(self._service, KEEP, answered.id, _LATE_SECONDS)
+        latest = await self._service.answers.get(answered.owner, answered.id)
         if latest is None or not is_open(latest):
-            break
-        if has_begun:
-            ended = await _read_end(service, latest)
-        else:
-            ended = msgspec.structs.replace(latest, state="failed", ending=None)
-        if await _keep(service, latest, ended):
-            break
-        await asyncio.sleep(_AGAIN_SECONDS)
-    if answered.task_id:
-        service.waiting.notify((owner, answered.task_id))
+            return latest or answered
+        ended = await self._read_end(latest)
+        await self._keep(latest, ended)
+        return ended
 
-
-async def _wait_for_end(service: Service, answered: Answered) -> bool:
-    """Waits until a run is over. Returns False if it never began, since its server died first."""
-    begins_until = answered.created_at + timedelta(seconds=_BEGIN_SECONDS)
-    while True:
+    async def keep_end(self, owner: str, answer_id: str) -> None:
+        """Waits for the end of a durable run, and keeps its answer. A run that takes too long is
+        cancelled."""
+        answered = await self._service.answers.get(owner, answer_id)
+        if answered is None or not is_open(answered):
+            return
+        seconds = self._service.limits.run_seconds
+        if seconds is not None:
+            seconds -= (self._service.clock() - answered.created_at).total_seconds()
         try:
-            await service.runs.wait(answered.id)
-        except RunLogError:
-            if service.clock() > begins_until:
-                return False
+            async with asyncio.timeout(seconds):
+                has_begun = await self._wait_for_end(answered)
+        except TimeoutError:
+            # One that is driven ends by itself at this time. This one may still wait to be driven.
+            await self._service.runs.cancel(answer_id)
+            has_begun = await self._wait_for_end(answered)
+        while True:
+            # Meanwhile its client may have deleted it, or somebody else has kept it.
+            latest = await self._service.answers.get(owner, answer_id)
+            if latest is None or not is_open(latest):
+                break
+            if has_begun:
+                ended = await self._read_end(latest)
+            else:
+                ended = msgspec.structs.replace(latest, state="failed", ending=None)
+            if await self._keep(latest, ended):
+                break
             await asyncio.sleep(_AGAIN_SECONDS)
-        else:
+        if answered.task_id:
+            self._service.waiting.notify((owner, answered.task_id))
+
+    async def _wait_for_end(self, answered: Answered) -> bool:
+        """Waits until a run is over. Returns False if it never began, since its server died first."""
+        begins_until = answered.created_at + timedelta(seconds=_BEGIN_SECONDS)
+        while True:
+            try:
+                await self._service.runs.wait(answered.id)
+            except RunLogError:
+                if self._service.clock() > begins_until:
+                    return False
+                await asyncio.sleep(_AGAIN_SECONDS)
+            else:
+                return True
+
+    async def _keep(self, begun: Answered, ended: Answered) -> bool:
+        """Keeps the end of an answer, or forgets the answer. Returns False if the store fails."""
+        assert begun.ending is not None
+        answer = ended.visible or ended.output
+        is_void = ended.state == "cancelled" or (ended.state == "failed" and not answer)
+        if is_void and not begun.ending.always:
+            try:
+                await self._service.answers.delete(begun.owner, begun.id)
+            except Exception as error:  # noqa: BLE001 - a store of the user's raises what it likes
+                _LOG.warning("an answer could not be forgotten: %s", error)
+                return False
             return True
+        keys = list_keys(self._call_for(ended).api, ended)
+        if ended.key:
+            keys += keys_after(begun.ending, answer)
+        return await keep_answer(self._service.answers, ended, keys, seconds=self._service.limits.keep_seconds)
 
-
-async def _keep(service: Service, begun: Answered, ended: Answered) -> bool:
-    """Keeps the end of an answer, or forgets the answer. Returns False if the store fails."""
-    assert begun.ending is not None
-    answer = ended.visible or ended.output
-    is_void = ended.state == "cancelled" or (ended.state == "failed" and not answer)
-    if is_void and not begun.ending.always:
+    async def _read_end(self, begun: Answered) -> Answered:
+        """Returns the answer of a run that is over, as the log has it."""
+        events, call = await read_events(self._service.log, begun.id), self._call_for(begun)
+        assert begun.ending is not None
+        last = events[-1]
         try:
-            await service.answers.delete(begun.owner, begun.id)
-        except Exception as error:  # noqa: BLE001 - a store of the user's raises what it likes
-            _LOG.warning("an answer could not be forgotten: %s", error)
-            return False
-        return True
-    keys = list_keys(service.call_for(ended).api, ended)
-    if ended.key:
-        keys += keys_after(begun.ending, answer)
-    return await keep_answer(service.answers, ended, keys, seconds=service.limits.keep_seconds)
-
-
-async def _read_end(service: Service, begun: Answered) -> Answered:
-    """Returns the answer of a run that is over, as the log has it."""
-    events, call = await read_events(service.log, begun.id), service.call_for(begun)
-    assert begun.ending is not None
-    last = events[-1]
-    try:
-        result = read_result(events, begun.id)
-    except DragomanError as error:
-        result = error.result
-    failure = last.error if isinstance(last, RunError) else None
-    ended = msgspec.structs.replace(
-        begun,
-        ending=None,
-        output=_list_output(result, begun.ending),
-        state="failed" if failure is not None else state_of(result),
-        refused=isinstance(failure, ContentRefusedError),
-        pending=result.pending,
-        usage=result.usage,
-    )
-    if begun.asked is None:
-        return _add_visible(call, ended, begun.ending, events, failure)
-    ended = msgspec.structs.replace(ended, updated_at=service.clock())
-    return await call.api.end(call, ended)
+            result = read_result(events, begun.id)
+        except DragomanError as error:
+            result = error.result
+        failure = last.error if isinstance(last, RunError) else None
+        ended = msgspec.structs.replace(
+            begun,
+            ending=None,
+            output=_list_output(result, begun.ending),
+            state="failed" if failure is not None else state_of(result),
+            refused=isinstance(failure, ContentRefusedError),
+            pending=result.pending,
+            usage=result.usage,
+        )
+        if begun.asked is None:
+            return _add_visible(call, ended, begun.ending, events, failure)
+        ended = msgspec.structs.replace(ended, updated_at=self._service.clock())
+        return await call.api.end(call, ended)
 
 
 def _list_output(result: ChatResult[str], ending: Ending) -> tuple[Message, ...]:

@@ -99,7 +99,7 @@ def dump_request(
 
 
 def _quirks_of(quirks: Any) -> Quirks:
-    """Returns the peer's quirks, or the defaults if the caller passed none."""
+    """Returns the quirks of the A2A peer, or the defaults if the caller passed none."""
     if isinstance(quirks, Quirks):
         return quirks
     return Quirks()
@@ -190,7 +190,8 @@ def _describe_unsent(
 
 
 def _describe_piece(piece: Content) -> str:
-    """Returns a piece of content in words, or an empty text if words cannot hold it."""
+    """Returns for an A2A client a piece of content in words, or an empty text if words cannot hold
+    it."""
     if isinstance(piece, TextPart):
         return piece.text
     if isinstance(piece, ToolCallPart):

@@ -165,7 +165,8 @@ class _Compaction:
                 self._remaining[index] = Remaining(index, is_text=True)
 
     def _begin_turn(self, *, keeps_early: bool) -> None:
-        """Ends the current answer, because the user spoke or a tool answered."""
+        """Ends the current answer of the compacted events, because the user spoke or a tool
+        answered."""
         self._keep_cut(self._chunks)
         self._chunks.clear()
         self._repeatable.clear()
@@ -174,7 +175,8 @@ class _Compaction:
             self._early.clear()
 
     def _add_arguments(self, calls: Calls) -> None:
-        """Merges a piece of arguments into its call, or stores it until the call arrives."""
+        """Merges a piece of arguments into its call while events are compacted, or stores it until
+        the call arrives."""
         for id_, arguments in calls:
             if not isinstance(arguments, dict):
                 continue
@@ -186,7 +188,8 @@ class _Compaction:
             target.setdefault(id_, {}).update(if_object(arguments))
 
     def _add_start(self, start: Remaining, entry: Entry) -> None:
-        """Adds an event with calls, merged with earlier pieces of their arguments."""
+        """Adds to the compacted events one with calls, merged with earlier pieces of their
+        arguments."""
         pieces = self._take_back_repeated(entry)
         for id_, arguments in entry.calls:
             # Later pieces win, and the call's own arguments win over both.
@@ -199,8 +202,8 @@ class _Compaction:
             self._calls[id_] = self._repeatable[id_] = start
 
     def _take_back_repeated(self, entry: Entry) -> dict[str, Json]:
-        """Drops earlier events that a new event with the same calls repeats. Returns their
-        arguments by call id.
+        """Drops earlier compacted events that a new event with the same calls repeats. Returns
+        their arguments by call id.
 
         An earlier event stays for its text alone if the new event does not contain that text.
         """
@@ -228,15 +231,16 @@ class _Compaction:
 
 
 def merge_arguments(arguments: Any, pieces: Json | None) -> Any:
-    """Returns a call's arguments updated by the pieces that arrived apart from it (T-24)."""
+    """Returns an A2A call's arguments in compacted events, updated by the pieces that arrived apart
+    from it (T-24)."""
     if pieces is None:
         return arguments
     return {**if_object(arguments), **pieces}
 
 
 def continues_text(text: str, earlier: str) -> bool:
-    """True if `text` continues `earlier`. White space at both ends is ignored, since many agents
-    trim it at the end."""
+    """True if `text` of an A2A event continues `earlier`. White space at both ends is ignored,
+    since many agents trim it at the end."""
     trimmed = text.strip()
     return (
         text.startswith(earlier)
@@ -246,7 +250,8 @@ def continues_text(text: str, earlier: str) -> bool:
 
 
 def new_text(text: str, earlier: str) -> str:
-    """Returns the part of `text` that is new since `earlier`, which it continues (see `continues_text`)."""
+    """Returns the part of an A2A event's `text` that is new since `earlier`, which it continues
+    (see `continues_text`)."""
     if text.startswith(earlier):
         return text[len(earlier) :]
     return text.strip()[len(earlier.lstrip()) :]
@@ -322,7 +327,7 @@ def _merge_part(part: Any, arguments: Mapping[str, Json]) -> Any:
 
 
 def _merge_call(call: Any, arguments: Mapping[str, Json]) -> Any:
-    """Returns a call of an older agent with its merged arguments."""
+    """Returns, for compacted events, a call of an older A2A agent with its merged arguments."""
     fields = if_object(call)
     pieces = arguments.get(if_text(fields.get("call_id")))
     if pieces is None:
@@ -366,7 +371,7 @@ def read_field(value: Any, *names: str) -> Any:
 
 
 def _to_dict(value: Any) -> Any:
-    """Returns a protobuf message as a dictionary, and any other value unchanged."""
+    """Returns an A2A protobuf message as a dictionary, and any other value unchanged."""
     if not hasattr(value, "DESCRIPTOR"):
         return value
     to_dict: Any = import_module("google.protobuf.json_format").MessageToDict
@@ -374,8 +379,8 @@ def _to_dict(value: Any) -> Any:
 
 
 def role_name(message: Any) -> str:
-    """Returns `user` or `agent` for any version's name of the role, any other name unchanged, or an
-    empty text."""
+    """Returns `user` or `agent` for any A2A version's name of the role, any other name unchanged,
+    or an empty text."""
     role = read_field(message, "role")
     name = if_text(role) or if_text(getattr(role, "value", None))
     if name.startswith("ROLE_"):

@@ -50,7 +50,7 @@ def _dump_text(piece: TextPart) -> list[Json]:
 
 
 def _dump_bytes(piece: DataPart) -> list[Json]:
-    """Returns bytes as a file part, or as a data part if they were read from one and are still
+    """Returns bytes as an A2A file part, or as a data part if they were read from one and are still
     JSON."""
     fields = OWN.fields(piece.native)
     # The bytes of a file that was read from a data part may have been edited since.
@@ -121,7 +121,7 @@ def load_content(part: JsonMap) -> list[Content]:
 
 
 def _load_text(part: JsonMap) -> list[Content]:
-    """Returns a text or thinking piece, or nothing for an empty text."""
+    """Returns an A2A text part as a text or thinking piece, or nothing for an empty text."""
     text = part["text"]
     if not isinstance(text, str):
         raise HistoryError("the text of a part is a text; send it as one")
@@ -148,7 +148,7 @@ def load_data(part: JsonMap) -> list[Content]:
 
 
 def _load_file(fields: JsonMap, part: JsonMap) -> Content:
-    """Returns a file from the field names of any version.
+    """Returns a file from the field names of any version's A2A file part.
 
     Args:
         fields: the object with the bytes or the address.
@@ -166,7 +166,8 @@ def _load_file(fields: JsonMap, part: JsonMap) -> Content:
 
 
 def _load_bytes(raw: Any) -> bytes:
-    """Returns the bytes of base64, which may use the alphabet of URLs and lack its padding."""
+    """Returns the bytes of base64 in an A2A part, which may use the alphabet of URLs and lack its
+    padding."""
     if (data := decode_base64(raw)) is not None:
         return data
     if not isinstance(raw, str):
@@ -191,7 +192,8 @@ def _load_native(part: JsonMap, *more: str) -> Native:
 
 
 def _load_json(data: bytes) -> tuple[Any] | None:
-    """Returns a JSON value in a tuple, or None if the bytes are no JSON."""
+    """Returns the JSON value in the bytes of an A2A part, in a tuple, or None if the bytes are no
+    JSON."""
     try:
         return (json_bytes.decode(data),)
     except ValueError:

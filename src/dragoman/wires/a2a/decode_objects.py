@@ -64,7 +64,7 @@ def find_answers(history: Sequence[Any]) -> list[Json]:
 
 
 def dump_note(message: Json) -> Json:
-    """Returns the value of the custom event for a progress message."""
+    """Returns the value of the custom event for an A2A status message that reports progress."""
     note: Json = {"message": pick(message, ("messageId", "parts"))}
     if metadata := app_metadata(message.get("metadata")):
         note["metadata"] = metadata
@@ -72,14 +72,14 @@ def dump_note(message: Json) -> Json:
 
 
 def assign_call(call: ToolCallPart) -> ToolCallPart:
-    """Returns a call as one that the client runs."""
+    """Returns an A2A agent's call as one that the client runs."""
     return ToolCallPart(
         call.id, call.name, call.arguments, call.raw, call.state, "client", call.native
     )
 
 
 def assign_to_client(piece: Content) -> Content:
-    """Returns a piece of content, where a call is one that the client runs."""
+    """Returns an A2A agent's piece of content, where a call is one that the client runs."""
     if isinstance(piece, ToolCallPart):
         return assign_call(piece)
     return piece

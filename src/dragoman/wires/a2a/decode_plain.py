@@ -75,7 +75,8 @@ class PlainDecoder(RunDecoder[DecodedPart]):
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> None:
-        """Creates the decoder. `origin`: that of the model's messages."""
+        """Creates the decoder for an A2A agent that is not dragoman's. `origin`: that of the
+        model's messages."""
         super().__init__(origin, new_id)
         self.task_id = ""
         """Id of the task, empty before the first object."""
@@ -203,8 +204,8 @@ class PlainDecoder(RunDecoder[DecodedPart]):
         self._add_messages([Message(Role.USER, (result,), id=f"{call_message_id}:result")])
 
     def _distinct_id(self, id_: str) -> str:
-        """Returns the id, changed if a growing text has it: some agents use one id for
-        everything."""
+        """Returns the id of an A2A message, changed if a growing text has it: some agents use one
+        id for everything."""
         if id_ not in self._growing_ids:
             return id_
         return f"{id_}:{len(self._growing_ids)}"
@@ -212,7 +213,7 @@ class PlainDecoder(RunDecoder[DecodedPart]):
     # artifacts
 
     def _read_artifact(self, fields: Json) -> None:
-        """Reads a new artifact, a replacement, or a further piece of an open one."""
+        """Reads a new A2A artifact, a replacement, or a further piece of an open one."""
         artifact = if_object(fields.get("artifact"))
         id_ = if_text(artifact.get("artifactId")) or "artifact"
         parts = list_parts(artifact)

@@ -121,8 +121,8 @@ class Encoder(RunEncoder[ArtifactPart]):
         return frame_server_event(_encode(data))
 
     def delta_bytes(self, event: PartDelta) -> bytes | None:
-        """Returns the bytes of the delayed text if this delta continues it, or None for the slow
-        path."""
+        """Returns the bytes of the delayed text of an A2A stream if this delta continues it, or
+        None for the slow path."""
         if self._held is None or self.pending or type(event.delta) is not str or not event.delta:
             return None
         key, part, text = self._held
@@ -214,7 +214,7 @@ class Encoder(RunEncoder[ArtifactPart]):
         }
 
     def _write_working(self, message: Json | None = None, **fields: str) -> None:
-        """Writes a working status that carries the waiting events."""
+        """Writes an A2A working status that carries the waiting events."""
         if message is None and not self._extras:  # it would say nothing
             self.pending.clear()
         else:
@@ -308,7 +308,7 @@ class Encoder(RunEncoder[ArtifactPart]):
         return is_answer and isinstance(event.part, (*_IN_ARTIFACTS, ThinkingPart))
 
     def _part_delta(self, event: PartDelta) -> None:
-        """Delays a delta of text by one, and carries any other delta."""
+        """Delays a delta of text in an A2A stream by one, and carries any other delta."""
         part = self.open.get((event.message_id, event.index))
         if part is None:
             self._carry(event)
@@ -367,7 +367,7 @@ class Encoder(RunEncoder[ArtifactPart]):
     # steps: the run
 
     def _state_snapshot(self, event: StateSnapshot) -> None:
-        """Writes the shared state as an artifact."""
+        """Writes the shared state as an A2A artifact."""
         self._carry(event)
         self._has_state = True
         self._write_artifact("state", dump_data(event.state))

@@ -121,7 +121,7 @@ class TaskObjects:
         }
 
     def empty_artifact(self, artifact_id: str) -> Json:
-        """Returns the empty artifact that replaces one whose message was dropped."""
+        """Returns the empty A2A artifact that replaces one whose message was dropped."""
         metadata: Json = {"retracted": True}
         if self._extras:
             metadata[EXTENSION] = {"type": "retracted"}
@@ -151,7 +151,7 @@ class ArtifactIds:
         self._repeats: dict[str, int] = {}
 
     def take(self, name: str) -> str:
-        """Returns the name, or `name:1`, `name:2` … if it is taken."""
+        """Returns the id of an A2A artifact: the name, or `name:1`, `name:2` … if it is taken."""
         id_, number = name, self._repeats.get(name, 0)
         while id_ in self._taken:
             number += 1
@@ -215,8 +215,8 @@ def _is_same(value: Any, other: Any) -> bool:
 
 
 def strip_error(event: Event) -> Event:
-    """Returns an error event without its partial result and the upstream's body, and other events
-    unchanged."""
+    """Returns an error event for an A2A stream without its partial result and the upstream's body,
+    and other events unchanged."""
     if not isinstance(event, RunError):
         return event
     # The exception itself belongs to the server, which logs it whole.

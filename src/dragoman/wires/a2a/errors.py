@@ -104,8 +104,8 @@ def fault_of(error: DragomanError, reason: str = "") -> tuple[str, Fault]:
 
 
 def _error_details(error: DragomanError, reason: str) -> list[Json]:
-    """Returns the `ErrorInfo` details of an exception, with the nearest dragoman class as its
-    kind."""
+    """Returns the `ErrorInfo` details of an exception in an A2A error, with the nearest dragoman
+    class as its kind."""
     names = [cls.__name__ for cls in type(error).__mro__ if _CLASSES.get(cls.__name__) is cls]
     # Clients of ours raise the very class; a subclass of an application's is told as the nearest of
     # ours.
@@ -121,7 +121,7 @@ def _error_details(error: DragomanError, reason: str) -> list[Json]:
 
 
 def rpc_error(error: DragomanError, reason: str = "") -> Json:
-    """Returns the `error` member of a JSON-RPC response for an exception."""
+    """Returns the `error` member of an A2A JSON-RPC response for an exception."""
     reason, fault = fault_of(error, reason)
     return {
         "code": fault.code,
@@ -197,7 +197,7 @@ def error_of(body: JsonMap, status: int | None = None) -> DragomanError:
 
 
 def _class_of(code: object, info: JsonMap) -> type[DragomanError] | None:
-    """Returns the exception class of an error: dragoman's own name, else its reason, else its
+    """Returns the exception class of an A2A error: dragoman's own name, else its reason, else its
     code."""
     error_class = _CLASSES.get(if_text(if_object(info.get("metadata")).get("kind")))
     if error_class is not None:

@@ -215,7 +215,8 @@ def answer_from_words(request: RunRequest, pending: Sequence[Interrupt]) -> RunR
 
 
 def _read_words(message: Message) -> str:
-    """Returns what a user's message says, if it is nothing but words."""
+    """Returns what a user's A2A message says in answer to an interrupt, if it is nothing but
+    words."""
     is_words = all(isinstance(piece, TextPart | MarkPart) for piece in message.content)
     if is_words and message.role is Role.USER:
         return message.text.strip()

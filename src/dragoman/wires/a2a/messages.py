@@ -299,7 +299,7 @@ def _is_lossless(message: Message, entry: JsonMap) -> bool:
 
 
 def _has_numbers(value: Any) -> bool:
-    """True if a JSON value contains a number at any depth."""
+    """True if a JSON value in an A2A message contains a number at any depth."""
     if isinstance(value, dict):
         return any(map(_has_numbers, if_object(value).values()))
     if isinstance(value, list):
@@ -384,7 +384,7 @@ def votes(message: Any) -> int:
 
 
 def _faulty_field(entry: Any) -> str | None:
-    """Returns the field that makes a message unreadable, or None if it is no object."""
+    """Returns the field that makes an A2A message unreadable, or None if it is no object."""
     if not isinstance(entry, dict):
         return None
     if role_of(if_object(entry).get("role")) is None:

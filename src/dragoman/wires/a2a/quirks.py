@@ -97,7 +97,7 @@ class Quirks(msgspec.Struct, frozen=True):
 
 
 def role_of(value: object) -> Role | None:
-    """Returns the role for any version's name of it, or None."""
+    """Returns the role for any A2A version's name of it, or None."""
     if isinstance(value, str):
         return ROLES.get(value)
     return None
@@ -144,7 +144,8 @@ def load_events(text: str) -> list[Event] | None:
 
 
 def _decode_carried(text: Any, value_type: Any) -> Any:
-    """Returns a JSON text as a value of this type, or None if it does not fit or nests too deep."""
+    """Returns a JSON text in the metadata of an A2A object as a value of this type, or None if it
+    does not fit or nests too deep."""
     if not isinstance(text, str):
         return None
     try:

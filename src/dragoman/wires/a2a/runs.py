@@ -73,7 +73,7 @@ OLD_NAMES = {name: old_name for old_name, name in OLD_METHODS.items()}
 
 
 def last_index(messages: Sequence[T], is_match: Callable[[T], bool]) -> int:
-    """Returns the index of the last message that matches, or -1."""
+    """Returns the index of the last message of an A2A run request that matches, or -1."""
     for index in range(len(messages) - 1, -1, -1):
         if is_match(messages[index]):
             return index
@@ -101,7 +101,7 @@ def rpc_result(result: Any, id: Any) -> Json:  # noqa: A002 the protocol's
 
 
 def rpc_failure(error: JsonMap, id: Any = None) -> Json:  # noqa: A002 the protocol's
-    """Returns a JSON-RPC response with an error.
+    """Returns an A2A JSON-RPC response with an error.
 
     Args:
         error: the result of `errors.rpc_error`.

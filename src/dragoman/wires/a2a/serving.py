@@ -209,7 +209,7 @@ _PARAMS: Mapping[str, JsonSchema] = {
 
 
 def _rpc_schema(method: str, params: JsonSchema) -> JsonSchema:
-    """Returns the schema of a JSON-RPC request for a method."""
+    """Returns the schema of a JSON-RPC request for a method that an A2A server offers."""
     id_: JsonSchema = {"type": ["string", "integer", "null"]}
     return object_schema(
         {

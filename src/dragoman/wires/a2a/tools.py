@@ -80,7 +80,7 @@ def load_call(data: JsonMap) -> ToolCallPart:
 
 
 def result_text(result: ToolResultPart) -> str:
-    """Returns a tool result as text, in which files are named only."""
+    """Returns a tool result as text for A2A, in which files are named only."""
     if not result.is_content:
         return text_or_json(result.result)
     texts = [

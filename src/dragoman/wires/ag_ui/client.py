@@ -71,7 +71,7 @@ def dump_http(
     quirks: Any = None,
     losses: list[Loss] | None = None,
 ) -> HttpRequest:
-    """Returns the HTTP request that asks the agent."""
+    """Returns the HTTP request that asks an AG-UI agent."""
     body = dump_request(request, target=target, quirks=quirks, losses=losses)
     return HttpRequest("", {"accept": "text/event-stream"}, body, retries=request.retries)
 

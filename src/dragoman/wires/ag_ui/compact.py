@@ -55,7 +55,8 @@ class _Stream:
         return self._end is not None
 
     def _begin_group(self, fields: Json) -> None:
-        """Adds the start. A second start changes the first one."""
+        """Adds the start of an AG-UI stream that is compacted. A second start changes the first
+        one."""
         more = if_object(fields.get("metadata"))
         if self._deltas:
             self._metadata |= more
@@ -71,7 +72,8 @@ class _Stream:
         }
 
     def dump(self) -> list[Json]:
-        """Returns one start, one content and one end, as far as they arrived."""
+        """Returns the compacted AG-UI stream: one start, one content and one end, as far as they
+        arrived."""
         content: Json | None = None
         if self._deltas:
             content = {**self._head, "delta": "".join(self._deltas)}

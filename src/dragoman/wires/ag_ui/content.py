@@ -63,7 +63,8 @@ def _is_plain(piece: Block | None) -> bool:
 
 
 def dump_content(pieces: Sequence[Block], form: JsonMap = {}, *, extras: bool = True) -> Any:
-    """Returns the field `content`: a text for one plain text, a list for anything else.
+    """Returns the field `content` of an AG-UI message: a text for one plain text, a list for
+    anything else.
 
     Args:
         pieces: the content.
@@ -139,7 +140,7 @@ def _read_media(block_type: str, block: JsonMap) -> Media:
 
 
 def _read_source(source: JsonMap, name: str | None) -> Media | None:
-    """Returns the media in a source, or None if it is no valid source."""
+    """Returns the media in a source of AG-UI content, or None if it is no valid source."""
     mime_type, value = if_text(source.get("mimeType")) or None, if_text(source.get("value"))
     source_type = source.get("type")
     if source_type == "file":

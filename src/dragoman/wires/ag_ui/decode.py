@@ -195,7 +195,7 @@ class Decoder(PartsDecoder):
             self._own_error(fields)
 
     def _own_error(self, fields: Json) -> None:
-        """Adds the error event that dragoman's own encoder wrote."""
+        """Adds the error event that dragoman's own AG-UI encoder wrote."""
         carried = if_object(self.extras(fields).get("error"))
         run_id, native = carried.get("run_id"), if_object(carried.get("native"))
         if not isinstance(run_id, str):
@@ -241,7 +241,7 @@ class Decoder(PartsDecoder):
             self._events.append(MessageDropped(id_, if_text(dropped.get("reason"))))
 
     def _custom(self, fields: Json) -> None:
-        """Adds a custom event, or the event that it carries."""
+        """Adds an AG-UI custom event, or the event that it carries."""
         if not self.is_own or fields.get("name") != CARRIED:
             self._event(fields)
             return

@@ -348,7 +348,8 @@ class _Snapshot:
         """Entries behind the last question."""
 
     def has(self, message: ReadMessage) -> bool:
-        """True if the list has a streamed message: by its id, its calls or its text."""
+        """True if the AG-UI messages snapshot has a streamed message: by its id, its calls or its
+        text."""
         if not message.spoken_entries and not message.calls:
             return not self._has_reasoning or not self._ids.isdisjoint(message.entries)
         if message.role is Role.MODEL:
@@ -400,7 +401,7 @@ def _call_ids(entry: JsonMap) -> list[str]:
 
 
 def _answer_text(entry: JsonMap) -> str | None:
-    """Returns the text of an assistant message, or None for any other."""
+    """Returns the text of an AG-UI assistant message, or None for any other."""
     text = ""
     if entry.get("role") == "assistant":
         text = if_text(entry.get("content"))

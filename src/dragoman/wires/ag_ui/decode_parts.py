@@ -276,7 +276,7 @@ class PartsDecoder(MessagesDecoder):
 
 
 def _base_of(family: Family, id_: str, fields: Json) -> Content:
-    """Returns an empty part for a start."""
+    """Returns an empty part for an AG-UI start event."""
     if family is CALL:
         return ToolCallPart(id_, if_text(fields.get("toolCallName")))
     if family is REASONING:

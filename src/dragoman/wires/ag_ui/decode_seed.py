@@ -181,7 +181,7 @@ class SeedEvents:
         self._calls[id_] = {"start": start, "arguments": arguments}
 
     def _end_calls(self) -> list[Json]:
-        """Returns start, arguments and end of each waiting call."""
+        """Returns start, arguments and end of each waiting call in the AG-UI events of the seed."""
         out: list[Json] = []
         for id_, call in self._calls.items():
             content = {

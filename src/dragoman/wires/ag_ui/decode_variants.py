@@ -109,7 +109,7 @@ class OldEvents:
         return self._seed.close()
 
     def _name_thought(self, event_type: str, fields: Json) -> None:
-        """Gives thinking of an old version an id, the same for one span."""
+        """Gives thinking of an old AG-UI version an id, the same for one span."""
         if event_type == "THINKING_START" or not self._thinking:
             self._thoughts += 1
             self._thinking = f"thinking-{self._thoughts}"
@@ -132,7 +132,7 @@ class OldEvents:
         return [*self._close_lanes(closing), *_split_call(fields)]
 
     def _close_lanes(self, owners: list[str]) -> list[Json]:
-        """Returns the ends of what chunks opened in the lanes of these owners."""
+        """Returns the ends of what AG-UI chunk events opened in the lanes of these owners."""
         ends: list[Json] = []
         for owner in owners:
             if owner in self._lanes:

@@ -57,7 +57,7 @@ class Encoder(MessagesEncoder):
     """
 
     def __init__(self, envelope: JsonMap) -> None:
-        """Creates an encoder.
+        """Creates an encoder of AG-UI events.
 
         Keys of `envelope`:
             thread_id, run_id: ids of the run, as the client knows them.
@@ -247,7 +247,8 @@ class Encoder(MessagesEncoder):
     # steps, state, anything by name
 
     def _write_step(self, event: StepStarted | StepFinished) -> None:
-        """Starts or ends a step. A step that is already open, or not open, is carried."""
+        """Writes the AG-UI event that starts or ends a step. A step that is already open, or not
+        open, is carried."""
         key = (self.owner_of(event.run_id), event.name)
         if (key in self._steps) is isinstance(event, StepStarted):
             self.carry(event)
@@ -263,7 +264,7 @@ class Encoder(MessagesEncoder):
         self._write_event(event, {**dump_event(event), **_owner_field(owner)})
 
     def _custom(self, event: Custom) -> None:
-        """Writes a custom event. One with the reserved name is carried."""
+        """Writes an AG-UI custom event. One with the reserved name is carried."""
         if event.name == CARRIED:
             self.carry(event)
         else:

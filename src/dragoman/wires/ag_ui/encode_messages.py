@@ -164,7 +164,8 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
             self.carry(event)
 
     def _result(self, event: PartFinished) -> None:
-        """Writes the result whose start waits. If its end differs, both are carried."""
+        """Writes the AG-UI event of the tool result whose start waits. If its end differs, both are
+        carried."""
         *starts, begun = self.pending
         piece = event.part
         if not isinstance(piece, ToolResultPart) or not is_equal(piece, begun.part):

@@ -234,7 +234,8 @@ def _optional_text(value: Any) -> str | None:
 
 
 def _is_suspended(outcome: Any) -> str:
-    """Returns the outcome of a tool's run: `pending` if it is suspended, else `success`."""
+    """Returns the outcome of a tool's run in an AG-UI event: `pending` if it is suspended, else
+    `success`."""
     if if_object(outcome).get("type") == "suspended":
         return "pending"
     return "success"

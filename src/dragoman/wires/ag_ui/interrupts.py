@@ -107,7 +107,7 @@ def _read_agui_interrupt(fields: JsonMap, call: ToolCallPart | None) -> Interrup
 
 
 def _read_time(value: Any) -> datetime | None:
-    """Returns a time, or None if it is no valid one."""
+    """Returns the time at which an AG-UI interrupt expires, or None if it is no valid one."""
     try:
         return msgspec.convert(value, datetime)
     except (msgspec.ValidationError, ValueError):

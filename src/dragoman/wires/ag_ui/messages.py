@@ -168,7 +168,7 @@ class _Groups:
         return None
 
     def _find_last(self, entry: Json) -> _Group | None:
-        """Returns the last group if a foreign message continues it, or None."""
+        """Returns the last group of AG-UI messages if a foreign message continues it, or None."""
         last = self.listed[-1]
         if entry["role"] == ACTIVITY:
             return last

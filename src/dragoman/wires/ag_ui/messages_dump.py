@@ -187,8 +187,8 @@ class _GroupWriter:
         return entry
 
     def _position_extras(self, index: int) -> Json:
-        """Returns the extras that give the index of a piece, empty if it follows the piece before
-        it."""
+        """Returns the extras that give the index of a piece in an AG-UI message, empty if it
+        follows the piece before it."""
         if index == self._next:
             position_extras = {}
         else:
@@ -199,7 +199,7 @@ class _GroupWriter:
     # pieces: each says whether it is written
 
     def _write_text(self, index: int, piece: TextPart) -> bool:
-        """Writes a text as a message. Returns True: it is written."""
+        """Writes a text as an AG-UI message. Returns True: it is written."""
         more = find_difference(piece, TextPart(piece.text))
         extras = {**self._position_extras(index), **optional_field("part", more)}
         entry: Json = {"id": self.ids.take(index), "role": self._agui_role()}
@@ -213,7 +213,7 @@ class _GroupWriter:
         return True
 
     def _write_blocks(self) -> None:
-        """Writes the pieces since the last tool result as one user message."""
+        """Writes the pieces since the last tool result as one AG-UI user message."""
         if not self._blocks:
             return
         positions = [self._position_extras(index) for index, _ in self._blocks]
@@ -224,7 +224,7 @@ class _GroupWriter:
         self._blocks = []
 
     def _write_thinking(self, index: int, piece: ThinkingPart) -> bool:
-        """Writes thinking as a reasoning message. Returns True: it is written."""
+        """Writes thinking as an AG-UI reasoning message. Returns True: it is written."""
         id_ = self.ids.take(index, is_thinking=True)
         self._add_agui_message(*dump_thinking(piece, id_, self._position_extras(index)))
         return True
@@ -243,7 +243,7 @@ class _GroupWriter:
         return True
 
     def _write_result(self, index: int, piece: ToolResultPart) -> bool:
-        """Writes a tool result as a message. Returns True: it is written."""
+        """Writes a tool result as an AG-UI tool message. Returns True: it is written."""
         self._write_blocks()
         id_, group = self.ids.take(index), self.group
         call_id = group.take_call_id(piece.id)
@@ -258,8 +258,8 @@ class _GroupWriter:
         return True
 
     def _write_activity(self, index: int, piece: MarkPart) -> bool:
-        """Writes a mark that was an activity message. Returns False if it was none, or its id is
-        taken."""
+        """Writes a mark that was an AG-UI activity message. Returns False if it was none, or its id
+        is taken."""
         fields = OWN.fields(piece.native)
         id_ = fields.get("id")
         if piece.kind != ACTIVITY or not isinstance(id_, str) or "activityType" not in fields:
@@ -352,8 +352,8 @@ def dump_thinking(piece: ThinkingPart, id_: str, position_extras: JsonMap) -> tu
 
 
 def split_signature(piece: ThinkingPart) -> tuple[ThinkingPart, Sequence[str] | None, str | None]:
-    """Returns thinking without the text that its provider signed it with, the place of that text,
-    and the text.
+    """Returns thinking for an AG-UI message without the text that its provider signed it with, the
+    place of that text, and the text.
 
     The protocol has a field for such a text. Thinking with none, or with several, stays unchanged,
     and the others are None.

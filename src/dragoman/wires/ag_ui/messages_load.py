@@ -230,7 +230,7 @@ def _list_calls(entry: JsonMap) -> list[Json]:
 
 
 def _load_activity(entry: JsonMap) -> MarkPart:
-    """Returns the mark of an activity message."""
+    """Returns the mark of an AG-UI activity message."""
     fields = read_extra_fields(entry, "role", "metadata")
     if metadata := app_metadata(entry.get("metadata")):
         fields["metadata"] = metadata
@@ -249,7 +249,8 @@ def load_thinking(entry: JsonMap, extras: JsonMap) -> ThinkingPart:
 
 
 def restore_signature(piece: ThinkingPart, signed: Any, signature: Any) -> ThinkingPart:
-    """Returns thinking with its signature in the place where its provider had it.
+    """Returns thinking of an AG-UI message with its signature in the place where its provider had
+    it.
 
     Args:
         piece: the thinking.
@@ -314,7 +315,8 @@ def _load_unwritten(more: Any) -> list[Placed]:
 
 
 def _sort_pieces(pieces: Sequence[Placed]) -> tuple[Content, ...]:
-    """Returns the pieces by their indexes; one without an index is behind the one before it."""
+    """Returns the pieces read from AG-UI messages by their indexes; one without an index is behind
+    the one before it."""
     placed: list[tuple[int, Content]] = []
     last = -1
     for index, piece in pieces:

@@ -91,15 +91,15 @@ def is_current(version: Any) -> bool:
 
 
 def dump_extras(fields: JsonMap) -> Json:
-    """Returns the metadata that carries these fields, or an empty object for none."""
+    """Returns the AG-UI metadata that carries these fields, or an empty object for none."""
     if fields:
         return {OURS: json_bytes.encode(fields).decode()}
     return {}
 
 
 def load_extras(metadata: Any) -> Json:
-    """Returns the fields that metadata carries, or an empty object if there are none or they are
-    unreadable."""
+    """Returns the fields that AG-UI metadata carries, or an empty object if there are none or they
+    are unreadable."""
     text = if_object(metadata).get(OURS)
     if not isinstance(text, str):
         return {}
@@ -110,8 +110,8 @@ def load_extras(metadata: Any) -> Json:
 
 
 def dump_metadata(metadata: JsonMap, fields: JsonMap) -> Json:
-    """Returns the field `metadata` with the application's metadata and the extras, or nothing if
-    both are empty."""
+    """Returns AG-UI's field `metadata` with the application's metadata and the extras, or nothing
+    if both are empty."""
     both = {**metadata, **dump_extras(fields)}
     return optional_field("metadata", both)
 

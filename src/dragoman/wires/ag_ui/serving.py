@@ -73,7 +73,7 @@ bodies: JsonMap = {"/ag-ui": _INPUT, "/ag-ui/{model}": _INPUT}
 
 
 def dump_capabilities(card: AgentCard, abilities: Abilities) -> Json:
-    """Returns what an agent can do, as `AgentCapabilities`."""
+    """Returns what an agent can do, as AG-UI's `AgentCapabilities`."""
     named = {
         "description": card.description,
         "version": card.version,

@@ -49,7 +49,7 @@ _JSON = "json"
 
 
 def load_tools(tools: Any) -> tuple[ToolSpec, ...]:
-    """Returns the tools in the field `tools`, which the client runs.
+    """Returns the tools in the AG-UI field `tools`, which the client runs.
 
     Raises:
         HistoryError: a tool has no name.
@@ -175,7 +175,7 @@ def load_output(content: Any, extras: JsonMap, form: Json) -> Any:
 def dump_output(
     piece: ToolResultPart, *, parts: bool = True, extras: bool = True
 ) -> tuple[Any, Json]:
-    """Returns the content of a tool's message, and the extras that say what the text is.
+    """Returns the content of an AG-UI tool message, and the extras that say what the text is.
 
     Args:
         piece: the result.
@@ -195,7 +195,8 @@ def dump_output(
 
 
 def load_result(message: JsonMap, extras: JsonMap, names: Mapping[str, str]) -> ToolResultPart:
-    """Returns the result in a tool's message. `names` maps the ids of earlier calls to their tools.
+    """Returns the result in an AG-UI tool message. `names` maps the ids of earlier calls to their
+    tools.
 
     Raises:
         HistoryError: the content is neither a text nor a list of parts.
@@ -227,7 +228,7 @@ def dump_result(
     parts: bool = True,
     extras: bool = True,
 ) -> tuple[Json, Json]:
-    """Returns a tool's message, and its extras.
+    """Returns a tool result as an AG-UI tool message, and its extras.
 
     Args:
         piece: the result.
@@ -254,7 +255,7 @@ def dump_result(
 
 
 def _error_text(content: Any) -> str:
-    """Returns the text of a failed tool's content."""
+    """Returns the text for the AG-UI tool message of a failed tool."""
     if isinstance(content, str):
         return content
     texts = [if_text(block.get("text")) for block in content]

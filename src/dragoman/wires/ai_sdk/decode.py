@@ -196,7 +196,7 @@ class Decoder(TurnDecoder):
 
 
 def _load_interrupt(fields: Json) -> Interrupt | None:
-    """Returns the interrupt in a data chunk, or None if it is none."""
+    """Returns the interrupt in a data chunk of an AI SDK stream, or None if it is none."""
     id_, reason = if_text(fields.get("id")), fields.get("reason")
     if not id_ or reason not in ("tool", "approval", "input", "auth", "doubt"):
         return None

@@ -117,14 +117,14 @@ class TurnDecoder(RunDecoder[PendingPart]):
                     target[name] = value
 
     def begin_step(self) -> None:
-        """Begins the next step, which is another message."""
+        """Begins the next step of an AI SDK stream's turn, which is another message."""
         # The first step of a message, and one of which nothing came, is no other message.
         if self._message_id is not None and (self._role is Role.USER or self._index):
             self._close_message(None)
         self._step_ids = [] if self._message_id is None else [self._message_id]
 
     def drop_step(self) -> list[str]:
-        """Forgets the current step. Returns the ids of its messages."""
+        """Forgets the current step of an AI SDK stream. Returns the ids of its messages."""
         dropped, self._step_ids, self._message_id = self._step_ids, [], None
         self.open.clear()
         self._calls = {
@@ -297,13 +297,13 @@ class TurnDecoder(RunDecoder[PendingPart]):
         return part
 
     def _next_part(self, begun: Content | OpenText) -> PendingPart:
-        """Returns the next part of the model's message."""
+        """Returns the next part of the model's message in an AI SDK stream."""
         if not self._is_in(Role.MODEL):
             self._begin_message(Role.MODEL)
         return self._part_of_message(begun)
 
     def _part_of_message(self, begun: Content | OpenText) -> PendingPart:
-        """Returns the next part of the open message."""
+        """Returns the next part of the message that is open in an AI SDK stream."""
         assert self._message_id is not None
         part = PendingPart(self._message_id, self._index, begun)
         self._index += 1
@@ -320,7 +320,7 @@ class TurnDecoder(RunDecoder[PendingPart]):
         self._events.append(PartFinished(part.message_id, part.index, piece))
 
     def _begin_message(self, role: Role) -> None:
-        """Starts a message, and ends the one before it."""
+        """Starts a message of an AI SDK stream, and ends the one before it."""
         if self._message_id is not None:
             self._close_message(None)
         self._count += 1

@@ -171,7 +171,8 @@ class Encoder(PartEncoder):
             self.write({"type": "start-step"})
 
     def _is_of_turn(self, role: Role) -> bool:
-        """True for the model's messages, and for a user's with results.
+        """True for messages that belong to the turn of an AI SDK stream: the model's, and for a
+        user's with results.
 
         A user's message before the answer is the run's prompt.
         """
@@ -212,7 +213,7 @@ class Encoder(PartEncoder):
             self.begin_stream()
 
     def _state_snapshot(self, event: StateSnapshot) -> None:
-        """Writes the shared state as a transient data part."""
+        """Writes the shared state as a transient data part of the AI SDK stream."""
         self.begin_stream()
         self.write(
             {
@@ -224,7 +225,7 @@ class Encoder(PartEncoder):
         )
 
     def _state_delta(self, event: StateDelta) -> None:
-        """Writes a change of the shared state as a transient data part."""
+        """Writes a change of the shared state as a transient data part of the AI SDK stream."""
         self.begin_stream()
         operations = [dict(operation) for operation in event.operations]
         self.write(
@@ -418,7 +419,8 @@ def _names_of_answer(messages: Sequence[Message]) -> list[str]:
 
 
 def _is_of_answer(message: Message) -> bool:
-    """True for a model message, and for one of results alone."""
+    """True for a message of the answer in an AI SDK stream: a model message, or one of results
+    alone."""
     return message.role is Role.MODEL or all(
         isinstance(piece, ToolResultPart | ToolCallPart) for piece in message.content
     )

@@ -93,7 +93,7 @@ class PartEncoder(RunEncoder[StreamPart]):
         """Writes the start of the stream once."""
 
     def end_parts(self, message_id: str | None = None) -> None:
-        """Ends the open texts of one message, or of all."""
+        """Ends the open text parts of one message, or of all, in the AI SDK stream."""
         for _, part in self.take_parts(None if message_id is None else [message_id]):
             if part.is_begun and part.call is None:
                 self.write({"type": f"{part.part_type}-end", "id": part.id})
@@ -171,7 +171,8 @@ class PartEncoder(RunEncoder[StreamPart]):
     def _finish_text(
         self, message_id: str, piece: TextPart | ThinkingPart, part: StreamPart
     ) -> None:
-        """Ends a text. A missing end is added; what was streamed cannot be withdrawn."""
+        """Ends a text part of the AI SDK stream. A missing end is added; what was streamed cannot
+        be withdrawn."""
         if isinstance(piece, TextPart):
             dumped = dump_text(piece, UI_DIALECT, True)
         else:
@@ -188,7 +189,7 @@ class PartEncoder(RunEncoder[StreamPart]):
             self._write_sources(message_id, piece.citations)
 
     def _write_sources(self, message_id: str, citations: Sequence[Citation]) -> None:
-        """Writes each source of a text that the stream has not named before."""
+        """Writes each source of a text that the AI SDK stream has not named before."""
         for citation in citations:
             name = citation.url or citation.file_id or citation.title
             if name is None or name in self._sources:

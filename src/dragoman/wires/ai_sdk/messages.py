@@ -42,8 +42,8 @@ def load_messages(
 
 
 def _without_ids(message: Message) -> Message:
-    """Returns a message without the ids that the encoder gave to parts of thinking, which clients
-    keep."""
+    """Returns a message without the ids that the AI SDK encoder gave to parts of thinking, which
+    clients keep."""
     if message.role is not Role.MODEL:
         return message
     content = [
@@ -58,7 +58,7 @@ def _without_ids(message: Message) -> Message:
 
 
 def _without_id(piece: Content, id_: str) -> Content:
-    """Returns a piece of content without this id."""
+    """Returns a piece of an AI SDK message without this id."""
     if isinstance(piece, ThinkingPart):
         fields = OWN.fields(piece.native)
     else:

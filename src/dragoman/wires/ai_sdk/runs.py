@@ -54,7 +54,7 @@ def load_run(
     origin: Origin | None = None,
     problems: list[Problem] | None = None,
 ) -> RunRequest:
-    """Returns the request in what `useChat` sends. The chat's `id` is the thread.
+    """Returns the run request in what the AI SDK's `useChat` sends. The chat's `id` is the thread.
 
     `message`, the last one alone, may replace `messages`. An application may also send:
 
@@ -97,7 +97,7 @@ def load_run(
 
 
 def _find_messages(body: Any) -> list[Any]:
-    """Returns the UI messages in a body.
+    """Returns the UI messages in the body of a run request by `useChat`.
 
     Raises:
         HistoryError: the body has another shape.
@@ -116,7 +116,7 @@ def _find_messages(body: Any) -> list[Any]:
 
 
 def find_regenerated(request: RunRequest) -> str | None:
-    """Returns the id of the message to make anew, or of its question.
+    """Returns the id of the message that a `useChat` run is to make anew, or of its question.
 
     Empty means the last answer, and None that nothing is regenerated.
     """
@@ -148,7 +148,8 @@ def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:
 
 
 def _dump_further_fields(request: RunRequest) -> Json:
-    """Returns the fields beside the messages that an application sends itself (see `load_run`)."""
+    """Returns the fields beside the messages that an application sends itself with `useChat` to
+    start a run (see `load_run`)."""
     fields: Json = {}
     if request.tools:
         fields["tools"] = [_dump_tool(tool) for tool in request.tools]
@@ -179,14 +180,14 @@ def _has_words(message: Message) -> bool:
 
 
 def _load_context(value: Any) -> tuple[Any, ...]:
-    """Returns the context: a list, or a single value."""
+    """Returns the context in a `useChat` run request: a list, or a single value."""
     if isinstance(value, list):
         return tuple(if_list(value))
     return () if value is None else (value,)
 
 
 def _dump_tool(tool: ToolSpec) -> Json:
-    """Returns a tool as an element of `tools` in what `useChat` sends."""
+    """Returns a tool as an element of `tools` in the run request that `useChat` sends."""
     schema = dict(tool.input_schema)
     return {
         "name": tool.name,
@@ -196,7 +197,7 @@ def _dump_tool(tool: ToolSpec) -> Json:
 
 
 def _load_tools(value: Any) -> tuple[ToolSpec, ...]:
-    """Reads the tools that an application sends with `useChat`.
+    """Reads the tools that an application sends with a run request of `useChat`.
 
     Raises:
         HistoryError: they are neither a list nor an object by name.
@@ -213,7 +214,7 @@ def _load_tools(value: Any) -> tuple[ToolSpec, ...]:
 
 
 def _load_tool(fields: Json) -> ToolSpec:
-    """Reads one tool that a `useChat` application sends with its request.
+    """Reads one tool of a run request that `useChat` sends.
 
     Raises:
         HistoryError: it has no name, or its schema is no object.

@@ -16,7 +16,7 @@ _MAX_BYTES = 2**26
 
 
 def decode_bytes(value: Any) -> tuple[bytes, str] | None:
-    """Returns bytes and their form in JSON, or None.
+    """Returns the bytes that an AI SDK file writes in JSON, and their form there, or None.
 
     The forms are base64, Node's `Buffer`, and a `Uint8Array` as an object of numbers.
     """
@@ -35,8 +35,8 @@ def decode_bytes(value: Any) -> tuple[bytes, str] | None:
 
 
 def _numbers_of(fields: Part) -> tuple[list[Any], str]:
-    """Returns the numbers in JSON for bytes and the form of that JSON, or an empty list and
-    text."""
+    """Returns the numbers in the AI SDK's JSON for bytes and the form of that JSON, or an empty
+    list and text."""
     listed = fields.get("data")
     if isinstance(listed, list) and len(fields) == 2 and fields.get("type") == "Buffer":
         return cast("list[Any]", listed), "buffer"
@@ -46,7 +46,7 @@ def _numbers_of(fields: Part) -> tuple[list[Any], str]:
 
 
 def encode_bytes(data: bytes, form: Any) -> Any:
-    """Returns bytes in a form of `decode_bytes`, or in one that model messages note."""
+    """Returns bytes in JSON in a form of `decode_bytes`, or in one that model messages note."""
     if form == "buffer":
         return {"type": "Buffer", "data": list(data)}
     if form in ("numbers", "array"):

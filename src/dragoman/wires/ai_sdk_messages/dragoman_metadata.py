@@ -120,8 +120,8 @@ def _extra_of(message: Message, usual: Expected, *, has_turn: bool) -> Part:
 
 
 def with_extras(messages: Sequence[Message], extras: Any) -> list[Message] | None:
-    """Returns messages with what `extras_of` carried for them, or None if it cannot have written
-    that."""
+    """Returns AI SDK messages with what their dragoman metadata, `extras_of` carried for them, or
+    None if it cannot have written that."""
     carried = if_object(extras)
     listed = if_list(carried.get("messages"))
     if not carried or len(listed) > len(messages):

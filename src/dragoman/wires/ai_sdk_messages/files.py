@@ -276,7 +276,7 @@ def dump_model_file(piece: Media, dialect: MessageDialect, version: str | None =
 
 
 def _model_data(piece: Media, form: Fields) -> Any:
-    """Returns the data field for a file that is no reference."""
+    """Returns the data field of an AI SDK model message for a file that is no reference."""
     tag, data = form.get("tag"), _base64_or_url(piece)
     if isinstance(piece, DataPart) and "bytes" in form:
         data = encode_bytes(piece.data, form["bytes"])
@@ -290,7 +290,7 @@ def _model_data(piece: Media, form: Fields) -> Any:
 def _reference_to(
     piece: Media, form: Fields, dialect: MessageDialect, version: str | None
 ) -> Part | None:
-    """Returns the reference to a provider's file, or None if its bare id is written."""
+    """Returns the AI SDK's reference to a provider's file, or None if its bare id is written."""
     tag = form.get("tag")
     provider = _holder_family(piece)
     if provider is None or dialect.name != MODEL or not (version in (None, "v7") or tag):
@@ -302,7 +302,7 @@ def _reference_to(
 
 
 def _text_file(text: str, mime_type: Any, is_image: bool) -> Media:
-    """Returns the file for a text: base64, a URL or a provider's id."""
+    """Returns the file for a text in an AI SDK file part: base64, a URL or a provider's id."""
     data = decode_base64(text)
     if data is None:
         return file_at(text)
@@ -314,7 +314,7 @@ def _text_file(text: str, mime_type: Any, is_image: bool) -> Media:
 def _load_tagged_file(
     data: Any, mime_type: Any, is_image: bool
 ) -> tuple[Media | None, Native, Part]:
-    """Returns a file that is no string: tagged data or URL, a reference, or bytes.
+    """Returns an AI SDK file that is no string: tagged data or URL, a reference, or bytes.
 
     The other values are its native fields, and the note of its form.
     """
@@ -342,7 +342,8 @@ def _load_tagged_file(
 
 
 def _load_reference(fields: Part, tag: Any) -> FilePart | None:
-    """Returns the file that a reference names by a provider's id, or None if it is no reference."""
+    """Returns the file that an AI SDK reference names by a provider's id, or None if it is no
+    reference."""
     reference = fields
     if tag == "reference":
         reference = if_object(fields.get("reference"))
@@ -361,7 +362,8 @@ def _is_image(piece: Media, dialect: MessageDialect) -> bool:
 
 
 def file_at(url: str) -> Media:
-    """Returns the file at a URL, which may also be data or a provider's id."""
+    """Returns the file at a URL of an AI SDK file part, which may also be data or a provider's
+    id."""
     # OpenAI's ids stand where a URL would; a relative address may begin like one, but has a path.
     if url.startswith(_IDS) and "/" not in url and ":" not in url:
         return FilePart(url)
@@ -379,7 +381,7 @@ def _load_carried_file(part: Fields, dialect: MessageDialect) -> Media | None:
 
 
 def _unread_file_fields(piece: Media) -> Part:
-    """Returns the fields of a file that a reader would miss from its URL and type."""
+    """Returns the fields of an AI SDK file that a reader would miss from its URL and type."""
     if isinstance(piece, DataPart):
         return {}
     fields: Part = {}
@@ -409,7 +411,7 @@ def _data_part(
 
 
 def _type_of(piece: Media) -> str:
-    """Returns a file's media type, or the general one if it is unknown."""
+    """Returns a file's media type for the AI SDK, or the general one if it is unknown."""
     mime_type = piece.mime_type
     if not mime_type and isinstance(piece, LinkPart):
         mime_type = guess_media_type(piece.url)
@@ -417,7 +419,7 @@ def _type_of(piece: Media) -> str:
 
 
 def _url_of(piece: Media) -> str:
-    """Returns a file as a URL: its data, address or id. The inverse of `file_at`."""
+    """Returns a file as a URL for the AI SDK: its data, address or id. The inverse of `file_at`."""
     if isinstance(piece, DataPart):
         return dump_data_url(piece)
     if isinstance(piece, LinkPart):
@@ -426,14 +428,15 @@ def _url_of(piece: Media) -> str:
 
 
 def _base64_or_url(piece: Media) -> str:
-    """Returns a file's bytes as base64, or its URL."""
+    """Returns a file's bytes as base64, or its URL, for the AI SDK."""
     if isinstance(piece, DataPart):
         return b64encode(piece.data).decode()
     return _url_of(piece)
 
 
 def _holder_family(piece: Media) -> str | None:
-    """Returns the family's name of the provider that holds a file, or None."""
+    """Returns the family's name of the provider that holds a file, as the AI SDK has it, or
+    None."""
     wires: Collection[str] = ()
     if isinstance(piece, FilePart):
         wires = piece.native or ()
@@ -441,7 +444,7 @@ def _holder_family(piece: Media) -> str | None:
 
 
 def _mark_holder(provider: str) -> Part | None:
-    """Returns native fields that mark a file's id as one of this provider."""
+    """Returns native fields that mark the id of an AI SDK file as one of this provider."""
     if provider not in _HOLDERS:
         return None
     return {_HOLDERS[provider]: {}}
@@ -458,8 +461,8 @@ def _describe(piece: Media, part: Fields, dialect: MessageDialect) -> Media:
 
 
 def _with_name_and_type(piece: Media, name: Any, mime_type: Any) -> Media:
-    """Returns a file with a name and a type, if these are texts. The bytes of data tell their own
-    type."""
+    """Returns an AI SDK file with a name and a type, if these are texts. The bytes of data tell
+    their own type."""
     if isinstance(name, str):
         piece = msgspec.structs.replace(piece, name=name)
     if isinstance(piece, DataPart) or not isinstance(mime_type, str):

@@ -11,8 +11,8 @@ __all__ = ["date_of", "is_js_date", "js_date", "old_date", "old_date_of"]
 
 
 def date_of(value: Any) -> datetime | None:
-    """Returns a date from a text or a `datetime`, or None for anything else. Without a zone it is
-    in UTC."""
+    """Returns a date in an AI SDK message from a text or a `datetime`, or None for anything else.
+    Without a zone it is in UTC."""
     if isinstance(value, str):
         if not 10 <= len(value) <= 35:
             return None
@@ -34,7 +34,8 @@ def is_js_date(value: Any) -> bool:
 
 
 def js_date(date: datetime) -> str:
-    """Returns a date as `JSON.stringify` writes it, with microseconds if it has any."""
+    """Returns a date as JavaScript's `JSON.stringify` writes it for AI SDK messages, with
+    microseconds if it has any."""
     if date.tzinfo is not UTC:
         date = convert_to_utc(date)
     precision = "milliseconds"

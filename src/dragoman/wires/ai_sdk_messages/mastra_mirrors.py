@@ -54,7 +54,7 @@ class Contents(NamedTuple):
 
 
 def contents_of(parts: Sequence[Fields]) -> Contents:
-    """Returns what parts say, grouped by the field that repeats it."""
+    """Returns what a Mastra row's parts say, grouped by the field that repeats (mirrors) it."""
     contents = Contents([], [], [], [])
     for part in parts:
         type_ = part["type"]
@@ -87,7 +87,7 @@ def _usual_calls(contents: Contents) -> Parts:
 
 
 def _open_calls(contents: Contents) -> Parts:
-    """Returns the calls, where those that failed or were denied count as open."""
+    """Returns the calls of a Mastra row, where those that failed or were denied count as open."""
     is_result = [call.get("state") == "result" for call in contents.calls]
     states = ["result" if has_result else "call" for has_result in is_result]
     return [_mirrored_call(call, state) for call, state in zip(contents.calls, states, strict=True)]
@@ -129,7 +129,7 @@ _USUAL: Mapping[str, str] = {
 
 
 def ways_of(content: Fields, alone: set[str], contents: Contents) -> dict[str, str]:
-    """Returns the way of each field that can be written again from what was read.
+    """Returns the way of each mirrored Mastra field that can be written again from what was read.
 
     Args:
         content: the row's content.

@@ -94,7 +94,7 @@ def load_split_row(
 
 
 def _pop_ours(options: Any) -> tuple[Part, Any]:
-    """Returns what dragoman carries about rows, and the options without it or None."""
+    """Returns what dragoman carries about Mastra rows, and the options without it or None."""
     extras = if_object(if_object(options).get(OURS))
     row_extras = if_object(extras.get(_ROW))
     if not row_extras or not row_extras.keys() <= _OURS:
@@ -152,7 +152,7 @@ def _notes_of(message: Message) -> list[Any]:
 
 
 def _join_last(out: list[Message]) -> None:
-    """Joins the last message to the one before it."""
+    """Joins the last message of the Mastra rows to the one before it."""
     before, last = out[-2:]
     if before.role is not last.role or before.created_at != last.created_at:
         return

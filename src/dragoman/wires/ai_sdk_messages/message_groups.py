@@ -77,7 +77,8 @@ def group_messages(messages: Sequence[Message], *, steering: bool = False) -> li
 
 
 def _join_results(messages: Sequence[Message], start: int) -> MessageGroup:
-    """Returns messages as one group, in which adjacent messages of results are one."""
+    """Returns messages as one group for one AI SDK message, in which adjacent messages of results
+    are one."""
     if len(messages) == 1:
         return MessageGroup(messages, (start,))
     joined: list[Message] = []
@@ -103,7 +104,8 @@ def _are_results(before: Message, message: Message) -> bool:
 
 
 def _brings_results(group: MessageGroup, before: MessageGroup) -> bool:
-    """True if a user's message has words, and results of calls that wait in the group before it."""
+    """True if a user's message of an AI SDK group has words, and results of calls that wait in the
+    group before it."""
     first, last = group.messages[0], before.messages[-1]
     if first.role is not Role.USER or before.messages[0].role is not Role.MODEL:
         return False
@@ -118,7 +120,7 @@ def _brings_results(group: MessageGroup, before: MessageGroup) -> bool:
 
 
 def _move_results(before: MessageGroup, group: MessageGroup) -> tuple[MessageGroup, MessageGroup]:
-    """Returns two groups, of which the first takes the results of the second."""
+    """Returns two message groups, of which the first takes the results of the second."""
     first, position = group.messages[0], group.positions[0]
     pieces: list[Content] = []
     moved: dict[tuple[int, int], tuple[int, int]] = {}

@@ -372,7 +372,7 @@ class _Writing:
     def _whole_as_read(
         self, piece: MarkPart | ProviderPart, *, of_any: bool = False, has_parts: bool = True
     ) -> Part | None:
-        """Returns a mark or block as it was read, or None.
+        """Returns a mark or block as it was read from an AI SDK model message, or None.
 
         Args:
             piece: the mark or block.

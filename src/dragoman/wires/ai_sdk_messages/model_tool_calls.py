@@ -117,7 +117,7 @@ def dump_model_result(
 
 
 def _load_output(output: Any, where: str) -> tuple[Any, bool, bool]:
-    """Returns what a tool returned, if it failed, and if it was denied.
+    """Returns what a tool of an AI SDK model message returned, if it failed, and if it was denied.
 
     Raises:
         HistoryError: the output has an unknown type.
@@ -136,7 +136,7 @@ def _load_output(output: Any, where: str) -> tuple[Any, bool, bool]:
 
 
 def _is_usual(output: Any) -> TypeGuard[Part]:
-    """True if an output is a JSON value under its usual type."""
+    """True if the tool output of an AI SDK model message is a JSON value under its usual type."""
     if type(output) is not dict:
         return False
     fields = cast("Part", output)

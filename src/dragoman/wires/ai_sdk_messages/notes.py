@@ -75,8 +75,8 @@ _LISTS = (list, tuple)
 
 
 def is_same(value: Any, other: Any) -> bool:
-    """True if two values are the same JSON at every depth. `1`, `1.0` and `True` are three values;
-    a tuple is a list."""
+    """True if two values in AI SDK notes are the same JSON at every depth. `1`, `1.0` and `True`
+    are three values; a tuple is a list."""
     if value is other:
         return True
     if isinstance(value, dict):
@@ -121,8 +121,8 @@ def note(
 
 
 def _find_differences(read: Fields, written: Fields) -> tuple[Part, Part]:
-    """Returns the fields that would be written differently or not at all. For fields that the piece
-    itself says, returns both values."""
+    """Returns the fields to note, which would be written differently or not at all. For fields that
+    the piece itself says, returns both values."""
     fields: Part = {}
     values: Part = {}
     for key, value in read.items():
@@ -174,7 +174,7 @@ def restore(
 
 
 def join_native(native: Native, more: Native) -> Native:
-    """Returns the native fields of both mappings."""
+    """Returns the native fields of both mappings, with the AI SDK notes of both."""
     if native and more:
         return {**native, **more}
     return native or more
@@ -217,7 +217,7 @@ class Nesting(msgspec.Struct, frozen=True):
     """Prefix of fields of the outer object whose names the inner one uses."""
 
     def flatten(self, outer: Fields, inner: Fields) -> Part:
-        """Returns the fields of both objects as one, without the holder."""
+        """Returns the fields of both AI SDK objects as one, without the holder."""
         fields = {
             self.outer + key if key in self.inner_names else key: value
             for key, value in outer.items()
@@ -232,7 +232,7 @@ class Nesting(msgspec.Struct, frozen=True):
         return not any(key.startswith((self.inner, self.outer)) for key in fields)
 
     def nest(self, fields: Fields) -> tuple[Part, Part]:
-        """Returns the outer object without its holder, and the inner one. The inverse of
+        """Returns the outer AI SDK object without its holder, and the inner one. The inverse of
         `flatten`."""
         outer: Part = {}
         inner: Part = {}

@@ -144,7 +144,7 @@ def lift(piece_kind: str, metadata: Fields) -> Lifted:
 
 
 def _lift_anthropic(piece_kind: str, fields: Part) -> Part:
-    """Moves Anthropic's native fields out of `fields` and returns them."""
+    """Moves Anthropic's native fields out of provider metadata (`fields`) and returns them."""
     wire_fields: Part = {}
     if piece_kind != "reasoning":
         if isinstance(fields.get("cacheControl"), dict):
@@ -157,15 +157,15 @@ def _lift_anthropic(piece_kind: str, fields: Part) -> Part:
 
 
 def _lift_google(piece_kind: str, fields: Part) -> Fields:
-    """Moves Gemini's native fields out of `fields` and returns them."""
+    """Moves Gemini's native fields out of provider metadata (`fields`) and returns them."""
     if piece_kind not in _SIGNED or not isinstance(fields.get("thoughtSignature"), str):
         return {}
     return _GOOGLE.note({"thoughtSignature": fields.pop("thoughtSignature")}) or {}
 
 
 def _lift_item(piece_kind: str, fields: Part) -> Fields:
-    """Moves native fields of the Responses API, about one of its items, out of `fields` and returns
-    them."""
+    """Moves native fields of the Responses API, about one of its items, out of provider metadata
+    (`fields`) and returns them."""
     id_ = text_in(fields, "itemId")
     if id_ is None:
         return {}
@@ -219,7 +219,8 @@ def metadata_of(piece_kind: str, native: Native, fields: Fields = {}) -> Part:
 
 
 def _lower_metadata(piece_kind: str, native: Fields) -> Part:
-    """Returns the metadata for native fields, without dragoman's own key. The inverse of `lift`."""
+    """Returns the provider metadata for native fields, without dragoman's own key. The inverse of
+    `lift`."""
     metadata = _lower_anthropic(piece_kind, if_object(native.get(ANTHROPIC)))
     signature = text_in(_GOOGLE.fields(native), "thoughtSignature")
     if signature is not None and piece_kind in _SIGNED:
@@ -240,7 +241,7 @@ def _key_of(usual: str, native: Native) -> str:
 
 
 def _lower_anthropic(piece_kind: str, fields: Fields) -> Part:
-    """Returns the metadata for Anthropic's native fields."""
+    """Returns the provider metadata for Anthropic's native fields."""
     wire_fields: Part = {}
     if piece_kind != "reasoning":
         mark = fields.get("cache_control")
@@ -254,7 +255,7 @@ def _lower_anthropic(piece_kind: str, fields: Fields) -> Part:
 
 
 def _lower_item(piece_kind: str, native: Native) -> Part:
-    """Returns the metadata for native fields of an item of the Responses API."""
+    """Returns the provider metadata for native fields of an item of the Responses API."""
     if piece_kind == "text":
         item = if_object(RESPONSES.notes(native).get("item"))
         phase = present(phase=text_in(item, "phase"))
@@ -272,7 +273,7 @@ def _lower_item(piece_kind: str, native: Native) -> Part:
 
 
 def foreign(piece_kind: str, native: Native) -> Part:
-    """Returns the native fields of other wires that the metadata does not say."""
+    """Returns the native fields of other wires that the provider metadata does not say."""
     carried: Part = {}
     for wire, fields in (native or {}).items():
         if wire == NAME or NOTES[0] in wire:
@@ -288,7 +289,7 @@ def foreign(piece_kind: str, native: Native) -> Part:
 
 
 def _fields_in_metadata(piece_kind: str, wire: str, fields: Fields) -> tuple[str, ...]:
-    """Returns the names of a wire's fields that the metadata says."""
+    """Returns the names of a wire's fields that the provider metadata says."""
     if wire == ANTHROPIC and piece_kind == "reasoning":
         if fields.get("type") == REDACTED:
             return ("signature", "type", "data")
@@ -373,7 +374,8 @@ def with_carried(piece: P, extras: Any) -> P:
 
 
 def is_native(value: Any) -> bool:
-    """True for native fields of other formats without notes, which no client may write."""
+    """True for native fields in provider metadata of other formats without notes, which no client
+    may write."""
     return isinstance(value, dict) and all(
         isinstance(fields, dict) and NOTES[0] not in wire and wire != NAME
         for wire, fields in if_object(value).items()

@@ -181,8 +181,9 @@ class Reading:
         self.pieces.append(piece)
 
     def step(self, mark: MarkPart) -> None:
-        """Begins a step, which the part `step-start` marks. After answered calls the step is an AI
-        SDK model message of its own, otherwise the mark goes into the open message."""
+        """Begins a step of the turn, which the part `step-start` marks. After answered calls the
+        step is an AI SDK model message of its own, otherwise the mark goes into the open
+        message."""
         self.number += bool(self.pieces or self.steps or self.answers)
         # Two marks behind each other: the first closes the message, the second begins the next one.
         if self._mark is not None:
@@ -199,7 +200,7 @@ class Reading:
             self.pieces.append(mark)
 
     def end(self) -> list[Step | Message]:
-        """Ends the reading. Returns all its steps."""
+        """Ends the reading of an AI SDK message's parts. Returns all its steps."""
         if self._mark is not None:
             self.pieces.append(self._mark)
         if self.pieces or self.answers or not self.steps:
@@ -207,7 +208,8 @@ class Reading:
         return self.steps
 
     def opens(self, *, says: bool = True) -> None:
-        """Begins the waiting step, if there is one. `says` is False before a call or a mark."""
+        """Begins the waiting step of an AI SDK message's parts, if there is one. `says` is False
+        before a call or a mark."""
         if says and self._mark is None and self.answers and self.implies_steps:  # M-83
             self.step(MarkPart(STEP, OWN.note(None, {"in": self.dialect.name, IMPLIED: True})))
         if self._mark is not None:
@@ -271,7 +273,7 @@ class Reading:
         *arguments: Any,
         **more: Any,
     ) -> Any:
-        """Adds a piece as `read` returns it, and returns it."""
+        """Adds a piece of an AI SDK message as `read` returns it, and returns it."""
         read = self.read(piece, part, *arguments, **more)
         self.add(read)
         return read
@@ -281,7 +283,7 @@ class Reading:
         (self.pieces if run_by == "provider" else self.answers).append(result)
 
     def _goes_on(self, native: Fields) -> bool:
-        """True if a text belongs to the same OpenAI item as the one before it."""
+        """True if an AI SDK text part belongs to the same OpenAI item as the one before it."""
         item = native.get("openai_responses:notes", {}).get("item", {}).get("id")
         same, self.item = item is not None and item == self.item, item
         return same
@@ -399,7 +401,7 @@ def load_parts(
 
 
 def _find_loader(type_: str, dialect: MessageDialect) -> Loader:
-    """Returns the loader for a type by its beginning."""
+    """Returns the loader for a type of AI SDK part by its beginning."""
     for beginning, load in dialect.prefixed.items():
         if type_.startswith(beginning):
             return load
@@ -431,7 +433,7 @@ def object_in(entry: Any, where: str, what: str) -> Part:
 
 
 def text_field(part: Fields, key: str, where: str) -> str:
-    """Returns a field that must be a string.
+    """Returns a field of an AI SDK part that must be a string.
 
     Raises:
         HistoryError: it is none.
@@ -452,7 +454,7 @@ def fault(text: str) -> NoReturn:
 
 
 def _with_native(piece: Content, native: Native) -> Content:
-    """Returns a piece with these native fields."""
+    """Returns a piece read from an AI SDK part with these native fields."""
     if piece.native is None and native is None:
         return piece
     return msgspec.structs.replace(piece, native=native)

@@ -77,7 +77,8 @@ def segments(parts: list[Any]) -> Iterator[Segment]:
 
 
 def load_steering(segment: Segment, content: Sequence[Content]) -> Message:
-    """Returns what the user said behind a segment as a message, without a turn."""
+    """Returns what the user said behind a segment of an AI SDK answer (steering) as a message,
+    without a turn."""
     part = segment.steering
     native = OWN.note(read_extra_fields(part, "type", "id", "parts"), segment.form)
     return Message(Role.USER, tuple(content), part["id"], native=native)

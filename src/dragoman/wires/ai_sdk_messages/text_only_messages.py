@@ -97,8 +97,8 @@ def _date_in(entry: Part) -> Any:
 
 
 def _load_texts(parts: Any, *, has_state: bool, has_steps: bool = True) -> list[Content] | None:
-    """Returns the pieces of plain texts and steps, or None if there are others. `has_state` expects
-    texts marked as done."""
+    """Returns the pieces of an AI SDK message with only plain texts and steps, or None if there are
+    others. `has_state` expects texts marked as done."""
     if type(parts) is not list:
         return None
     state = {"state": "done"} if has_state else {}

@@ -65,7 +65,7 @@ _TEXT_KEYS = frozenset(["type", "text", "signature"])
 
 
 def load_text(part: Part, reading: Reading, where: str) -> None:
-    """Reads a text. An empty one is thinking if Gemini signed it, else a mark."""
+    """Reads an AI SDK text part. An empty one is thinking if Gemini signed it, else a mark."""
     text, dialect = part.get("text"), reading.dialect
     if text and type(text) is str and _is_bare(part, reading):
         reading.add(TextPart(text))
@@ -84,7 +84,7 @@ def load_text(part: Part, reading: Reading, where: str) -> None:
 
 
 def _is_bare(part: Part, reading: Reading) -> bool:
-    """True if a text has only the fields that every text has."""
+    """True if an AI SDK text has only the fields that every text has."""
     if reading.is_model and reading.dialect.done:
         return len(part) == 3 and part.get("state") == "done"
     return len(part) == 2
@@ -107,7 +107,7 @@ def dump_text(piece: TextPart, dialect: MessageDialect, is_model: bool) -> Part:
 
 
 def _dump_signed_text(piece: ThinkingPart, dialect: MessageDialect) -> Part:
-    """Returns the empty text that holds a signature of Gemini's."""
+    """Returns the empty AI SDK text part that holds a signature of Gemini's."""
     return finish(
         {
             "type": "text",
@@ -126,7 +126,8 @@ def _is_signed_text(piece: ThinkingPart) -> bool:
 
 
 def load_reasoning(part: Part, reading: Reading, where: str) -> None:
-    """Reads thinking. Adjacent parts of one OpenAI item become one piece."""
+    """Reads an AI SDK reasoning part as thinking. Adjacent parts of one OpenAI item become one
+    piece."""
     text = text_field(part, "text", where)
     dialect = reading.dialect
     reading.opens()
@@ -214,7 +215,8 @@ def _first_part(piece: ThinkingPart, dialect: MessageDialect) -> Part:
 
 
 def _only_signature(part: Part) -> str | None:
-    """Returns the signature of thinking with Anthropic's signature and nothing else, or None."""
+    """Returns for an AI SDK reasoning part the signature of thinking with Anthropic's signature and
+    nothing else, or None."""
     if len(part) != 4 or part.get("state") != "done":
         return None
     metadata = if_object(part.get("providerMetadata"))
@@ -226,7 +228,8 @@ def _only_signature(part: Part) -> str | None:
 
 
 def _split_summaries(piece: ThinkingPart) -> tuple[list[str], list[Any]]:
-    """Returns the texts of one thinking's parts, and their encrypted contents if these differ."""
+    """Returns the texts of the AI SDK reasoning parts of one thinking, and their encrypted contents
+    if these differ."""
     whole: tuple[list[str], list[Any]] = [piece.text], []
     if not piece.native:
         return whole
@@ -241,7 +244,8 @@ def _split_summaries(piece: ThinkingPart) -> tuple[list[str], list[Any]]:
 
 
 def _join_summaries(before: ThinkingPart, piece: ThinkingPart) -> ThinkingPart | None:
-    """Returns two parts of one OpenAI item as one piece, or None if they are not of one item."""
+    """Returns two AI SDK reasoning parts of one OpenAI item as one piece, or None if they are not
+    of one item."""
     if not (_is_item(before.native) and _is_item(piece.native)):
         return None
     # An empty summary would vanish between two others, and with it the number of the parts.
@@ -264,7 +268,7 @@ def _join_summaries(before: ThinkingPart, piece: ThinkingPart) -> ThinkingPart |
 
 
 def _is_item(native: Native) -> bool:
-    """True if thinking is of an OpenAI item, without a note of its form."""
+    """True if AI SDK thinking is of an OpenAI item, without a note of its form."""
     if not native or "openai_responses" not in native or NAME in native:
         return False
     return not OWN.form(native) and not OWN.notes(native).get("left")
@@ -336,7 +340,8 @@ def _add_details(
 
 
 def _details_of(part: Part) -> list[ThinkingPart] | None:
-    """Returns a piece for each detail, or None if one has an unknown shape."""
+    """Returns a piece of thinking for each of the AI SDK's reasoning details, or None if one has an
+    unknown shape."""
     pieces = [_load_detail(if_object(detail)) for detail in if_list(part.get("details"))]
     if None in pieces:
         return None
@@ -344,7 +349,8 @@ def _details_of(part: Part) -> list[ThinkingPart] | None:
 
 
 def _load_detail(detail: Part) -> ThinkingPart | None:
-    """Returns the piece of a detail, or None if its shape is unknown."""
+    """Returns the thinking in one of the AI SDK's reasoning details, or None if its shape is
+    unknown."""
     type_, text, data = detail.get("type"), detail.get("text"), detail.get("data")
     signature = detail.get("signature", "")
     if type_ == "redacted" and isinstance(data, str) and len(detail) == 2:
@@ -409,7 +415,7 @@ def _details_part(
 
 
 def _dump_detail(piece: ThinkingPart, dialect: MessageDialect) -> Part:
-    """Returns a piece of thinking as an element of `details`."""
+    """Returns a piece of thinking as an element of the AI SDK's reasoning `details`."""
     # A row signs in its details only what it was read with: what other formats signed is metadata
     # there.
     is_signed = dialect.name != ROW or OWN.form(piece.native).get("signed")

@@ -140,7 +140,7 @@ def dump_call(call: ToolCallPart, dialect: MessageDialect, answered: bool = Fals
 
 
 def dump_result(result: ToolResultPart, dialect: MessageDialect, call: ToolCallPart) -> Part:
-    """Returns the fields of a call's part that hold its result."""
+    """Returns the fields of an AI SDK tool call part that hold its result."""
     is_plain = result.native is None and not (result.is_error or result.denied or result.is_content)
     if is_plain and result.name == call.name and result.run_by == call.run_by:
         return {"state": "output-available", "output": result.result}
@@ -178,8 +178,8 @@ def has_no_form(call: ToolCallPart) -> bool:
 
 
 def without_refusal(fields: Part, id_: str, state: str) -> Part:
-    """Returns a call's fields without an AI SDK approval that only repeats that the call was
-    denied."""
+    """Returns the fields of a tool call without an AI SDK approval that only repeats that the call
+    was denied."""
     approval = fields.get("approval")
     # It is written again from the result, which says that it was denied.
     if state == "output-denied" and approval == refusal(id_, if_object(approval).get("reason")):
@@ -190,7 +190,7 @@ def without_refusal(fields: Part, id_: str, state: str) -> Part:
 def load_failure(
     fields: Fields, call: ToolCallPart, state: str, where: str
 ) -> ToolResultPart | None:
-    """Returns the result of a failed or denied call, or None in any other state."""
+    """Returns the result of a failed or denied AI SDK tool call, or None in any other state."""
     if state == "output-error":
         text = text_field(fields, "errorText", where)
         return ToolResultPart(call.id, call.name, text, True, run_by=call.run_by)
@@ -203,7 +203,7 @@ def load_failure(
 def load_input(
     call: ToolCallPart, part: Fields, state: str | None, key: str = "input"
 ) -> tuple[ToolCallPart, Part]:
-    """Returns a call with its arguments, and the note of their form.
+    """Returns an AI SDK tool call with its arguments, and the note of their form.
 
     Args:
         call: the call without arguments.
@@ -228,7 +228,7 @@ def load_input(
 
 
 def _load_cut_input(call: ToolCallPart, part: Fields, key: str) -> tuple[ToolCallPart, Part]:
-    """Returns a call whose arguments were cut, and the note of their form."""
+    """Returns an AI SDK tool call whose arguments were cut, and the note of their form."""
     text, is_partial = text_in(part, "rawInput"), False
     if text is None and key in part:
         text, is_partial = json_bytes.encode(part[key]).decode(), True
@@ -256,7 +256,8 @@ def unread_fields(
 
 
 def input_of(call: ToolCallPart, *, answered: bool = False, key: str = "input") -> Part:
-    """Returns the fields with a call's arguments. The inverse of `load_input`."""
+    """Returns the fields of an AI SDK tool part with a call's arguments. The inverse of
+    `load_input`."""
     if call.state == "complete":
         return {key: call.arguments}
     if answered:

@@ -133,15 +133,16 @@ def load_old_invocation(part: Part, reading: Reading, where: str) -> None:
 
 
 def _is_usual(inner: Part, number: int) -> bool:
-    """True if an answered call has only the fields that every one has. `number` is that of its
-    step."""
+    """True if an answered tool invocation of the AI SDK has only the fields that every one has.
+    `number` is that of its step."""
     step = inner.get("step")
     is_numbered = type(step) is int and step == number
     return is_numbered and inner.keys() == _OLD_USUAL and type(inner["args"]) is dict
 
 
 def _changes_of(carried: Any) -> Part | None:
-    """Returns the carried fields of a result, or None if dragoman did not write them."""
+    """Returns the carried fields of a tool invocation's result, or None if dragoman did not write
+    them."""
     try:
         changes = msgspec.convert(carried, _Carried)
     except ValueError:  # half a character of UTF-16 is no ValidationError
@@ -237,8 +238,8 @@ def load_row_invocation(part: Part, reading: Reading, where: str) -> None:
 
 
 def _load_plain(inner: Part, reading: Reading) -> bool:
-    """Reads an answered call without further fields. Returns False, and reads nothing, for any
-    other."""
+    """Reads an answered tool invocation without further fields. Returns False, and reads nothing,
+    for any other."""
     if len(inner) != 5 or inner.get("state") != "result" or "result" not in inner:
         return False
     id_, name, arguments = inner.get("toolCallId"), inner.get("toolName"), inner.get("args")
@@ -299,7 +300,8 @@ def load_inner(
 def _load_answer(
     inner: Part, tail: Part, call: ToolCallPart, state: str, reading: Reading, where: str
 ) -> Any:
-    """Returns the result of a call. `tail` has those of its fields that belong to the result."""
+    """Returns the result of an AI SDK tool invocation. `tail` has those of its fields that belong
+    to the result."""
     result = load_failure(inner, call, state, where)
     if result is None:
         value, is_error = as_result(inner.get("result")), inner.get("isError") is True
@@ -386,7 +388,7 @@ def add_row_result(
 
 
 def _row_result(result: ToolResultPart, dialect: MessageDialect, call: ToolCallPart) -> Part:
-    """Returns the fields of a result beside those of its call."""
+    """Returns the fields of a tool invocation's result beside those of its call."""
     fields: Part = {"state": "result", "result": plain_output(result)}
     unread: Part = {}
     if result.is_error and not result.denied and OWN.form(result.native).get("isError") is True:
@@ -403,7 +405,7 @@ def _row_result(result: ToolResultPart, dialect: MessageDialect, call: ToolCallP
 def _invocation_identity(
     inner: Part, where: str, states: Mapping[str, str] | tuple[str, ...]
 ) -> tuple[str, str, str]:
-    """Returns the id, tool and state of a call.
+    """Returns the id, tool and state of an AI SDK tool invocation.
 
     Raises:
         HistoryError: one of them is missing or unknown.

@@ -64,7 +64,8 @@ def load_content(value: Any, dialect: str) -> tuple[_Item, ...] | None:
 
 
 def as_result(value: Any, dialect: str = UI) -> Any:
-    """Returns what a tool returned: a JSON value, or parts for a content of known items."""
+    """Returns the tool result in an AI SDK tool output: a JSON value, or parts for a content of
+    known items."""
     fields = if_object(value)
     # A tool may return an object with a field `type` of its own: only exactly this shape is a
     # content.
@@ -86,7 +87,8 @@ def dump_content(parts: Sequence[_Item], dialect: str, version: str | None = Non
 
 
 def plain_output(result: ToolResultPart, dialect: str = UI) -> Any:
-    """Returns a result as a JSON value. Parts become a content, as in model messages."""
+    """Returns a tool result as the AI SDK's output, a JSON value. Parts become a content, as in
+    model messages."""
     if not result.is_content:
         return result.result
     return {"type": CONTENT, "value": dump_content(result.result, dialect)}
@@ -150,7 +152,8 @@ def _dump_item(part: _Item, version: str | None) -> Part:
 
 
 def dump_failure(result: ToolResultPart) -> tuple[Part, Part]:
-    """Returns the fields for a failed or denied result, and its fields that a reader would miss."""
+    """Returns the AI SDK output fields for a failed or denied tool result, and its fields that a
+    reader would miss."""
     value: Part = {"result": msgspec.to_builtins(result.result)}
     # A part has a text or a reason only; any other value of the result is carried.
     if result.denied:
@@ -165,7 +168,7 @@ def dump_failure(result: ToolResultPart) -> tuple[Part, Part]:
 
 
 def unread_result(result: ToolResultPart, call: ToolCallPart) -> Part:
-    """Returns the fields of a result that differ from its call."""
+    """Returns the fields of a tool output's result that differ from its call."""
     fields: Part = {}
     if result.name != call.name:
         fields["name"] = result.name
@@ -184,7 +187,8 @@ def denial(reason: Any) -> tuple[Any, bool]:
 
 
 def denial_reason(result: ToolResultPart) -> str | None:
-    """Returns the reason for which a call was denied, or None. The inverse of `denial`."""
+    """Returns the reason in an AI SDK tool output for which a call was denied, or None. The inverse
+    of `denial`."""
     text = if_text(if_object(result.result).get("error"))
     has_reason = text != DENIED and text.startswith("denied: ")
     if has_reason:

@@ -34,8 +34,8 @@ _DENIED = "Tool call execution denied."
 
 
 def filler(role: Role) -> Part:
-    """Returns an AI SDK part that says nothing, for an empty message, which the library's check
-    would refuse."""
+    """Returns the part that says nothing for an empty UI message, which the library's check would
+    refuse."""
     if role is Role.MODEL:
         return {"type": STEP}
     return {"type": "text", "text": ""}

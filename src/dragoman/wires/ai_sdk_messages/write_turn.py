@@ -110,8 +110,8 @@ class Writing:
         return self.parts
 
     def _lose_order(self) -> None:
-        """Notes the losses that show at the end: results without their call, and a changed
-        order."""
+        """Notes the losses that show when the turn is written to its end: results without their
+        call, and a changed order."""
         if self._is_reordered:
             why = "a result stands with its call, an attachment last"
             self.losses.append(Loss(self.group.positions[0], None, Lost.order, why))
@@ -162,7 +162,7 @@ class Writing:
         self.providers.append(first_provider(written) if is_model else None)
 
     def _flush_thinking(self, thinking: list[ThinkingPart]) -> None:
-        """Writes adjacent thinking, and empties the list."""
+        """Writes a turn's adjacent thinking as AI SDK parts, and empties the list."""
         if thinking:
             self.parts += self.dialect.dump_thinking(thinking, self.dialect)
             thinking.clear()
@@ -202,7 +202,7 @@ class Writing:
         index: int,
         piece_index: int,
     ) -> None:
-        """Writes a mark. An interrupt is a loss."""
+        """Writes a mark of the turn as an AI SDK part. An interrupt is a loss."""
         if mark.kind == INTERRUPT:
             self.lose(index, piece_index, Lost.field, _WAITS, INTERRUPT)
         if mark.kind == STEP:
@@ -264,7 +264,8 @@ class Writing:
         piece_index: int,
         result_piece: int,
     ) -> bool:
-        """True if a result stands before its call, or if more than marks is between them."""
+        """True if in the turn to write a result stands before its call, or if more than marks is
+        between them."""
         between = self.group.messages[index].content[piece_index + 1 : result_piece]
         return result_piece < piece_index or not all(
             isinstance(piece, MarkPart) for piece in between
@@ -278,7 +279,8 @@ class Writing:
 
 
 def lose_orphans(group: MessageGroup, losses: list[Loss]) -> None:
-    """Notes the loss of results without a call before them, and of the interrupts behind them."""
+    """Notes, for the turn that is written, the loss of results without a call before them, and of
+    the interrupts behind them."""
     content = group.messages[0].content
     for piece_index, piece in enumerate(content):
         if isinstance(piece, ToolResultPart):

@@ -17,7 +17,7 @@ _DOCUMENT: JsonMap = {"document_index": 0, "start_char_index": 0, "end_char_inde
 
 
 def load_citations(entries: Any) -> tuple[Citation, ...]:
-    """Returns the sources in the field `citations` of a text."""
+    """Returns the sources in the field `citations` of an Anthropic text block."""
     return tuple(
         keep_named(
             Citation(
@@ -32,8 +32,8 @@ def load_citations(entries: Any) -> tuple[Citation, ...]:
 
 
 def dump_citations(part: TextPart) -> list[Any]:
-    """Returns the field `citations` of a text in a response: as it came, or the text's sources. What
-    the provider encrypts of a source stays empty."""
+    """Returns the field `citations` of an Anthropic text block in a response: as it came, or the
+    text's sources. What the provider encrypts of a source stays empty."""
     # They hold more than is neutral, and must go back to their provider unchanged.
     fields = OWN.fields(part.native)
     if "citations" in fields:
@@ -42,6 +42,7 @@ def dump_citations(part: TextPart) -> list[Any]:
 
 
 def _dump_citation(citation: Citation, text: str) -> Json:
+    """Returns a source as an element of Anthropic's `citations`."""
     quote = citation.quote or find_words(citation, text)
     if citation.url is None:
         document = {"document_title": citation.title, "file_id": citation.file_id}

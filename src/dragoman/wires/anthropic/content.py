@@ -114,7 +114,7 @@ def load_content(
 
 
 def _check_blocks(blocks: list[Any], where: str) -> None:
-    """Raises `HistoryError` for the first element of a `content` that is no object."""
+    """Raises `HistoryError` for the first element of an Anthropic `content` that is no object."""
     for index, block in enumerate(blocks):
         if not isinstance(block, dict):
             place = f"{where}[{index}]"
@@ -167,8 +167,8 @@ def dump_block(piece: Content, out: OutgoingBlocks, position: int, index: int) -
 
 
 def load_media(block: JsonMap) -> Media | None:
-    """Returns the part of an image, a document or a file, or None if no part has room for all of
-    its fields."""
+    """Returns the part of an Anthropic image, document or file block, or None if no part has room
+    for all of its fields."""
     part = _load_source(block)
     # A part that would be written in another way stays the provider's own block.
     if part is None or _media_block(part)[0] != block:
@@ -254,7 +254,8 @@ def _whole(block: JsonMap) -> ProviderPart:
 
 
 def _inner_parts(block: JsonMap) -> tuple[Content, ...]:
-    """Returns the texts and media that a tool returned; nothing if it returned anything else."""
+    """Returns the texts and media in the content of an Anthropic tool result; nothing if the tool
+    returned anything else."""
     parts = tuple([load_block(inner_block) for inner_block in if_objects(block.get("content"))])
     if all(isinstance(part, (TextPart, DataPart, LinkPart, FilePart)) for part in parts):
         return parts
@@ -322,7 +323,7 @@ def _dump_thinking(
 
 
 def _is_signed(part: ThinkingPart, wire_fields: JsonMap) -> bool:
-    """True if thinking is as the provider sent it: signed, redacted, or recorded without a
+    """True if thinking is as Anthropic sent it: signed, redacted, or recorded without a
     signature."""
     if "signature" in wire_fields or "type" in wire_fields:
         return True
@@ -388,8 +389,8 @@ def _media_text(part: Media) -> Block:
 
 
 def _media_source(part: Media) -> tuple[str, Block | None, str | None]:
-    """Returns the type of a file's block, the fields that hold its content (None if it cannot be
-    sent), and what is lost."""
+    """Returns the type of a file's Anthropic block, the fields that hold its content (None if it
+    cannot be sent), and what is lost."""
     if isinstance(part, FilePart):
         return _file_source(part)
     if isinstance(part, LinkPart):
@@ -407,7 +408,7 @@ def _media_source(part: Media) -> tuple[str, Block | None, str | None]:
 
 
 def _file_source(part: FilePart) -> tuple[str, Block | None, str | None]:
-    """Returns for a file that a provider holds what `_media_source` does."""
+    """Returns for a file in Anthropic's file store what `_media_source` does."""
     if OWN.is_foreign(part.native):
         return "text", None, ELSEWHERE
     block_type = _file_kind(part.mime_type)
@@ -418,8 +419,8 @@ def _file_source(part: FilePart) -> tuple[str, Block | None, str | None]:
 
 
 def _link_source(part: LinkPart) -> tuple[str, Block | None, str | None]:
-    """Returns for a URL what `_media_source` does. One of an unknown type is taken for an
-    image."""
+    """Returns for a URL what `_media_source` does: Anthropic's `source` of type `url`. One of an
+    unknown type is taken for an image."""
     source = {"source": {"type": "url", "url": part.url}}
     mime_type = part.mime_type or guess_media_type(part.url)
     if mime_type == _PDF:

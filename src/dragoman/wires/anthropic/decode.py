@@ -125,7 +125,7 @@ class Decoder(MessageDecoder):
         return True
 
     def read_event(self, event: Json) -> None:
-        """Reads any event that `read_fast` does not."""
+        """Reads any event of an Anthropic stream that `read_fast` does not."""
         event_type = event.get("type")
         if event_type == "message_start":
             self._start(need_object(event.get("message"), "message"))
@@ -239,7 +239,7 @@ class Decoder(MessageDecoder):
         return call, json_bytes.encode(block["input"]).decode()
 
     def _make_call_id(self) -> str:
-        """Returns an id for a call that came without one."""
+        """Returns an id for an Anthropic `tool_use` block that came without one."""
         if self._out.new_id:
             return self._out.new_id()
         return f"call-{len(self._names)}"

@@ -184,8 +184,8 @@ class Encoder(ResponseEncoder):
         return frame_typed_event(data)
 
     def _waits(self, key: _Key, event: PartDelta | PartFinished) -> bool:
-        """True if another part has its turn, and then keeps the event. Otherwise the turn is this
-        part's."""
+        """True if another part has its turn in the Anthropic stream, whose blocks come one after
+        the other, and then keeps the event. Otherwise the turn is this part's."""
         if self._turn is not None and self._turn != key:
             self._waiting.setdefault(key, []).append(event)
             return True
@@ -237,7 +237,7 @@ class Encoder(ResponseEncoder):
         return begun
 
     def _next(self) -> list[JsonMap]:
-        """Returns the parts that waited, as far as their turn has come."""
+        """Returns the Anthropic events of the parts that waited, as far as their turn has come."""
         out: list[JsonMap] = []
         while self._waiting and self._turn is None:
             for event in self._waiting.pop(next(iter(self._waiting))):
@@ -248,8 +248,8 @@ class Encoder(ResponseEncoder):
         return out
 
     def _close_all(self) -> list[JsonMap]:
-        """Ends the part that has its turn, and those that wait for theirs, though nobody closed
-        them."""
+        """Ends the Anthropic block of the part that has its turn, and those that wait for theirs,
+        though nobody closed them."""
         # Each part that gets its turn may be one more that nobody closed.
         out = [*self._close(), *self._next()]
         while self._turn is not None:
@@ -300,7 +300,8 @@ def _blocks(content: tuple[Content, ...]) -> list[Json]:
 
 
 def _wrap_invalid_call(piece: Content) -> Content:
-    """Returns the piece, its arguments in an object if they are no JSON."""
+    """Returns the piece, with its arguments in an object if they are no JSON, since Anthropic's
+    `input` is one."""
     if not isinstance(piece, ToolCallPart) or piece.state != "invalid":
         return piece
     arguments = {_INVALID: piece.raw or ""}
@@ -308,8 +309,8 @@ def _wrap_invalid_call(piece: Content) -> Content:
 
 
 def _delta(part: Content, text: str) -> Json | None:
-    """Returns a delta of a part, or None if the part comes whole or not at all (a call that another
-    provider ran)."""
+    """Returns an Anthropic `content_block_delta` of a part, or None if the part comes whole or not
+    at all (a call that another provider ran)."""
     if isinstance(part, TextPart):
         return {"type": "text_delta", "text": text}
     if isinstance(part, ThinkingPart):
@@ -322,7 +323,7 @@ def _delta(part: Content, text: str) -> Json | None:
 
 
 def _text(part: Content) -> str:
-    """Returns the text that the deltas of a part would have had."""
+    """Returns the text that the Anthropic deltas of a part would have had."""
     if isinstance(part, (TextPart, ThinkingPart)):
         return part.text
     if not isinstance(part, ToolCallPart):

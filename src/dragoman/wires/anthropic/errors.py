@@ -41,7 +41,7 @@ _WORDS: Mapping[type[DragomanError], str] = {
 
 
 def dump_error(error: DragomanError) -> ErrorResponse:
-    """Converts an exception to status, headers and body."""
+    """Converts an exception to an error answer of the Anthropic API: status, headers and body."""
     status, class_word = error_status(error, _OWN_STATUSES), look_up_class(_WORDS, error, "")
     # Clients know some errors by their words alone, since the API has no type for them.
     if class_word in error.message.lower():

@@ -17,7 +17,7 @@ _BETA = {"anthropic-beta": "files-api-2025-04-14"}
 
 
 def load_files(piece: Content) -> list[DataPart | FilePart]:
-    """Returns the files in the result of a tool that the provider ran: what its code wrote, and a
+    """Returns the files in the result of a tool that Anthropic ran: what its code wrote, and a
     document that it fetched."""
     if (
         not isinstance(piece, ToolResultPart)

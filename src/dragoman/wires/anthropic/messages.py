@@ -224,14 +224,14 @@ def prepare_conversation(
 
 
 def _model_of(target: Origin | None) -> str:
-    """Returns the model of a target; empty if there is none."""
+    """Returns the Anthropic model of a target; empty if there is none."""
     if target is None:
         return ""
     return target.model or ""
 
 
 def _list_calls(messages: Sequence[Message]) -> list[ToolCallPart]:
-    """Returns the tool calls of a conversation, in its order."""
+    """Returns the tool calls of a conversation for Anthropic, in its order."""
     # Seen at once also of a long conversation.
     if ToolCallPart not in collect_part_types(messages):
         return []
@@ -379,7 +379,7 @@ def _find_faulty_field(entry: Any) -> str | None:
 
 
 def _system_length(messages: Sequence[Message]) -> int:
-    """Returns how many messages at the head go to `system`."""
+    """Returns how many messages at the head go to Anthropic's field `system`."""
     for position, message in enumerate(messages):
         if message.role is not Role.SYSTEM or OWN.form(message.native).get("place") == "messages":
             return position
@@ -465,8 +465,8 @@ def _join_turn(turn: Iterable[_Sent], out: OutgoingBlocks) -> Json:
 
 
 def _would_move(content: Sequence[Content], before: Role | None) -> bool:
-    """Returns True if dumping would not leave a user's message where it was, as it was. `before`:
-    the role of the one before it."""
+    """True if dumping the conversation as Anthropic messages would not leave a user's message where
+    it was, as it was. `before`: the role of the one before it."""
     results = [
         isinstance(piece, ToolResultPart)
         or (isinstance(piece, ProviderPart) and piece.kind == "tool_result")

@@ -199,8 +199,8 @@ def _header(headers: Mapping[str, str]) -> list[str]:
 def _list_beta_words(
     body: JsonMap, of_tools: Iterable[str], of_entries: Iterable[str]
 ) -> Iterator[str]:
-    """Yields what may need a beta header: names of fields, and types of tools, blocks, sources and
-    edits."""
+    """Yields what in a request may need an `anthropic-beta` header: names of fields, and types of
+    tools, blocks, sources and edits."""
     yield from body
     yield from if_object(body.get("output_config"))
     yield from if_object(body.get("thinking"))

@@ -82,8 +82,8 @@ keys = (KeyPlace("header", "x-api-key"), *BEARER)
 
 
 def dump_model(model: ModelInfo, *, now: datetime) -> Json:
-    """Returns a model as a list has it. `now`: stands for the time when it came out, which nobody
-    knows."""
+    """Returns a model as Anthropic's list of models has it. `now`: stands for the time when it came
+    out, which nobody knows."""
     return {
         "type": "model",
         "id": model.name,
@@ -120,7 +120,7 @@ def dump_seal(token: str) -> ThinkingPart:
 
 
 def load_seal(piece: Content) -> str | None:
-    """Returns the token that such a piece may hold."""
+    """Returns the seal token that a piece of an Anthropic request may hold."""
     if isinstance(piece, ThinkingPart):
         return if_text(OWN.fields(piece.native).get("data")) or None
     return None

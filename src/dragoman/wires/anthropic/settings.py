@@ -211,7 +211,7 @@ def _load_reasoning(body: Json, form: Json) -> Any:
 def _dump_reasoning(
     request: ModelRequest, quirks: Quirks, form: JsonMap
 ) -> tuple[Json | None, Effort | None]:
-    """Returns the setting `reasoning` as the field `thinking`, and the effort for
+    """Returns the setting `reasoning` as Anthropic's field `thinking`, and the effort for
     `output_config`."""
     reasoning = request.settings.reasoning
     if reasoning is None:
@@ -235,8 +235,8 @@ def _dump_reasoning(
 
 
 def _takes_effort(quirks: Quirks) -> bool:
-    """True if the model is asked to think by an effort. One of which nothing is known is given a
-    budget, which all endpoints of this API take."""
+    """True if the Anthropic model is asked to think by an effort. One of which nothing is known is
+    given a budget, which all endpoints of this API take."""
     profile = quirks.profile
     if profile is None or not profile.known():
         return False
@@ -253,7 +253,8 @@ def _dump_effort(effort: Effort, losses: list[Loss]) -> Effort:
 
 
 def _take_nested_field(body: Json, outer: str, inner: str) -> None:
-    """Takes a field out of an object of the body, and the object with its last field."""
+    """Takes a setting out of an object of the Anthropic body, and the object with its last
+    field."""
     body[outer] = read_extra_fields(body[outer], inner)
     if not body[outer]:
         del body[outer]
@@ -271,7 +272,7 @@ def default_max_tokens(quirks: Quirks, budget: int = 0) -> int:
 
 def fit_together(body: JsonMap, quirks: Quirks, losses: list[Loss]) -> JsonMap:
     """Returns an Anthropic body without the fields that the API refuses beside others. What is left
-    out or lowered is added to `losses`. What is left out or lowered is added to `losses`."""
+    out or lowered is added to `losses`."""
     thinking = _fit_thinking(body, losses)
     changes: Json = {} if thinking == body.get("thinking") else {"thinking": thinking}
     thinks = if_object(thinking).get("type") in ("enabled", "adaptive")
@@ -288,8 +289,8 @@ def fit_together(body: JsonMap, quirks: Quirks, losses: list[Loss]) -> JsonMap:
 
 
 def _fit_thinking(body: JsonMap, losses: list[Loss]) -> Any:
-    """Returns the field `thinking` as the token limit and the tool choice allow it, or None if they
-    forbid it."""
+    """Returns Anthropic's setting `thinking` as the token limit and the tool choice allow it, or
+    None if they forbid it."""
     thinking = if_object(body.get("thinking"))
     if thinking.get("type") != "enabled":
         return body.get("thinking")

@@ -54,7 +54,7 @@ _MISPLACED = "the API takes calls from the model and results from the user alone
 
 
 def load_tools(body: Json, form: Json) -> tuple[ToolSpec | ServerTool, ...]:
-    """Takes `tools` out of `body`; what is not of the usual form goes to `form`.
+    """Takes Anthropic's `tools` out of `body`; what is not of the usual form goes to `form`.
 
     Raises:
         HistoryError: an entry is no tool.
@@ -70,7 +70,8 @@ def load_tools(body: Json, form: Json) -> tuple[ToolSpec | ServerTool, ...]:
 
 
 def dump_tools(tools: Iterable[ToolSpec | ServerTool], out: Outgoing[Quirks]) -> list[Json]:
-    """Converts tools to `tools`. The schema of the arguments is passed on unchanged."""
+    """Converts tools to Anthropic's field `tools`. The schema of the arguments is passed on
+    unchanged."""
     return [
         _dump_function(tool, out)
         if isinstance(tool, ToolSpec)
@@ -80,8 +81,8 @@ def dump_tools(tools: Iterable[ToolSpec | ServerTool], out: Outgoing[Quirks]) ->
 
 
 def load_tool_choice(body: Json, form: Json) -> Json:
-    """Takes `tool_choice` out of `body` and returns the settings. What they have no room for goes
-    to `form`."""
+    """Takes Anthropic's `tool_choice` out of `body` and returns the settings. What they have no
+    room for goes to `form`."""
     match body.get("tool_choice"):
         case {"type": "tool", "name": str(name)} if name not in _SENT_CHOICES:
             chosen, read_names = name, ["type", "name"]
@@ -102,7 +103,8 @@ def load_tool_choice(body: Json, form: Json) -> Json:
 def dump_tool_choice(
     settings: Settings, form: JsonMap, out: Outgoing[Quirks], *, tools: bool
 ) -> Json | None:
-    """Converts the settings to `tool_choice`; `auto` where there are tools and no setting."""
+    """Converts the settings to Anthropic's `tool_choice`; `auto` where there are tools and no
+    setting."""
     chosen, parallel, fields = (
         settings.tool_choice,
         settings.parallel_tool_calls,
@@ -246,8 +248,8 @@ def dump_own(
 
 
 def own_fields(piece: Content, out: Outgoing[Quirks], position: int) -> Json:
-    """Returns the piece's own fields; towards an origin that does not read them, cache marks
-    alone."""
+    """Returns the Anthropic fields of a tool call or result; towards an origin that does not read
+    them, cache marks alone."""
     wire_fields = OWN.fields(piece.native)
     if out.unreadable[position] is None:
         return wire_fields
@@ -255,7 +257,8 @@ def own_fields(piece: Content, out: Outgoing[Quirks], position: int) -> Json:
 
 
 def _load_tool(tool: Any) -> ToolSpec | ServerTool:
-    """Returns a tool. One with a type other than `custom` is a server tool."""
+    """Reads an element of Anthropic's `tools` as a tool. One with a type other than `custom` is a
+    server tool."""
     if not isinstance(tool, dict):
         raise HistoryError(f"a tool must be an object, not {tool!r:.200}").at(field="tools")
     tool = cast("Json", tool)

@@ -40,7 +40,8 @@ def load_finish(reason: str | None) -> FinishReason:
 
 
 def dump_finish(reason: FinishReason | None, original: Any = None) -> str:
-    """Converts the neutral reason to a stop reason: the original one where it means the same."""
+    """Converts the neutral reason to Anthropic's `stop_reason`: the original one where it means the
+    same."""
     # The decoder notes `tool_calls` for any answer with open calls, whatever the provider said.
     if isinstance(original, str) and (
         load_finish(original) is reason or reason is FinishReason.tool_calls
@@ -50,8 +51,8 @@ def dump_finish(reason: FinishReason | None, original: Any = None) -> str:
 
 
 def load_usage(raw: JsonMap) -> Usage | None:
-    """Returns the usage, whose `input_tokens` do not count what was read from or written to the
-    cache. None if there are no counts."""
+    """Returns the usage of an Anthropic answer, whose `input_tokens` do not count what was read
+    from or written to the cache. None if there are no counts."""
     fresh, output, read, write = (_count(raw.get(name)) for name in _COUNTS)
     counts = [count for count in (fresh, read, write) if count is not None]
     total_input = sum(counts) if counts else None
@@ -73,7 +74,7 @@ def load_usage(raw: JsonMap) -> Usage | None:
 
 
 def other_usage(raw: JsonMap) -> Json:
-    """Returns the provider's usage beyond the neutral counts."""
+    """Returns Anthropic's usage beyond the neutral counts."""
     other_counts = {
         key: value for key, value in raw.items() if key not in _COUNTS and value is not None
     }

@@ -19,7 +19,7 @@ _QUOTES = ("content", "snippet")
 
 
 def load_citations(annotations: Any, response: JsonMap) -> list[Citation]:
-    """Returns the sources of an answer, with their places in all of its text.
+    """Returns the sources of a Chat Completions answer, with their places in all of its text.
 
     Args:
         annotations: the field of the message.
@@ -46,8 +46,8 @@ def load_citations(annotations: Any, response: JsonMap) -> list[Citation]:
 
 
 def dump_annotations(citations: Iterable[Citation]) -> list[Json]:
-    """Returns the field `annotations` of a message for sources that are pages; the API has no
-    annotation for others. Their places are those in the message's text."""
+    """Returns the field `annotations` of a Chat Completions message for sources that are pages; the
+    API has no annotation for others. Their places are those in the message's text."""
     return [
         {
             "type": "url_citation",

@@ -333,7 +333,8 @@ READERS: Mapping[str, Reader] = MappingProxyType(
 
 
 def get_detail_text_field(detail_type: object) -> str:
-    """Returns the field in which a detail of that type holds its text."""
+    """Returns the field in which a reasoning detail of that type (Chat Completions content) holds
+    its text."""
     if detail_type == "reasoning.summary":
         return "summary"
     return "text"

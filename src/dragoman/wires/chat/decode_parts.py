@@ -284,20 +284,21 @@ class ChatCandidate:
         """Adds what a wire holds in fields of its own, between content and calls."""
 
     def add_text(self, part_key: str, delta: str, part: Content | None = None) -> None:
-        """Adds to a text, or to thinking. `part_key` says to which; if another part is open, that one
-        ends, and `part` begins (None: a text)."""
+        """Adds a delta to a text, or to thinking. `part_key` says to which; if another part is
+        open, that one ends, and `part` begins (None: a text)."""
         if delta:
             open_part = self.open_part if part_key == self.open_key else None
             self.emitter.add(open_part or self.begin(part_key, part), delta)
 
     def begin(self, part_key: str, part: Content | None) -> OpenPart:
-        """Ends the open part and begins `part`. None begins a text."""
+        """Ends the open part of a streamed Chat Completions message and begins `part`. None begins
+        a text."""
         self.end()
         self.open_part, self.open_key = self.emitter.ensure_part(part_key, part), part_key
         return self.open_part
 
     def end(self) -> None:
-        """Ends the open part, if there is one."""
+        """Ends the open part of a streamed Chat Completions message, if there is one."""
         if self.open_part is not None:
             self.emitter.close(self.open_part)
         self.open_part, self.open_key = None, ""
@@ -328,8 +329,8 @@ class ChatCandidate:
         self.emitter.fail(error, usage, origin=origin, native=self._message_native(response))
 
     def note(self, choice: Json) -> None:
-        """Notes what is not content: the finish reason, log probabilities, the vendor's own
-        fields."""
+        """Notes what in a Chat Completions chunk is not content: the finish reason, log
+        probabilities, the vendor's own fields."""
         if isinstance(reason := choice.get("finish_reason"), str) and reason:
             self.vendor_reason = reason
         logprobs = choice.get("logprobs")

@@ -152,7 +152,7 @@ class ChatDialect(DialectRecord, frozen=True, kw_only=True, eq=False):
         return self.decoder_type(self, origin, new_id)
 
     def encoder(self, **envelope: Any) -> Encoder:
-        """Returns an encoder for one streamed response.
+        """Returns an encoder for one streamed response of the Chat Completions dialect.
 
         `envelope`: fields of every chunk (`id`, `model`, `created`, `system_fingerprint` …), and
         `include_usage` (default true), which says whether the end holds the usage, as a client asks

@@ -246,7 +246,7 @@ def _join_delta(
 
 
 def _join_values(field: str, before: Any, value: Any) -> Any:
-    """Returns a field's value with more of it."""
+    """Returns the value of a Chat Completions field with more of it, for a whole answer."""
     if before is None or before == "" or field in _REPLACED:
         return value
     if isinstance(value, str) and isinstance(before, str):

@@ -60,8 +60,8 @@ class ChatParts:
         """Fields whose text was retracted: their next text begins on a new line."""
 
     def drop(self, message_id: str) -> None:
-        """Drops a retracted message. What was sent of it cannot be taken back, so the next text
-        begins on a line of its own."""
+        """Drops a retracted message from a Chat Completions stream. What was sent of it cannot be
+        taken back, so the next text begins on a line of its own."""
         self._open = {key: opened for key, opened in self._open.items() if key[0] != message_id}
         # Clients have shown this text already, so what follows is kept apart from it.
         self._void |= self._texts.pop(message_id, set())
@@ -78,7 +78,7 @@ class ChatParts:
         return []
 
     def add_delta(self, key: Place, delta: str | bytes) -> list[Delta]:
-        """Returns the deltas for more of an open part."""
+        """Returns the Chat Completions deltas for more of an open part."""
         opened = self._open.get(key)
         if opened is None or not isinstance(delta, str) or not delta:
             return []
@@ -93,7 +93,7 @@ class ChatParts:
         return []
 
     def end(self, key: Place, part: Content) -> list[Delta]:
-        """Returns the deltas for what of a part has not been sent when it ends."""
+        """Returns the Chat Completions deltas for what of a part has not been sent when it ends."""
         opened = self._open.get(key)
         if opened is None:
             return []
@@ -124,8 +124,8 @@ class ChatParts:
         return delta
 
     def dump_text(self, place: Place, fields: Sequence[str], delta: str) -> Delta:
-        """Returns the delta that adds text to these fields. A client joins all text that a field
-        gets."""
+        """Returns the Chat Completions delta that adds text to these fields. A client joins all
+        text that a field gets."""
         self._texts.setdefault(place[0], set()).update(fields)
         if not self._void:
             return dict.fromkeys(fields, delta)
@@ -226,14 +226,15 @@ class ChatParts:
 
 
 def _find_changes(before: JsonMap, after: JsonMap) -> Json:
-    """Returns the fields of `after` that `before` lacks or has with another value."""
+    """Returns the fields for the delta of a Chat Completions part: those of `after` that `before`
+    lacks or has with another value."""
     return {
         name: value for name, value in after.items() if name not in before or before[name] != value
     }
 
 
 def _whole_text(part: Content) -> str:
-    """Returns the text that the deltas of a whole part add up to."""
+    """Returns the text that the Chat Completions deltas of a whole part add up to."""
     if isinstance(part, (TextPart, ThinkingPart)):
         return part.text
     if not isinstance(part, ToolCallPart):

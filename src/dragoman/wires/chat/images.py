@@ -139,7 +139,8 @@ class Images(msgspec.Struct, frozen=True, eq=False):
 
 
 def _take_images(fields: Json) -> tuple[DataPart | LinkPart, ...]:
-    """Takes the images to edit out of an image body: files, URLs, or objects that hold one."""
+    """Takes the images to edit out of the body of an image request (Images API): files, URLs, or
+    objects that hold one."""
     values = [fields.pop("image", None), fields.pop("images", None)]
     entries = [entry for value in values for entry in (if_list(value) or [value])]
     images = [image for entry in entries if (image := _load_image(entry, "image")) is not None]
@@ -149,7 +150,7 @@ def _take_images(fields: Json) -> tuple[DataPart | LinkPart, ...]:
 
 
 def _load_image(value: Any, name: str) -> DataPart | LinkPart | None:
-    """Reads one image of an image request, from a file, a URL or a data URL. Raises
+    """Reads one image of a request to the Images API, from a file, a URL or a data URL. Raises
     `InvalidRequestError` if it is none."""
     if value is None or isinstance(value, DataPart):
         image = value
@@ -167,7 +168,7 @@ def _load_image(value: Any, name: str) -> DataPart | LinkPart | None:
 
 
 def _dump_image_fields(request: ImageRequest) -> Json:
-    """Returns the images and the mask of an image request as fields of a JSON body."""
+    """Returns the images and the mask of a request to the Images API as fields of a JSON body."""
     images = [{"type": "image_url", "url": dump_image_url(part)} for part in request.images]
     fields: Json = {"image": images[0]} if len(images) == 1 else {"images": images}
     if request.mask is not None:

@@ -59,7 +59,7 @@ _UNKNOWN_TYPE = "application/octet-stream"
 
 
 def dump_image_url(part: DataPart | LinkPart) -> str:
-    """Returns the URL of an image, or one that holds it."""
+    """Returns the URL of an image in an image answer, or one that holds it."""
     if isinstance(part, LinkPart):
         return part.url
     return dump_data_url(part)

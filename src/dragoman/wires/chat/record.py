@@ -326,8 +326,8 @@ class OutgoingChat(outgoing_conversation.Outgoing[Any], frozen=True, kw_only=Tru
 def find_named_pieces(
     messages: Sequence[Message], tools: Sequence[ToolSpec]
 ) -> list[ToolSpec | ToolCallPart | ToolResultPart]:
-    """Returns everything that has the name of a tool: the tools, and the calls and results of a
-    conversation."""
+    """Returns everything in a Chat Completions request that has the name of a tool: the tools, and
+    the calls and results of a conversation."""
     if collect_part_types(messages).isdisjoint(_NAMED):
         return [*tools]
     pieces = [

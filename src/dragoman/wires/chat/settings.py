@@ -32,7 +32,8 @@ _ANY_OBJECT: Json = {"type": "object"}
 
 
 def as_it_is(field: str, *types: type) -> SettingWriter:
-    """Returns the writer of a setting that a field holds unchanged, in one of these types."""
+    """Returns the reader and writer of a Chat Completions setting that a field holds unchanged, in
+    one of these types."""
 
     def load(value: Any) -> Any:
         return (
@@ -45,7 +46,8 @@ def as_it_is(field: str, *types: type) -> SettingWriter:
 
 
 def reasoning(field: str, dump: Callable[[Effort | int], Any]) -> SettingWriter:
-    """Returns the writer of `reasoning` to a field that holds a level or a budget of tokens."""
+    """Returns the reader and writer of the setting `reasoning` in a Chat Completions field that
+    holds a level or a budget of tokens."""
 
     def load(value: Any) -> Effort | int | None:
         # Read by trial: the one setting that is written so. Where two are written alike, none is

@@ -182,7 +182,7 @@ class _AudioEncoder(MediaEncoder):
     stream_type, ping = _USUAL_TYPE, b""
 
     def feed(self, event: Event) -> bytes:
-        """Returns the bytes of an event."""
+        """Returns the audio bytes of an event of a speech answer."""
         if isinstance(event, PartStarted) and isinstance(event.part, DataPart):
             self.stream_type = event.part.mime_type
         if isinstance(event, PartDelta) and isinstance(event.delta, bytes):
@@ -198,7 +198,7 @@ class _EventEncoder(MediaEncoder):
         self._chat = chat
 
     def delta(self, event: PartDelta) -> bytes:
-        """Tells of more audio."""
+        """Writes the event for more audio of a speech answer."""
         if not isinstance(event.delta, bytes):
             return b""
         return frame_typed_event({"type": _DELTA, "audio": b64encode(event.delta).decode()})

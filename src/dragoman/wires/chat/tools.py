@@ -242,8 +242,8 @@ def dump_call(
 
 
 def set_arguments(call: ToolCallPart, value: object) -> ToolCallPart:
-    """Returns a call with the arguments as a vendor has them: as text, as an object, or not at
-    all."""
+    """Returns a tool call of Chat Completions with the arguments as a vendor has them: as text, as
+    an object, or not at all."""
     if isinstance(value, dict):
         return replace(call, arguments=cast("Json", value), raw=None, state="complete")
     if isinstance(value, str):
@@ -265,7 +265,8 @@ def load_or_mint_id(
 
 
 def _read_provider_id(native_of: WireNative, native: Native, own_id: str | None) -> str | None:
-    """Returns the id that the provider gave: None or empty if it gave none."""
+    """Returns the id that the Chat Completions provider gave a tool call: None or empty if it gave
+    none."""
     if native_of.fields(native).get("id", "") is None:
         return native_of.form(native).get("id")
     return own_id

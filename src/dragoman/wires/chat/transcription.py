@@ -157,7 +157,7 @@ class Transcription(msgspec.Struct, frozen=True, eq=False):
 
 
 def check_recording(part: DataPart) -> None:
-    """Raises if a file is none that may be heard.
+    """Raises `InvalidRequestError` if a file is no recording for a transcription.
 
     Raises:
         InvalidRequestError: it is empty, or of another type.

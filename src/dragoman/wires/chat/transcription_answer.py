@@ -91,7 +91,8 @@ class TranscriptDecoder(MessageDecoder):
             raise shape_error(event, "what is neither a transcript nor an error")
 
     def _finish(self, answer: JsonMap) -> None:
-        """Ends the message. The last event has the whole text, whatever the deltas said."""
+        """Ends the message of a transcription. The last event has the whole text, whatever the
+        deltas said."""
         self._over = True
         self._out.start()
         text = if_text(answer.get("text"))
@@ -141,7 +142,7 @@ def dump_transcript(message: Message, answer_format: str, names: TranscriptEvent
 
 
 def _dump_whole(message: Message, names: TranscriptEvents) -> Json:
-    """Returns the text, what is said of it, and the tokens."""
+    """Returns a whole transcription answer: the text, what is said of it, and the tokens."""
     metadata = dict(message.metadata)
     beside = if_object(metadata.pop("usage", None))
     usage = dump_media_usage(message.usage, beside, names.counts)
@@ -152,7 +153,7 @@ def _dump_whole(message: Message, names: TranscriptEvents) -> Json:
 
 
 def _dump_duration(message: Message) -> Json:
-    """Returns the fields that a transcript with times always has."""
+    """Returns the fields that a transcription answer with times always has."""
     segments = if_objects(message.metadata.get("segments"))
     ends = [end for segment in segments if isinstance(end := segment.get("end"), int | float)]
     return {"language": "", "duration": max(ends, default=0.0)}
@@ -166,13 +167,13 @@ class TranscriptEncoder(MediaEncoder):
         self._chat, self._names = chat, names
 
     def delta(self, event: PartDelta) -> bytes:
-        """Tells of more text."""
+        """Writes the event for more text of a transcript."""
         if not isinstance(event.delta, str):
             return b""
         return frame_typed_event({"type": self._names.delta, self._names.text: event.delta})
 
     def finish(self, message: Message) -> bytes:
-        """Tells of the whole text, and of the tokens."""
+        """Writes the event for the whole text of a transcript, with the tokens."""
         body = _dump_whole(message, self._names)
         model = message.origin and (message.origin.served_model or message.origin.model)
         # An API that tells the language by an event of its own always has both fields.

@@ -117,7 +117,8 @@ def _collect_numbers(fields: JsonMap, above: Path = ()) -> dict[Path, int]:
 
 
 def _drop_counted(fields: JsonMap, counted: set[Path], above: Path = ()) -> Json:
-    """Returns what stands beside the neutral counts, without what is zero or empty."""
+    """Returns what stands in the usage of Chat Completions beside the neutral counts, without what
+    is zero or empty."""
     fields_left: Json = {}
     for name, value in fields.items():
         path = (*above, name)

@@ -14,7 +14,7 @@ __all__ = ["dump_citations", "load_citations"]
 
 
 def load_citations(entries: Any) -> list[Citation]:
-    """Returns the sources of an answer, with their places in its text."""
+    """Returns the sources (citations) of a Cohere answer, with their places in its text."""
     citations: list[Citation] = []
     for entry in if_objects(entries):
         span = read_span(entry.get("start"), entry.get("end"))
@@ -36,7 +36,7 @@ def load_citations(entries: Any) -> list[Citation]:
 
 
 def dump_citations(cited: CitedText) -> list[Json]:
-    """Returns the field `citations` of a message for the sources of its texts."""
+    """Returns the field `citations` of a Cohere message for the sources of its texts."""
     if not cited.citations:
         return []
     text = "".join(cited.texts)
@@ -56,6 +56,7 @@ def dump_citations(cited: CitedText) -> list[Json]:
 
 
 def _dump_source(citation: Citation) -> Json:
+    """Returns a source as Cohere's citations name it."""
     fields = {"url": citation.url, "title": citation.title, "snippet": citation.quote}
     id_ = citation.file_id or citation.url or citation.title or ""
     document = {"id": id_, **{name: value for name, value in fields.items() if value}}

@@ -109,7 +109,7 @@ class Decoder(MessageDecoder):
         return True
 
     def read_event(self, event: Json) -> None:
-        """Reads any event but the expected delta."""
+        """Reads any event of a Cohere stream but the expected delta."""
         event_type = event.get("type")
         delta = if_object(event.get("delta"))
         message = if_object(delta.get("message"))
@@ -237,7 +237,8 @@ class Decoder(MessageDecoder):
         self._out.ensure_part(("call", index), part)
 
     def _end_block(self, key: Hashable) -> None:
-        """Ends a content block. A text stays open for its sources, which some streams give later."""
+        """Ends a content block of a Cohere stream. A text stays open for its sources, which some
+        streams give later."""
         part = self._out.find(key)
         if part is None or not isinstance(part.part, TextPart):
             self._close(key)
@@ -247,13 +248,13 @@ class Decoder(MessageDecoder):
         self._block = None
 
     def _close_late(self) -> None:
-        """Closes the text that has ended and is still open."""
+        """Closes the text of a Cohere stream that has ended and is still open."""
         late, self._late = self._late, None
         if late is not None:
             self._close(late)
 
     def _close(self, key: Hashable) -> None:
-        """Closes a part, if it is open."""
+        """Closes a part of a Cohere stream, if it is open."""
         part = self._out.find(key)
         if part is None:
             return

@@ -121,8 +121,8 @@ class Encoder(ResponseEncoder):
         return [_make_event("message-start", id=response_id, delta=delta)]
 
     def part_started(self, event: PartStarted) -> Objects:
-        """Writes the start of a part. A block that is neither text nor thinking is sent whole at
-        its end."""
+        """Writes the start of a part into the Cohere stream. A block that is neither text nor
+        thinking is sent whole at its end."""
         key, part = (event.message_id, event.index), event.part
         if is_plan(part):
             self._open[key] = (part, None)
@@ -241,7 +241,7 @@ def _make_event(event_type: str, **fields: Any) -> Json:
 
 
 def _dump_delta(part: Content, number: int | None, text: str) -> Json:
-    """Writes more of an open part. The plan has no number."""
+    """Writes the Cohere event for more of an open part. The plan has no number."""
     if number is None:
         return {"type": "tool-plan-delta", "delta": {"message": {PLAN: text}}}
     if isinstance(part, ToolCallPart):
@@ -252,7 +252,7 @@ def _dump_delta(part: Content, number: int | None, text: str) -> Json:
 
 
 def _dump_end(part: Content, number: int | None) -> list[Json]:
-    """Writes the end of a part. The plan has none."""
+    """Writes the Cohere event for the end of a part. The plan has none."""
     if number is None:
         return []
     event_type = "tool-call-end" if isinstance(part, ToolCallPart) else "content-end"
@@ -260,7 +260,7 @@ def _dump_end(part: Content, number: int | None) -> list[Json]:
 
 
 def _whole_text(piece: Content) -> str:
-    """Returns the text that the deltas of a part add up to."""
+    """Returns the text that the Cohere deltas of a part add up to."""
     if isinstance(piece, (TextPart, ThinkingPart)):
         return piece.text
     if not isinstance(piece, ToolCallPart):

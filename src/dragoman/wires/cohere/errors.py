@@ -40,7 +40,7 @@ _WORDS: Mapping[type[DragomanError], str] = {
 
 
 def dump_error(error: DragomanError) -> ErrorResponse:
-    """Returns the error response for an exception: status, headers and body."""
+    """Returns Cohere's error answer for an exception: status, headers and body."""
     body = {} if error.request_id is None else {"id": error.request_id}
     body["message"] = _READER.dump_words(error, _WORDS)
     return error_response(error, error_status(error), body)

@@ -249,8 +249,8 @@ def _load_entry(
 def _dump_input_message(
     position: int, message: Message, blocks: list[Json], out: Outgoing[Quirks]
 ) -> list[Json]:
-    """Writes a system message, or what a user's holds beside results, after these blocks. Returns
-    an empty list if a target would get an empty message."""
+    """Writes as a Cohere message a system message, or what a user's holds beside results, after
+    these blocks. Returns an empty list if a target would get an empty message."""
     has_begun = False
     images = out.target is None or message.role is not Role.SYSTEM
     for index, piece in enumerate(message.content):
@@ -312,7 +312,7 @@ def _dump_block(position: int, index: int, piece: Content, out: Outgoing[Quirks]
 
 
 def _is_sendable(position: int, index: int, piece: Content, out: Outgoing[Quirks]) -> bool:
-    """True if a piece of a model's message can be sent. If not, it is noted as lost."""
+    """True if a piece of a model's message can be sent to Cohere. If not, it is noted as lost."""
     refusal = _explain_unsendable(piece, out.unreadable[position], out.target)
     if refusal is None:
         return True
@@ -322,7 +322,8 @@ def _is_sendable(position: int, index: int, piece: Content, out: Outgoing[Quirks
 
 
 def _dump_answer(position: int, message: Message, out: Outgoing[Quirks]) -> list[Json]:
-    """Writes a model's message. Returns an empty list if a target would get an empty one."""
+    """Writes a model's message as a Cohere message. Returns an empty list if a target would get an
+    empty one."""
     plan, blocks, calls = _dump_pieces(position, message, out)
     own_fields = _find_own_fields(position, message, out)
     # A plan without calls says nothing to the API.
@@ -355,7 +356,7 @@ def _find_own_fields(position: int, message: Message, out: Outgoing[Quirks]) -> 
 def _explain_unsendable(
     piece: Content, foreign_reason: str | None, target: Origin | None
 ) -> str | None:
-    """Returns why a piece of a model's message cannot be sent, or None if it can.
+    """Returns why a piece of a model's message cannot be sent to Cohere, or None if it can.
 
     Args:
         piece: the piece.

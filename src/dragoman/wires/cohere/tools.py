@@ -58,7 +58,7 @@ def load_tools(body: Json) -> tuple[ToolSpec, ...]:
 
 
 def dump_tools(tools: Iterable[ToolSpec | ServerTool], out: Outgoing[Quirks]) -> list[Json]:
-    """Writes the functions among the tools. Others are lost."""
+    """Writes the functions among the tools as Cohere's `tools`. Others are lost."""
     dumped: list[Json] = []
     for tool in tools:
         if isinstance(tool, ToolSpec):
@@ -69,7 +69,8 @@ def dump_tools(tools: Iterable[ToolSpec | ServerTool], out: Outgoing[Quirks]) ->
 
 
 def load_tool_choice(body: Json) -> Json:
-    """Takes `tool_choice` out of `body`. Returns the setting, or nothing for an unknown word."""
+    """Takes Cohere's `tool_choice` out of `body`. Returns the setting, or nothing for an unknown
+    word."""
     choice = body.get("tool_choice")
     if not isinstance(choice, str) or choice not in _CHOICES:
         return {}
@@ -78,7 +79,8 @@ def load_tool_choice(body: Json) -> Json:
 
 
 def dump_tool_choice(settings: Settings, losses: list[Loss]) -> Json:
-    """Writes `tool_choice`. The choice of one tool becomes the choice of any, which is a loss."""
+    """Writes Cohere's `tool_choice`. The choice of one tool becomes the choice of any, which is a
+    loss."""
     choice, body = settings.tool_choice, Json()
     if choice is not None and choice != "auto":
         body["tool_choice"] = "NONE" if choice == "none" else "REQUIRED"
@@ -232,7 +234,8 @@ def _document(data: Any) -> Json:
 
 
 def _only_document(blocks: list[Any]) -> str | Json | None:
-    """Returns the data of a document that is the only block and holds nothing else, or None."""
+    """Returns the data of a document in a Cohere tool result that is the only block and holds
+    nothing else, or None."""
     if len(blocks) != 1:
         return None
     data = if_object(if_object(blocks[0]).get("document")).get("data")

@@ -41,8 +41,8 @@ def dump_finish(reason: FinishReason | None, original: Any = None) -> str:
 
 
 def load_usage(raw: JsonMap) -> Usage | None:
-    """Reads token counts from `tokens`, which counts all of the prompt, or else from what is billed.
-    None if there are no counts."""
+    """Reads the token counts in Cohere's usage from `tokens`, which counts all of the prompt, or
+    else from what is billed. None if there are no counts."""
     counts = if_object(raw.get("tokens")) or if_object(raw.get("billed_units"))
     prompt, answer, reasoning = (_round_count(counts.get(name)) for name in _COUNTS)
     if prompt is None and answer is None:
@@ -60,7 +60,7 @@ def load_usage(raw: JsonMap) -> Usage | None:
 
 
 def other_usage(raw: JsonMap) -> Json:
-    """Returns what the provider's usage holds beyond the neutral counts."""
+    """Returns what Cohere's usage holds beyond the neutral counts."""
     tokens = if_object(raw.get("tokens"))
     read = ["tokens", "cached_tokens"]
     # Billed units that repeat the tokens say nothing of their own.
@@ -73,7 +73,7 @@ def other_usage(raw: JsonMap) -> Json:
 
 
 def dump_usage(usage: Usage | None, other: Any) -> Json:
-    """Writes token counts. `other`: what the provider's usage held beyond them."""
+    """Writes token counts as Cohere's usage. `other`: what the usage held beyond them."""
     usage = usage or Usage()
     counted = zip(
         _COUNTS, (usage.input_tokens, usage.output_tokens, usage.reasoning_tokens), strict=True
@@ -95,7 +95,7 @@ def _billable(counts: JsonMap) -> Json:
 
 
 def _round_count(count: Any) -> int | None:
-    """Returns a count as a whole number, or None if it is none. The API sends floats."""
+    """Returns a token count as a whole number, or None if it is none. Cohere sends floats."""
     if isinstance(count, float):
         if isfinite(count):
             return int(count)

@@ -24,8 +24,8 @@ GROUNDING = "groundingMetadata"
 
 
 def load_citations(fields: JsonMap, text: str) -> list[Citation]:
-    """Returns the sources of an answer, with their places in its text. `fields`: of the candidate,
-    beside its content."""
+    """Returns the sources (citations) of a Gemini answer, with their places in its text. `fields`:
+    of the candidate, beside its content."""
     grounding = if_object(fields.get(GROUNDING))
     sources = [_load_source(chunk) for chunk in if_objects(grounding.get("groundingChunks"))]
     data = text.encode(errors="replace")
@@ -47,7 +47,8 @@ def load_citations(fields: JsonMap, text: str) -> list[Citation]:
 
 
 def _load_source(chunk: JsonMap) -> Citation:
-    """Returns one of `groundingChunks`, an object that holds the source under its kind."""
+    """Returns the source in one of Gemini's `groundingChunks`, an object that holds the source
+    under its kind."""
     source = if_object(next(iter(chunk.values()), None))
     quote = first_text(source, "text") or None
     return Citation(
@@ -56,7 +57,8 @@ def _load_source(chunk: JsonMap) -> Citation:
 
 
 def _find_place(segment: JsonMap, text: str, data: bytes) -> tuple[int | None, int | None]:
-    """Returns where a segment stands in the text. It says so in bytes, and gives its words."""
+    """Returns where a segment that a Gemini citation names stands in the text. It says so in bytes,
+    and gives its words."""
     begin, end, said = segment.get("startIndex", 0), segment.get("endIndex"), segment.get("text")
     if type(begin) is int and type(end) is int and 0 <= begin < end:
         start = count_characters(data, begin)
@@ -69,8 +71,8 @@ def _find_place(segment: JsonMap, text: str, data: bytes) -> tuple[int | None, i
 
 
 def dump_grounding(cited: CitedText) -> Json:
-    """Returns the field `groundingMetadata` for the sources of texts, or no field if there are
-    none."""
+    """Returns the field `groundingMetadata` for the sources of texts in a Gemini answer, or no
+    field if there are none."""
     if not cited.citations:
         return {}
     text = "".join(cited.texts)
@@ -100,6 +102,7 @@ def _dump_source(url: str | None, title: str | None) -> Json:
 
 
 def _dump_place(text: str, start: int, end: int) -> Json:
+    """Returns the segment of a text that a Gemini citation names, in bytes."""
     first: Json = {}
     if start:
         # The API leaves out a zero.

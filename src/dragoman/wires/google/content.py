@@ -57,7 +57,7 @@ def is_known(part: _Fields) -> bool:
 
 
 def load_block(part: _Fields, pairing: Pairing) -> Content:
-    """Converts a part to a piece of content."""
+    """Converts a Gemini part to a piece of content."""
     snake: set[str] = set()
     block = to_camel_case(part, snake)
     kinds = [field for field in ("text", *_LOADERS) if field in block]
@@ -191,7 +191,7 @@ def _dump_call(
 def _stands_on_right_side(
     piece: ToolCallPart | ToolResultPart, out: OutgoingContents, position: int, index: int
 ) -> bool:
-    """Returns True if a call or result stands where a target takes it."""
+    """Returns True if a call or result stands in a message where Gemini takes it."""
     if isinstance(piece, ToolCallPart):
         side = Role.MODEL
     else:

@@ -137,7 +137,7 @@ class Decoder(ResponseDecoder):
                 self.fail(error.at(body=body))
 
     def read_event(self, event: Json) -> None:
-        """Reads any chunk that `read_fast` does not."""
+        """Reads any chunk of a Gemini stream that `read_fast` does not."""
         if "error" in event:
             raise error_of(event)
         model, id_ = event.get("modelVersion"), event.get("responseId")
@@ -216,7 +216,8 @@ class Decoder(ResponseDecoder):
         return candidate
 
     def _count(self, usage: Json) -> None:
-        """Takes over the latest usage: each count is the total so far and never added."""
+        """Takes over the latest usage of a Gemini stream: each count is the total so far and never
+        added."""
         if None in usage.values():
             usage = {key: value for key, value in usage.items() if value is not None}
         self._usage.update(usage)

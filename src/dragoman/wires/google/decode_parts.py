@@ -90,7 +90,8 @@ class CandidateState:
             self.out.add_whole_part(load_block(part, self._pairing))
 
     def close(self, *, cut: bool = False) -> None:
-        """Closes what is open. `cut`: a call whose arguments are still coming is incomplete."""
+        """Closes the open parts of a Gemini candidate. `cut`: a call whose arguments are still
+        coming is incomplete."""
         if self.open is not None:
             self.out.close(self.open)
             self.open = None
@@ -109,7 +110,8 @@ class _PartialCall:
     """A call whose arguments are still coming."""
 
     def __init__(self, part: JsonMap, pairing: Pairing) -> None:
-        """Raises `DecodeError` where the call has no name."""
+        """Begins a Gemini call whose arguments come in pieces. Raises `DecodeError` if it has no
+        name."""
         name = part["functionCall"].get("name")
         if not name or not isinstance(name, str):
             raise DecodeError("a call has no name")
@@ -119,7 +121,7 @@ class _PartialCall:
         self.add(part)
 
     def add(self, part: JsonMap) -> bool:
-        """Adds more of the arguments. True if yet more is to come.
+        """Adds more of a Gemini call's arguments. True if yet more is to come.
 
         Raises:
             DecodeError: a path that is none, or a value that is none.
@@ -132,8 +134,8 @@ class _PartialCall:
         return bool(call.get("willContinue"))
 
     def call(self, *, cut: bool = False) -> Content:
-        """Returns the call, with the arguments that have come; what is no call alone stays the
-        provider's."""
+        """Returns the Gemini call, with the arguments that have come; what is no call alone stays
+        the provider's."""
         inner = {
             **read_extra_fields(self._part["functionCall"], "partialArgs", "willContinue"),
             "args": self._arguments,
@@ -146,7 +148,8 @@ class _PartialCall:
         )
 
     def _put_argument(self, piece: JsonMap) -> None:
-        """Puts a value at its path. It is appended to a text that is there already."""
+        """Puts a value of `partialArgs` at its path in the arguments of a Gemini call. It is
+        appended to a text that is there already."""
         path = str(piece.get("jsonPath", ""))
         steps = [
             int(m[2]) if m[2] else m[1] or m[3] or m[4] or ""
@@ -168,7 +171,8 @@ class _PartialCall:
 
 
 def _value_at_step(container: Any, step: str | int, empty: Any) -> Any:
-    """Returns the value at a step; if there is none yet, puts `empty` there."""
+    """Returns the value at a step of an argument's path in a Gemini call; if there is none yet,
+    puts `empty` there."""
     if (
         isinstance(step, int)
         and isinstance(container, list)

@@ -87,7 +87,7 @@ def dump_request(request: EmbeddingsRequest, *, quirks: Quirks | None = None) ->
 
 
 def dump_http(request: EmbeddingsRequest, *, quirks: Quirks | None = None) -> HttpRequest:
-    """Converts the neutral request to path, headers and body."""
+    """Converts a request for embeddings to Gemini's path, headers and body."""
     method, body = _dump_embeddings_body(request, quirks)
     if "/" in request.model:
         model = request.model
@@ -126,8 +126,9 @@ def _read_contents(body: JsonMap, form: Json) -> tuple[list[str], list[Json]]:
 
 
 def _take_model(options: Json, path: str, form: Json) -> str:
-    """Takes the model out of the settings and returns its name, without "models/". A name that is
-    not the one in the path stays in the settings, and the path counts."""
+    """Takes the embeddings model out of the settings of a Gemini request and returns its name,
+    without "models/". A name that is not the one in the path stays in the settings, and the path
+    counts."""
     model, _ = model_of_path(path)
     full_name = if_text(options.get("model"))
     if full_name and full_name.endswith(model):
@@ -137,8 +138,8 @@ def _take_model(options: Json, path: str, form: Json) -> str:
 
 
 def _take_purpose_and_size(options: Json) -> tuple[Purpose | None, int | None]:
-    """Takes purpose and number of dimensions out of the settings, in either spelling, and returns
-    them. A value without a neutral meaning stays there."""
+    """Takes purpose and number of dimensions out of the settings of a Gemini embeddings request, in
+    either spelling, and returns them. A value without a neutral meaning stays there."""
     task, size = (next((key for key in pair if key in options), "") for pair in _SNAKE.items())
     purpose = _PURPOSES.get(str(options.get(task)))
     if purpose is not None:
@@ -300,7 +301,7 @@ def _single_text(content: Any) -> str:
 
 
 def _count_tokens(entries: list[Json]) -> Usage | None:
-    """Returns the tokens that Vertex AI counts for each text."""
+    """Returns the tokens that Vertex AI counts for each embedded text."""
     counts = [if_object(entry.get("statistics")).get("token_count") for entry in entries]
     tokens = [
         int(count)

@@ -211,7 +211,7 @@ class Encoder(ResponseEncoder):
         return out
 
     def _flush(self, message_id: str) -> Objects:
-        """Returns the rest of a message, whose parts nobody finished."""
+        """Returns the Gemini chunks with the rest of a message, whose parts nobody finished."""
         open_parts = self._parts[message_id]
         for part in open_parts.parts.values():
             part.finished = (
@@ -286,7 +286,8 @@ class ArrayEncoder(Encoder):
         return before + json_bytes.encode(data)
 
     def close(self) -> bytes:
-        """Returns the end of the array, also behind an error."""
+        """Returns the end of the JSON array in which Gemini streams without `alt=sse`, also behind
+        an error."""
         if self._is_closed:
             return b""
         self._is_closed = True

@@ -43,7 +43,7 @@ _TYPE = "type.googleapis.com/google.rpc."
 
 
 def dump_error(error: DragomanError) -> ErrorResponse:
-    """Converts an exception to status, headers and body."""
+    """Converts an exception to an error answer of the Gemini API: status, headers and body."""
     status, class_word = error_status(error), look_up_class(_WORDS, error, "")
     if class_word.lower() in error.message.lower():
         message = error.message
@@ -71,7 +71,7 @@ def dump_error(error: DragomanError) -> ErrorResponse:
 
 
 def _find_detail(details: list[Json], detail_type: str, key: str) -> str | None:
-    """Returns a text in the detail of that type."""
+    """Returns a text in the detail of that type of a Google API error."""
     values = (
         detail.get(key)
         for detail in details

@@ -59,7 +59,8 @@ def dump_http(request: ImageRequest, *, quirks: Any = None) -> HttpRequest:
 
 
 def _dump_size(size: str | None) -> Json:
-    """Returns the fields of a size: pixels, an aspect ratio, or a resolution such as `2K`."""
+    """Returns the fields of Gemini's image config for a size of images: pixels, an aspect ratio, or
+    a resolution such as `2K`."""
     if size in (None, "auto"):
         return {}
     if size in _RESOLUTIONS:

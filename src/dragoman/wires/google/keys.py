@@ -47,7 +47,7 @@ def camel(key: str) -> str:
 
 
 def to_camel_case(block: JsonMap, snake: set[str]) -> Json:
-    """Returns a key or keys in camelCase."""
+    """Returns Gemini's key or keys in camelCase."""
     out: Json = {}
     for key, value in block.items():
         camel = _CAMEL.get(key)
@@ -70,7 +70,7 @@ def snakes(form: JsonMap, key: str = "snake") -> list[Any]:
 
 
 def to_snake_case(block: JsonMap, snake: Collection[str]) -> Json:
-    """Converts keys to snake_case. The inverse of `to_camel_case`."""
+    """Converts Gemini's keys to snake_case. The inverse of `to_camel_case`."""
     return {
         name if (name := _SNAKE.get(key, key)) in snake else key: value
         for key, value in block.items()
@@ -87,8 +87,8 @@ def snake_paths(path: str) -> list[str]:
 
 
 def not_usual(block: JsonMap, key: str) -> Any:
-    """Returns the note of a field that is not as usual: its value (in a list, unless it is empty,
-    as it could look like a note), or that it was absent."""
+    """Returns the note of a Gemini field (by its key) that is not as usual: its value (in a list,
+    unless it is empty, as it could look like a note), or that it was absent."""
     value = block.get(key, "absent")
     if key in block and value:
         return [value]
@@ -96,7 +96,7 @@ def not_usual(block: JsonMap, key: str) -> Any:
 
 
 def given(noted: Any, key: str) -> Json:
-    """Returns the field that `not_usual` noted, or none. Older notes hold a bare text."""
+    """Returns the Gemini field that `not_usual` noted, or none. Older notes hold a bare text."""
     if noted == "absent":
         return {}
     return {key: noted[0] if isinstance(noted, list) and noted else noted}

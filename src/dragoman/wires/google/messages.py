@@ -52,7 +52,7 @@ _Content = Json
 def load_conversation(
     payload: Any, origin: Origin | None, problems: list[Problem] | None
 ) -> list[Message]:
-    """Returns the messages of `{"systemInstruction": …, "contents": […]}`."""
+    """Returns the messages of Gemini's `{"systemInstruction": …, "contents": […]}`."""
     if not isinstance(payload, Mapping):
         raise HistoryError(
             'the payload must be {"systemInstruction": …, "contents": […]}, of a generateContent request'
@@ -156,7 +156,7 @@ def _shares_content(message: Message, before: Message | None) -> bool:
 
 
 def _dump_system_instruction(out: OutgoingContents, head: int) -> Json:
-    """Writes the system messages at the head of a conversation, the first `head` ones, as
+    """Writes the system messages at the head of a conversation, the first `head` ones, as Gemini's
     `systemInstruction`. Returns an empty object if nothing of them is left."""
     first = out.messages[0]
     parts = list(
@@ -170,8 +170,8 @@ def _dump_system_instruction(out: OutgoingContents, head: int) -> Json:
 
 
 def _dump_opening(out: OutgoingContents, head: int) -> list[_Content]:
-    """Returns the placeholder for a user's turn before a model's, or nothing where none is needed.
-    `head`: the index of the first message after the system messages."""
+    """Returns the placeholder for a user's turn, which Gemini wants before a model's, or nothing
+    where none is needed. `head`: the index of the first message after the system messages."""
     if out.before or out.target is None:
         return []
     out.lose(
@@ -181,15 +181,15 @@ def _dump_opening(out: OutgoingContents, head: int) -> list[_Content]:
 
 
 def _number_calls(out: OutgoingContents) -> dict[str, int]:
-    """Returns the calls' ids and their numbers in the conversation, if results go without ids:
-    then they must stand in the order of their calls."""
+    """Returns the calls' ids and their numbers in the conversation, if results go to Gemini without
+    ids: then they must stand in the order of their calls."""
     if not out.unnamed:
         return {}
     return {call.id: number for number, call in enumerate(_calls(out.messages))}
 
 
 def dump_conversation(out: OutgoingContents) -> Json:
-    """Converts a conversation to `{"systemInstruction": …, "contents": […]}`."""
+    """Converts a conversation to Gemini's `{"systemInstruction": …, "contents": […]}`."""
     lose_citations(out, NAME)
     messages = out.messages
     order = _number_calls(out)
@@ -339,7 +339,7 @@ def _entry(message: Message, out: OutgoingContents, position: int) -> _Content |
 
 
 def _calls(messages: Sequence[Message]) -> list[ToolCallPart]:
-    """Returns all function calls of a conversation."""
+    """Returns all function calls of a conversation for Gemini."""
     if ToolCallPart not in collect_part_types(messages):
         return []
     content = chain.from_iterable(message.content for message in messages)
@@ -349,8 +349,8 @@ def _calls(messages: Sequence[Message]) -> list[ToolCallPart]:
 
 
 def _in_order(message: Message, unnamed: Collection[str], order: Mapping[str, int]) -> Message:
-    """Returns the message with results that have no id to send in the order of their calls, name by
-    name."""
+    """Returns the message for Gemini with results that have no id to send in the order of their
+    calls, name by name."""
     content = list(message.content)
     indexes: dict[str, list[int]] = {}
     for index, piece in enumerate(content):

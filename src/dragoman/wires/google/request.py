@@ -166,6 +166,7 @@ def _dump_gemini_request(sending: RequestDump[Quirks]) -> HttpRequest:
         body["contents"] = body["contents"][0]
 
     def dump() -> Json:
+        """Writes one field of a Gemini request."""
         if entries := dump_tools(tools, out):
             return {
                 "tools": entries[0]
@@ -198,8 +199,8 @@ def _dump_gemini_request(sending: RequestDump[Quirks]) -> HttpRequest:
 
 
 def _take_continuation(sending: RequestDump[Quirks]) -> tuple[RequestDump[Quirks], Json]:
-    """Returns what to send for an answer that the provider suspended, and the field that lets it go
-    on: the API wants the same request again, without what it has said so far."""
+    """Returns what to send for an answer that Gemini suspended, and the field that lets it go on:
+    the API wants the same request again, without what it has said so far."""
     messages, target = sending.request.messages, sending.target
     if not messages or messages[-1].finish_reason is not FinishReason.pause:
         return sending, {}
@@ -316,8 +317,8 @@ def _tool_config(
 def _select_tools(
     request: ModelRequest, out: OutgoingContents, form: JsonMap
 ) -> tuple[ToolSpec | ServerTool, ...]:
-    """Returns the tools, without functions where the model does not take them beside an output
-    schema."""
+    """Returns the tools of a Gemini request, without functions where the model does not take them
+    beside an output schema."""
     if (
         request.output_schema is None
         or "tools_with_schema" in form

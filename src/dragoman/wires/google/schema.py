@@ -42,7 +42,7 @@ Schema = JsonMap
 
 
 def lift(schema: Schema) -> Json:
-    """Converts the subset of OpenAPI to JSON Schema."""
+    """Converts a schema in Gemini's subset of OpenAPI to JSON Schema."""
     out = _convert_inner_schemas(schema, _lift_inner)
     nullable = out.pop("nullable", False)
     type_name = out.get("type")
@@ -60,8 +60,8 @@ def lift(schema: Schema) -> Json:
 
 
 def lower(schema: Schema, *, types: str = "upper") -> Json:
-    """Converts a JSON Schema to the subset of OpenAPI. `types`: how types are written, `upper`,
-    `lower` or `number`."""
+    """Converts a JSON Schema to Gemini's subset of OpenAPI. `types`: how types are written,
+    `upper`, `lower` or `number`."""
     definitions = {
         f"#/{key}/{name}": definition
         for key in ("$defs", "definitions")
@@ -175,7 +175,8 @@ def _all_of(schema: Schema, definitions: JsonMap) -> Json:
 
 
 def _name_values(out: Json, text: str | int) -> None:
-    """Moves an enum that holds other values than strings to the description: the subset has none."""
+    """Moves an enum that holds other values than strings to the schema's description: Gemini's
+    subset has none."""
     if not all(isinstance(value, str) for value in out["enum"]):
         values = f"One of: {', '.join(map(str, out.pop('enum')))}"
         if out.get("description"):
@@ -187,7 +188,7 @@ def _name_values(out: Json, text: str | int) -> None:
 
 
 def _allowed_types(schema: Schema) -> tuple[list[str], bool]:
-    """Returns the types that are allowed, and whether null is."""
+    """Returns the types that a schema for Gemini allows, and whether null is."""
     type_value = schema.get("type")
     kinds = [
         type_name

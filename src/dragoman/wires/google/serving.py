@@ -97,7 +97,7 @@ _METHODS = {
 
 
 def dump_model(model: ModelInfo, *, now: datetime) -> Json:  # noqa: ARG001 the protocol's
-    """Returns a model as a list has it."""
+    """Returns a model as Gemini's list of models has it."""
     return {
         "name": f"models/{model.name}",
         "version": "001",
@@ -125,7 +125,7 @@ def dump_seal(token: str) -> ThinkingPart:
 
 
 def load_seal(piece: Content) -> str | None:
-    """Returns the token that such a piece may hold."""
+    """Returns the seal token that a piece of a Gemini request may hold."""
     if isinstance(piece, ThinkingPart):
         return if_text(OWN.fields(piece.native).get(SIGNATURE)) or None
     return None

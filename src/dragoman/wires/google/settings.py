@@ -157,8 +157,9 @@ def dump_schema(schema: JsonMap, form: JsonMap, quirks: Quirks) -> Json:
 
 
 def _take_numbers(config: Json) -> Json:
-    """Makes numbers of what stands for one: the Gemini API takes texts, and `40.0` where it has
-    whole numbers, as its own libraries send `topK`. → what stood there."""
+    """Makes numbers of the settings in a `generationConfig` that stand for one, and returns what
+    stood there. The Gemini API takes texts, and `40.0` where it has whole numbers, as its own
+    libraries send `topK`."""
     unusual: Json = {}
     for key, (_, types) in _SIMPLE.items():
         number = _parse_number(config.get(key), types)
@@ -168,8 +169,8 @@ def _take_numbers(config: Json) -> Json:
 
 
 def _parse_number(value: Any, types: tuple[type, ...]) -> int | float | None:
-    """Returns the number that a text or other value stands for, or None if it is a number already
-    or none."""
+    """Returns the number that a text or other value stands for in Gemini's `generationConfig`, or
+    None if it is a number already or none."""
     number = value
     if isinstance(value, str):
         try:
@@ -186,8 +187,8 @@ def _parse_number(value: Any, types: tuple[type, ...]) -> int | float | None:
 
 
 def _load_thinking(fields: JsonMap, snake: set[str]) -> tuple[Any, Json, Json]:
-    """Returns the setting that `thinkingConfig` stands for or None, its further fields, and its
-    wire form."""
+    """Returns the setting that Gemini's `thinkingConfig` stands for or None, its further fields,
+    and its wire form."""
     inner: set[str] = set()
     config = to_camel_case(fields, inner)
     both = config.keys() >= {"thinkingBudget", "thinkingLevel"}
@@ -214,7 +215,7 @@ def _load_thinking(fields: JsonMap, snake: set[str]) -> tuple[Any, Json, Json]:
 
 
 def _dump_level(effort: Effort, form: JsonMap, out: OutgoingContents) -> str:
-    """Returns an effort as a level of thinking, spelled as a loaded request wrote it."""
+    """Returns an effort as Gemini's `thinkingLevel`, spelled as a loaded request wrote it."""
     if effort == "max":
         why = "the API has no level max; high is sent"
         out.lose(None, None, Lost.setting, why, "reasoning")
@@ -224,8 +225,8 @@ def _dump_level(effort: Effort, form: JsonMap, out: OutgoingContents) -> str:
 
 
 def _dump_thinking(reasoning: Effort | int, form: JsonMap, out: OutgoingContents) -> Json:
-    """Returns the setting `reasoning` as `thinkingConfig`. A model of which nothing is known is
-    asked by a level. A model of which nothing is known is asked by a level."""
+    """Returns the setting `reasoning` as Gemini's `thinkingConfig`. A model of which nothing is
+    known is asked by a level."""
     profile = out.quirks.profile
     by_level = form.get("form", "level") == "level"
     off = profile.off if profile is not None else None

@@ -71,7 +71,8 @@ class OutgoingContents(outgoing_conversation.Outgoing[Quirks], frozen=True, kw_o
     """Id of a call → its function, for results that do not name it."""
 
     def own(self, piece: Content, position: int, index: int) -> Json:
-        """Returns a piece's own fields, without a signature that the target does not read."""
+        """Returns a piece's own Gemini fields, without a signature that the target does not
+        read."""
         wire_fields = _own_fields(piece)
         if (why := self.unreadable[position]) is not None and wire_fields.pop(
             SIGNATURE, None
@@ -93,7 +94,8 @@ class OutgoingContents(outgoing_conversation.Outgoing[Quirks], frozen=True, kw_o
         return merged(_own_fields(piece), fields)
 
     def id_field(self, piece: ToolCallPart | ToolResultPart, position: int, index: int) -> Json:
-        """Returns the field `id` of a function's call or result; none where it is not sent."""
+        """Returns the field `id` of a Gemini function call or response; none where it is not
+        sent."""
         recorded_id = dump_id(piece.native, piece.id)
         if recorded_id.get("id") != piece.id:
             return recorded_id
@@ -121,7 +123,7 @@ class Pairing:
         self._by_name.clear()
 
     def call(self, sent_id: str | None, name: str) -> str:
-        """Converts a call of a function to its id."""
+        """Returns the id of a Gemini function call, and waits for its response."""
         id_ = self._take_call_id(sent_id)
         call = _Call(id_)
         self._by_id.setdefault(id_, deque()).append(call)
@@ -129,8 +131,8 @@ class Pairing:
         return id_
 
     def result(self, sent_id: str | None, name: str) -> str:
-        """Converts a function's response to the id of its call: the first one of that name that has
-        none."""
+        """Returns the id of the call that a Gemini function response answers: the first one of that
+        name that has none."""
         calls = (self._by_id.get(sent_id) if sent_id else self._by_name.get(name)) or deque[_Call]()
         while calls:
             call = calls.popleft()
@@ -149,15 +151,15 @@ class Pairing:
         return sent_id or self._ran or self.run(None)
 
     def _take_call_id(self, sent_id: str | None) -> str:
-        """Returns the id of a call, new if it was sent without one."""
+        """Returns the id of a Gemini function call, new if it was sent without one."""
         id_ = sent_id or self._mint_call_id()
         self._taken.add(id_)
         self._count += 1
         return id_
 
     def _mint_call_id(self) -> str:
-        """Returns a new id for a call, the same for the same conversation unless `new_id` is
-        given."""
+        """Returns a new id for a Gemini function call, the same for the same conversation unless
+        `new_id` is given."""
         if self._new_id is not None:
             return self._new_id()
         while (id_ := f"call-{self._count}") in self._taken:
@@ -182,8 +184,8 @@ def is_unnamed(native: Native) -> bool:
 
 
 def dump_id(native: Native, id_: str) -> Json:
-    """Returns the field `id` of a call or result as it is sent: an id that was not given is not
-    sent back."""
+    """Returns the field `id` of a Gemini tool call or response as it is sent: an id that was not
+    given is not sent back."""
     if not is_unnamed(native):
         return {"id": id_}
     form = OWN.form(native)
@@ -191,7 +193,8 @@ def dump_id(native: Native, id_: str) -> Json:
 
 
 def load_id(inner: _Fields, form: Json) -> tuple[str | None, dict[str, None]]:
-    """Returns the id of a call or result that was given, and the mark where none was."""
+    """Returns the id of a Gemini tool call or response that was given, and the mark where none
+    was."""
     if id_ := if_text(inner.get("id")):
         return id_, {}
     if "id" in inner:
@@ -239,7 +242,7 @@ def dump_call(call: ToolCallPart, out: OutgoingContents, position: int, index: i
 
 
 def load_tools(entries: Sequence[Any]) -> list[_Tool]:
-    """Returns one list of the `tools`, each of which holds functions, server tools, or both.
+    """Returns one list of Gemini's `tools`, each of which holds functions, server tools, or both.
 
     Raises:
         HistoryError: there is something else in it.
@@ -300,8 +303,8 @@ def dump_tools(tools: Sequence[_Tool], out: OutgoingContents) -> list[Json]:
 
 
 def load_tool_choice(config: Any) -> tuple[str, Json] | None:
-    """Returns the tool choice of a `functionCallingConfig`, and its wire form; None if no setting
-    expresses it, so that it stays an option."""
+    """Returns the tool choice of Gemini's `functionCallingConfig`, and its wire form; None if no
+    setting expresses it, so that it stays an option."""
     if not isinstance(config, dict):
         return None
     snake: set[str] = set()
@@ -342,7 +345,7 @@ def _own_fields(piece: Content) -> Json:
 
 
 def _load_mode(mode: Any) -> str | None:
-    """Converts a mode by its name or its number to its name."""
+    """Converts a mode of Gemini's `functionCallingConfig` by its name or its number to its name."""
     if isinstance(mode, str):
         return mode.upper()
     if type(mode) is int:
@@ -351,7 +354,7 @@ def _load_mode(mode: Any) -> str | None:
 
 
 def _load_function(block: Any) -> ToolSpec:
-    """Reads a function declaration as a tool."""
+    """Reads a Gemini function declaration as a tool."""
     if not isinstance(block, dict):
         raise HistoryError(f"a function must be an object, not {block!r:.200}").at(field="tools")
     snake: set[str] = set()
@@ -372,7 +375,7 @@ def _load_function(block: Any) -> ToolSpec:
 
 
 def _dump_function(tool: ToolSpec, out: OutgoingContents) -> Json:
-    """Returns a tool as a function declaration."""
+    """Returns a tool as a Gemini function declaration."""
     block = {**OWN.fields(tool.native), "name": out.name(tool.name)}
     if tool.description:
         block["description"] = tool.description

@@ -126,7 +126,7 @@ def dump_result(
 
 
 def load_code(inner: _Fields, block_fields: _Fields, form: Json, pairing: Pairing) -> ToolCallPart:
-    """Converts an `executableCode` to the call of the tool that ran it."""
+    """Converts Gemini's `executableCode` to the call of the tool that ran it."""
     id_, unnamed = load_id(inner, form)
     native = _native(block_fields, unnamed, form)
     return ToolCallPart(
@@ -149,7 +149,7 @@ def load_code_result(
 def load_server_call(
     inner: _Fields, block_fields: _Fields, form: Json, pairing: Pairing
 ) -> ToolCallPart | None:
-    """Converts a `toolCall` to the call; `None` where it is of another shape."""
+    """Converts Gemini's `toolCall` to the call; `None` where it is of another shape."""
     name, arguments = inner.get("toolType"), inner.get("args", {})
     if not isinstance(name, str) or not isinstance(arguments, dict):
         return None
@@ -166,7 +166,7 @@ def load_server_call(
 def load_server_result(
     inner: _Fields, block_fields: _Fields, form: Json, pairing: Pairing
 ) -> ToolResultPart | None:
-    """Converts a `toolResponse` to the result; `None` where it is of another shape."""
+    """Converts Gemini's `toolResponse` to the result; `None` where it is of another shape."""
     name = inner.get("toolType")
     if not isinstance(name, str):
         return None
@@ -203,7 +203,8 @@ def dump_run(
 
 
 def _load_response(response: _Fields) -> tuple[Any, bool]:
-    """Converts a `response` to the result, and whether it tells of an error."""
+    """Converts the `response` of a Gemini function response to the result, and whether it tells of
+    an error."""
     if set(response) == {"result"}:
         value = response["result"]
         if not isinstance(value, dict) and _dump_response(value) == response:
@@ -212,7 +213,7 @@ def _load_response(response: _Fields) -> tuple[Any, bool]:
 
 
 def _dump_response(result: Any, *, is_error: bool = False) -> Json:
-    """Converts a result that is no media to a `response`."""
+    """Converts a result that is no media to the `response` of a Gemini function response."""
     if isinstance(result, str):
         read = _parse_object(result)
         result = result if read is None else read
@@ -225,8 +226,8 @@ def _dump_response(result: Any, *, is_error: bool = False) -> Json:
 def _with_media(
     response: _Fields, parts: Any, load_block: Callable[[_Fields], Content]
 ) -> tuple[TextPart | Media, ...] | None:
-    """Converts a `response` and its media to the result's parts, the text first; `None` where parts
-    cannot say it all."""
+    """Converts Gemini's `response` of a function and its media to the result's parts, the text
+    first; `None` where parts cannot say it all."""
     if not isinstance(parts, list) or not parts:
         return None
     loaded = [
@@ -251,7 +252,7 @@ def _text(parts: Sequence[Content]) -> str:
 
 
 def _parse_object(text: str) -> Json | None:
-    """Returns the JSON object that a text is; `None`: it is none."""
+    """Returns the JSON object that a text in a Gemini tool result is; `None`: it is none."""
     if not text.lstrip().startswith("{"):
         return None
     try:

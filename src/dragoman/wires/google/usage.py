@@ -126,7 +126,7 @@ def load_usage(raw: JsonMap) -> Usage | None:
 
 
 def other_usage(raw: JsonMap) -> Json:
-    """Returns the provider's usage beyond the neutral counts."""
+    """Returns Gemini's usage beyond the neutral counts."""
     return {
         key: value
         for key, value in raw.items()
@@ -168,7 +168,7 @@ def add_fields(fields: Json, further: JsonMap) -> None:
 
 
 def _join_lists(before: JsonMap, more: JsonMap) -> Json:
-    """Returns the lists of two pieces joined."""
+    """Returns the lists of two pieces of Gemini's `usageMetadata` joined."""
     return {
         key: [*if_list(before.get(key)), *if_list(value)] if isinstance(value, list) else value
         for key, value in more.items()

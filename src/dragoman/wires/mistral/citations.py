@@ -10,7 +10,8 @@ __all__ = ["dump_references"]
 
 
 def dump_references(part: Content) -> list[Json]:
-    """Returns the chunks for the sources of a text, one for each page or document."""
+    """Returns Mistral's `reference` chunks for the sources of a text, one for each page or
+    document."""
     if not isinstance(part, TextPart):
         return []
     sources = dict.fromkeys([(citation.url, citation.title) for citation in part.citations])

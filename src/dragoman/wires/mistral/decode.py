@@ -96,7 +96,7 @@ class Candidate(ChatCandidate):
     """Number of deltas of the open thinking that its wire form counts already."""
 
     def add(self, choice: Json, *, whole: bool) -> None:
-        """See the family's. A choice may hold several messages."""
+        """Adds a delta of a Mistral stream. A choice may hold several messages."""
         if whole or "delta" not in choice:
             messages = as_list(choice.get("messages"), "messages")
             for message in messages[:-1]:
@@ -205,7 +205,7 @@ class Decoder(ChatDecoder):
     READ: ClassVar[frozenset[str]] = frozenset({"id", "object", "model", "choices", "usage", "p"})
 
     def read_fast(self, payload: bytes) -> bool:
-        """Reads an ordinary chunk. False if it is another one."""
+        """Reads an ordinary chunk of a Mistral stream. False if it is another one."""
         try:
             choice = _ordinary(payload).choices[0]
         except (msgspec.DecodeError, UnicodeError, RecursionError):

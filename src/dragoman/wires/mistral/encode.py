@@ -82,13 +82,14 @@ class Parts(ChatParts):
         *,
         first: bool,
     ) -> list[Delta]:
-        """See the family's. An empty piece between two thoughts keeps clients from joining them."""
+        """Returns the Mistral deltas for thinking. An empty piece between two thoughts keeps
+        clients from joining them."""
         end = [_thinking([])] if first and self._thinks else []
         self._thinks = True
         return [*end, _thinking([{"type": "text", "text": delta}])]
 
     def end_thinking(self, opened: SentPart, part: ThinkingPart) -> list[Delta]:  # noqa: ARG002
-        """Returns the delta that ends thinking with its signature, if it has one."""
+        """Returns the Mistral delta that ends thinking with its signature, if it has one."""
         further = OWN.fields(part.native)
         self._thinks = self._thinks and not further
         if further:
@@ -106,7 +107,7 @@ class Parts(ChatParts):
         return [{"tool_calls": [_call(self.chat, part, self.next_index("tool_calls"))]}]
 
     def end(self, key: Place, part: Content) -> list[Delta]:
-        """See the family's. Behind a text stand its sources."""
+        """Returns the Mistral deltas that end a part. Behind a text stand its sources."""
         deltas = super().end(key, part)
         if references := dump_references(part):
             deltas = [*deltas, {"content": references}]

@@ -62,8 +62,8 @@ def call_votes(call_id: str) -> int:
 
 
 def note_loaded(conversation: list[Message]) -> list[Message]:
-    """Notes what would otherwise be changed when it is sent: unfit ids and names, late system
-    messages, and thinking in messages that are not the model's."""
+    """Notes in loaded Mistral messages what would otherwise be changed when it is sent: unfit ids
+    and names, late system messages, and thinking in messages that are not the model's."""
     call_ids_seen: set[str] = set()
     head = _count_head(conversation)
     noted: list[Message] = []
@@ -83,7 +83,8 @@ def _count_head(conversation: Sequence[Message]) -> int:
 
 
 def _note_oddities(piece: Content, role: Role, call_ids_seen: set[str]) -> Content:
-    """Returns a piece with notes of what would otherwise be changed when it is sent."""
+    """Returns a piece of a Mistral message with notes of what would otherwise be changed when it is
+    sent."""
     form: Json = {}
     if isinstance(piece, ThinkingPart) and role is not Role.MODEL:
         form["here"] = True
@@ -121,7 +122,7 @@ def dump_input_message(
 
 
 def explain_unsendable(out: OutgoingChat, position: int, piece: Content) -> str | None:
-    """Returns why a piece of a model's message cannot be sent, or None if it can."""
+    """Returns why a piece of a model's message cannot be sent to Mistral, or None if it can."""
     if isinstance(piece, ThinkingPart) and not out.quirks.thinking:
         return out.unreadable[position] or "the server takes no thinking back"
     return messages.explain_unsendable(out, position, piece)

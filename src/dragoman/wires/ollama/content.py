@@ -123,8 +123,8 @@ def dump_block(piece: Content) -> tuple[str, Any] | None:
 
 
 def dump_image(piece: Content) -> str | None:
-    """Returns the base64 of an image. None for anything else, and for an image block of another
-    wire."""
+    """Returns the base64 of an image for Ollama's `images`. None for anything else, and for an
+    image block of another wire."""
     if isinstance(piece, DataPart) and piece.mime_type in (*IMAGES, _UNKNOWN):
         return b64encode(piece.data).decode()
     if isinstance(piece, ProviderPart) and piece.kind == "image":
@@ -145,7 +145,8 @@ class Fields:
         self._values: dict[str, list[Any]] = {}
 
     def add(self, index: int, field: str, value: Any) -> None:
-        """Adds to a field: a text to its text, anything else to its list."""
+        """Adds to a field of an Ollama message's content: a text to its text, anything else to its
+        list."""
         if any(later in self._values for later in _ORDER[_ORDER.index(field) + 1 :]):
             self.lose(
                 index,
@@ -184,8 +185,8 @@ class Fields:
 
 
 def dump_content(piece: Content, fields: Fields, index: int) -> None:
-    """Adds a piece that is neither thinking, call nor result to its field. A piece without a field
-    becomes a line of the text, or is lost."""
+    """Adds a piece that is neither thinking, call nor result to its field of an Ollama message. A
+    piece without a field becomes a line of the text, or is lost."""
     block = dump_block(piece)
     if block is not None:
         fields.add(index, *block)

@@ -86,8 +86,8 @@ class Decoder(MessageDecoder):
         return True
 
     def _add_text(self, text: str, *, thinks: bool) -> None:
-        """Adds to the thinking or the text. One that follows the other becomes a part of its
-        own."""
+        """Adds an Ollama line's delta to the thinking or the text. One that follows the other
+        becomes a part of its own."""
         if not text:
             return
         if self._open is None or self._thinks is not thinks:
@@ -102,7 +102,7 @@ class Decoder(MessageDecoder):
             self._open = None
 
     def read_event(self, event: Json) -> None:
-        """Reads any line but the ordinary ones, and the first one."""
+        """Reads any line of an Ollama stream but the ordinary ones, and the first one."""
         if event.get("error"):
             raise error_of(event)
         if not {"message", "response", "done"} & event.keys():

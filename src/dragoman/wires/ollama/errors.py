@@ -36,7 +36,7 @@ load_error, error_of = _READER.load_error, _READER.load_inner_error
 
 
 def dump_error(error: DragomanError) -> ErrorResponse:
-    """Returns the error response for an exception: status, headers and body."""
+    """Returns Ollama's error answer for an exception: status, headers and body."""
     return error_response(
         error, error_status(error, _OWN_STATUSES), {"error": _READER.dump_words(error, _WORDS)}
     )

@@ -61,8 +61,8 @@ def load_prompt(fields_left: Json) -> list[Message]:
 
 
 def dump_prompt(messages: Sequence[Message]) -> Json | None:
-    """Writes a conversation as a prompt. None if it is more than one: a system text at most, then a
-    user message with a text and images."""
+    """Writes a conversation as the prompt of Ollama's `/api/generate`. None if it is more than one:
+    a system text at most, then a user message with a text and images."""
     fields: Json = {}
     if messages and messages[0].role is Role.SYSTEM:
         system, *messages = messages
@@ -81,8 +81,8 @@ def dump_prompt(messages: Sequence[Message]) -> Json | None:
 
 
 def _dump_user_message(prompt: Message) -> Json | None:
-    """Writes a user message as prompt and images. None if it holds more than one text, or a piece
-    that is no image."""
+    """Writes a user message as prompt and images of Ollama's `/api/generate`. None if it holds more
+    than one text, or a piece that is no image."""
     fields: Json = {}
     texts = [piece.text for piece in prompt.content if isinstance(piece, TextPart)]
     images = [dump_image(piece) for piece in prompt.content if not isinstance(piece, TextPart)]

@@ -133,8 +133,8 @@ def _is_possible(fields: JsonMap) -> bool:
 
 
 def _is_usual_call(call: Any) -> bool:
-    """True if a call has its arguments as an object, as in no other format that has calls in this
-    field."""
+    """True if an Ollama message's call has its arguments as an object, as in no other format that
+    has calls in this field."""
     fields = if_object(call)
     if fields.get("type", "function") != "function" or not isinstance(fields.get("id"), str | None):
         return False
@@ -149,7 +149,7 @@ def prepare_conversation(
     losses: list[Loss] | None,
     tools: Sequence[ToolSpec] = (),  # noqa: ARG001 as for every wire: here their names stay as they are
 ) -> Outgoing[Quirks]:
-    """Returns a conversation that is ready to be written."""
+    """Returns a conversation that is ready to be written as Ollama messages."""
     messages, places = strip_all_marks(messages)
     ids = map_call_ids(messages, _ANY) if target else {}
     return prepare_outgoing(
@@ -232,7 +232,7 @@ def _dump_message(message: Message, out: Outgoing[Quirks], position: int) -> Jso
 
 
 def _is_result(piece: Content, message: Message) -> TypeGuard[ToolResultPart]:
-    """True if a piece is written as a tool message."""
+    """True if a piece is written as an Ollama tool message."""
     if message.role is Role.MODEL or not isinstance(piece, ToolResultPart):
         return False
     return piece.run_by != "provider"
@@ -244,7 +244,7 @@ def _explain_unsendable(
     out: Outgoing[Quirks],
     position: int,
 ) -> str | None:
-    """Returns why a piece cannot be sent, or None if it can."""
+    """Returns why a piece of a message cannot be sent to Ollama, or None if it can."""
     by_model = message.role is Role.MODEL
     if isinstance(piece, ThinkingPart):
         why = out.unreadable[position]

@@ -93,7 +93,7 @@ def dump_schema(schema: JsonMap, form: JsonMap) -> JsonMap | str:
 
 
 def _load_options(options: Json, form: Json) -> Json:
-    """Takes out of `options` what settings say."""
+    """Takes out of Ollama's `options` what settings say."""
     settings = {**take_fields(options, _SIMPLE), **take_stops(options, "stop")}
     if settings.get("max_tokens", 1) < 1:  # no limit
         options["num_predict"] = settings.pop("max_tokens")
@@ -112,16 +112,16 @@ def _dump_options(settings: Settings, form: JsonMap) -> Json:
 
 
 def _load_think(think: Any) -> _Reasoning | None:
-    """Returns the setting that `think` stands for, or None if it says nothing. Plain `true` is a
-    medium effort. Plain `true` is a medium effort."""
+    """Returns the setting that Ollama's `think` stands for, or None if it says nothing. Plain
+    `true` is a medium effort."""
     if isinstance(think, bool):
         return "medium" if think else "off"
     return cast("_Reasoning", think) if think in _LEVELS else None
 
 
 def _dump_think(setting: _Reasoning, model: str, quirks: Quirks) -> bool | str:
-    """Returns the setting `reasoning` as `think`: a level for the models that have them, else true
-    or false. A budget is the nearest level."""
+    """Returns the setting `reasoning` as Ollama's `think`: a level for the models that have them,
+    else true or false. A budget is the nearest level."""
     if setting == "off":
         return False
     return (find_allowed(to_effort(setting), _LEVELS) or True) if quirks.has_levels(model) else True

@@ -149,8 +149,8 @@ class UnansweredCalls:
             self._by_name.setdefault(call.name, deque()).append(index)
 
     def take(self, call_id: str, name: str) -> ToolCallPart | None:
-        """Returns the first call that still waits: of those with the id if one is given, else of
-        those with the name, else of all."""
+        """Returns the first tool call of an Ollama conversation that still waits: of those with the
+        id if one is given, else of those with the name, else of all."""
         indexes = self._all
         if call_id:
             indexes = self._by_id.get(call_id)
@@ -233,8 +233,8 @@ def _dump_tool(tool: ToolSpec | ServerTool, out: Outgoing[Quirks]) -> Json | Non
 
 
 def _dump_content(part: ToolResultPart, out: Outgoing[Quirks], position: int, index: int) -> Json:
-    """Writes the content of a result: text as it is, images in their own field, anything else as
-    JSON."""
+    """Writes the content of a tool result for Ollama: text as it is, images in their own field,
+    anything else as JSON."""
     empty = OWN.form(part.native).get("content", "")
     if part.result is None and empty != "":
         if empty == "absent":

@@ -28,7 +28,8 @@ _READ = (
 
 
 def load_finish(name: str | None, calls: bool) -> FinishReason:
-    """Returns the neutral finish reason. `load`, `unload` and unknown reasons are `unspecified`."""
+    """Returns the neutral finish reason of Ollama's `done_reason`. `load`, `unload` and unknown
+    reasons are `unspecified`."""
     reason = _REASONS.get(name or "", FinishReason.unspecified)
     asks = calls and (name is None or reason is FinishReason.stop)
     if asks:
@@ -37,7 +38,8 @@ def load_finish(name: str | None, calls: bool) -> FinishReason:
 
 
 def dump_finish(reason: FinishReason | None, original: Any = None) -> str | None:
-    """Returns `done_reason`: the original one if it was kept, and None for an unknown reason."""
+    """Returns Ollama's `done_reason`: the original one if it was kept, and None for an unknown
+    reason."""
     if isinstance(original, str):
         return original
     if reason is FinishReason.unspecified:
@@ -46,7 +48,8 @@ def dump_finish(reason: FinishReason | None, original: Any = None) -> str | None
 
 
 def load_usage(fields: JsonMap) -> Usage | None:
-    """Reads the counts. A prompt that was all in the cache may have none."""
+    """Reads the token counts (usage) of an Ollama answer. A prompt that was all in the cache may
+    have none."""
     counts = {
         "input_tokens": fields.get("prompt_eval_count"),
         "output_tokens": fields.get("eval_count"),
@@ -70,8 +73,8 @@ def dump_usage(usage: Usage | None) -> dict[str, int]:
 
 
 def add_fields(fields: Json, line: JsonMap) -> None:
-    """Adds the fields of a line beside its message. Lists of log probabilities grow; of all else
-    the last value counts."""
+    """Adds the fields of an Ollama line beside its message, such as its counts. Lists of log
+    probabilities grow; of all else the last value counts."""
     for name, value in read_extra_fields(line, *_READ).items():
         if name == "logprobs":
             fields.setdefault(name, []).extend(if_list(value))

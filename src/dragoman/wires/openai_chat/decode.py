@@ -141,8 +141,8 @@ class Candidate(ChatCandidate):
         super().finish(usage, origin, response)
 
     def _cite(self, response: Json) -> None:
-        """Adds the sources that have come to the text that is open. Their places are those in all of
-        the text, so they wait for its end."""
+        """Adds the sources that have come in an OpenAI stream to the text that is open. Their
+        places are those in all of the text, so they wait for its end."""
         if self.open_key != "text" or self._is_cited:
             return
         if "annotations" in self.fields or not response.keys().isdisjoint(BESIDE):
@@ -185,7 +185,7 @@ class Candidate(ChatCandidate):
             self.emitter.add_whole_part(note_field("images", load_block(self.chat, block)))
 
     def _add_audio(self, message: Json) -> None:
-        """Adds spoken audio, whose data and transcript come in pieces."""
+        """Adds spoken audio of an OpenAI answer, whose data and transcript come in pieces."""
         audio = drop_empty(as_object(message.get("audio"), "audio"))
         if not audio:
             return
@@ -231,7 +231,8 @@ class Decoder(ChatDecoder):
     READ: ClassVar[frozenset[str]] = ChatDecoder.READ | {"obfuscation", "prompt", "x_groq"}
 
     def read_fast(self, payload: bytes) -> bool:
-        """Reads an ordinary chunk. False if it is another one."""
+        """Reads an ordinary chunk of an OpenAI Chat Completions stream. False if it is another
+        one."""
         try:
             choice = _ordinary(payload).choices[0]
         except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -262,7 +263,7 @@ class Decoder(ChatDecoder):
         return False
 
     def note(self, chunk: Json) -> None:
-        """See the family's. Groq has its usage in another field."""
+        """Notes what in an OpenAI chunk is not content. Groq has its usage in another field."""
         if "x_groq" not in chunk:
             super().note(chunk)
             return

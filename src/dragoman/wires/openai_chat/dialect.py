@@ -57,9 +57,11 @@ def _thinking(setting: Effort | int) -> Json:
 
 
 def _cache(field: str, values: JsonMap) -> SettingWriter:
-    """Returns a writer for cache settings. `values`: setting → the value of the field."""
+    """Returns the reader and writer for OpenAI's prompt cache settings. `values`: setting → the
+    value of the field."""
 
     def load(value: Any) -> str | None:
+        """Returns the cache setting that a value of OpenAI's field stands for."""
         for cache, field_value in values.items():
             if field_value == value:
                 return cache

@@ -48,7 +48,7 @@ class Parts(ChatParts):
         return "content"
 
     def begin_call(self, opened: SentPart, part: ToolCallPart) -> list[Delta]:
-        """See the family's. A custom call is sent whole."""
+        """Returns the deltas that begin a call in an OpenAI stream. A custom call is sent whole."""
         if _is_function_call(part):
             return [{"function_call": {"name": part.name, "arguments": ""}}]
         # Called for a custom call too, since it takes the next index.
@@ -58,7 +58,8 @@ class Parts(ChatParts):
         return deltas
 
     def add_call_arguments(self, opened: SentPart, part: ToolCallPart, delta: str) -> list[Delta]:
-        """Returns the deltas for call arguments: of a `function_call`, of a custom call none."""
+        """Returns the OpenAI deltas for call arguments: of a `function_call`, of a custom call
+        none."""
         if _is_function_call(part):
             return [{"function_call": {"arguments": delta}}]
         if _is_custom(part):
@@ -126,7 +127,7 @@ class Encoder(ChatEncoder):
     WHOLE: ClassVar[JsonMap] = {"refusal": None}
 
     def dump_citations(self, citations: Sequence[Citation]) -> Json:
-        """See the family's."""
+        """Returns the fields for the sources of an answer in an OpenAI stream."""
         if not self._state.envelope.keys().isdisjoint(BESIDE):
             # They go back to where they came from.
             return {}

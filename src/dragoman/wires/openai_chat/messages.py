@@ -160,7 +160,8 @@ def dump_piece(out: OutgoingChat, position: int, index: int, piece: Content) -> 
 
 
 def _dump_executed_call(content: Sequence[Content], index: int, call: ToolCallPart) -> Json:
-    """Writes a tool that the vendor ran, together with its result."""
+    """Writes in an OpenAI Chat Completions message a tool that the vendor ran, together with its
+    result."""
     results = {piece.id: piece for piece in content if isinstance(piece, ToolResultPart)}
     earlier_calls = [
         piece
@@ -180,7 +181,8 @@ def _dump_executed_result(
 
 
 def _is_after_provider_tool(content: Sequence[Content], index: int) -> bool:
-    """True if a tool that the vendor ran stands between a piece and the text before it."""
+    """True if in an OpenAI Chat Completions message a tool that the vendor ran stands between a
+    piece and the text before it."""
     for earlier in range(index - 1, -1, -1):
         if isinstance(content[earlier], (TextPart, DataPart, LinkPart, FilePart)):
             return False
@@ -255,8 +257,8 @@ def _fit_names(
     quirks: Quirks,
     tools: Sequence[ToolSpec],
 ) -> tuple[dict[tuple[int, int], str], dict[str, str]]:
-    """Returns the ids and names that the vendor takes for those of a conversation. Without a target
-    and a limit all stay as they are."""
+    """Returns the ids and names that the vendor of an OpenAI-compatible API takes for those of a
+    conversation. Without a target and a limit all stay as they are."""
     limit = quirks.max_id_length
     if target is None and limit is None:
         return {}, {}

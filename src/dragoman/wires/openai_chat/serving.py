@@ -86,7 +86,8 @@ def dump_seal(token: str) -> ThinkingPart:
 
 
 def load_seal(piece: Content) -> str | None:
-    """Returns the token that a piece may hold, or None."""
+    """Returns the seal token that a piece of a Chat Completions request to the server may hold, or
+    None."""
     if not isinstance(piece, ThinkingPart):
         return None
     return if_text(OWN.fields(piece.native).get("data")) or None

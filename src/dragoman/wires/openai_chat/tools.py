@@ -77,7 +77,7 @@ def load_function_choice(value: Any) -> str | None:
 
 
 def dump_function_choice(choice: str, name: Callable[[str], str]) -> str | Json:
-    """Writes the choice of a tool as the older `function_call`."""
+    """Writes the choice of a tool as OpenAI's older `function_call`."""
     if choice in _CHOICES:
         return choice
     return {"name": name(choice)}
@@ -96,8 +96,8 @@ def load_function_call(
 def load_executed_tools(
     _: DialectRecord, value: Any, fresh_ids: Iterator[str]
 ) -> list[ToolCallPart | ToolResultPart]:
-    """Reads tools that the vendor ran (Groq's `executed_tools`): their calls and, if known, their
-    results."""
+    """Reads from an OpenAI Chat Completions message the tools that the vendor ran (Groq's
+    `executed_tools`): their calls and, if known, their results."""
     parts: list[ToolCallPart | ToolResultPart] = []
     for entry in if_objects(value):
         call, result = load_executed_tool(entry, fresh_ids)
@@ -108,7 +108,7 @@ def load_executed_tools(
 def load_executed_tool(
     entry: JsonMap, fresh_ids: Iterator[str]
 ) -> tuple[ToolCallPart, ToolResultPart | None]:
-    """Reads one tool that the vendor ran."""
+    """Reads one tool that the vendor of an OpenAI Chat Completions API ran."""
     call_id = next(fresh_ids)
     name, output = str(entry.get("type") or ""), entry.get("output")
     call = tools.set_arguments(
@@ -121,7 +121,8 @@ def load_executed_tool(
 
 
 def dump_executed_tool(call: ToolCallPart, result: ToolResultPart | None, index: int) -> Json:
-    """Writes a tool that the vendor ran, with its result if there is one."""
+    """Writes a tool that the vendor of an OpenAI Chat Completions API ran, with its result if there
+    is one."""
     arguments = arguments_json(call) if call.state == "complete" else call.raw or ""
     entry = merge_wire_fields(
         {"index": index, "type": call.name, "arguments": arguments}, OWN.fields(call.native)

@@ -49,7 +49,8 @@ def load_interrupt(piece: Content) -> Interrupt | None:
 
 
 def load_resume(piece: Content) -> Resume | None:
-    """Returns the OpenAI answer in an item that a client sends, or None if it is no approval."""
+    """Returns the answer to an approval in a Responses item that a client sends, or None if it is
+    no approval."""
     item = _approval_item(piece, _RESPONSE)
     if item is None:
         return None

@@ -15,7 +15,7 @@ __all__ = ["dump_annotations", "load_annotations"]
 
 
 def load_annotations(entries: Any) -> tuple[Citation, ...]:
-    """Returns the sources in the field `annotations` of a text."""
+    """Returns the sources in the field `annotations` of a Responses text."""
     citations: list[Citation] = []
     for entry in if_objects(entries)[:MOST]:
         if entry.get("type") == "url_citation":
@@ -30,7 +30,8 @@ def load_annotations(entries: Any) -> tuple[Citation, ...]:
 
 
 def dump_annotations(part: TextPart) -> list[Any]:
-    """Returns the field `annotations` of a text in a response: as it came, or the text's sources."""
+    """Returns the field `annotations` of a text in a Responses answer: as it came, or the text's
+    sources."""
     # They hold more than is neutral, and must go back to their provider unchanged.
     fields = OWN.fields(part.native)
     if "annotations" in fields:
@@ -43,6 +44,7 @@ def dump_annotations(part: TextPart) -> list[Any]:
 
 
 def _dump_citation(citation: Citation, text: str) -> Json:
+    """Returns a source as an annotation of the Responses API."""
     start, end = find_span(citation, text)
     title = citation.title or ""
     if citation.url:

@@ -275,7 +275,8 @@ def _load_audio(block: JsonMap) -> Media | None:
 
 
 def _from_url(url: str, name: str | None, native: Any) -> DataPart | LinkPart:
-    """Reads a URL: the data in it, or a link if it holds none or could not be given back exactly."""
+    """Reads a URL in Responses content: the data in it, or a link if it holds none or could not be
+    given back exactly."""
     head, comma, text = url.partition(";base64,")
     if comma and head.startswith("data:") and head != "data:":
         data = decode_base64(text)
@@ -313,7 +314,7 @@ def load_content(
 
 
 def _is_list_of_blocks(content: object) -> TypeGuard[list[Json]]:
-    """True if content is a list of JSON objects. It may be empty."""
+    """True if the content of a Responses item is a list of blocks. It may be empty."""
     return isinstance(content, list) and all(
         isinstance(block, dict) for block in cast("list[Any]", content)
     )
@@ -329,7 +330,7 @@ def dump_content(blocks: list[Json], form: str | None, *, full: bool) -> str | l
 
 
 def is_plain(blocks: list[Json]) -> bool:
-    """True if blocks are a single text without anything beside it."""
+    """True if Responses blocks are a single text without anything beside it."""
     return (
         len(blocks) == 1
         and set(blocks[0]) == {"type", "text"}
@@ -364,8 +365,8 @@ def split_sendable(block: JsonMap) -> tuple[Json, Json]:
 
 
 def load_reasoning(item: JsonMap, unsent: JsonMap = {}) -> ThinkingPart:
-    """Reads a reasoning item. `unsent`: fields that an OpenAI response has and no request may
-    have."""
+    """Reads a reasoning item of the Responses API. `unsent`: fields that a response has and no
+    request may have."""
     texts_by_field: dict[str, list[str]] = {}
     for field, piece_type in REASONING.items():
         texts = _texts(item.get(field), piece_type)
@@ -414,7 +415,8 @@ def is_self_contained(part: ThinkingPart) -> bool:
 
 
 def _texts(pieces: Any, piece_type: str) -> list[str] | None:
-    """Returns the texts of pieces of this type, or None if a piece has another shape."""
+    """Returns the texts of a Responses reasoning item's pieces of this type, or None if a piece has
+    another shape."""
     if not isinstance(pieces, list):
         return None
     texts: list[str] = []
@@ -430,7 +432,8 @@ def _texts(pieces: Any, piece_type: str) -> list[str] | None:
 
 
 def split_joined(text: str, lengths: Sequence[int]) -> list[str] | None:
-    """Cuts a text into the pieces that it was joined from. None if it is not that text any more."""
+    """Cuts a text into the Responses blocks that it was joined from. None if it is not that text
+    any more."""
     pieces: list[str] = []
     position = 0
     for length in lengths:

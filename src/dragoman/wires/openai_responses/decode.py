@@ -93,7 +93,8 @@ class Decoder(MessageDecoder):
         self._item_index = self._place = -1
 
     def read_fast(self, payload: bytes) -> bool:
-        """Reads a delta of the usual kinds. False if the event is another one."""
+        """Reads a Responses stream's delta of the usual kinds. False if the event is another
+        one."""
         try:
             delta = _decode_delta(payload)
         # A field that the decoder skips may nest too deep.
@@ -121,7 +122,7 @@ class Decoder(MessageDecoder):
         return True
 
     def read_event(self, event: Json) -> None:
-        """Reads any event but a delta of the usual kinds."""
+        """Reads any event of a Responses stream but a delta of the usual kinds."""
         self._delta_type = None
         event_type = event.get("type")
         if event_type in _BEGINNINGS:
@@ -161,7 +162,7 @@ class Decoder(MessageDecoder):
         self._out.start(native=OWN.note(echo=load_echo(response)))
 
     def _finish(self, response: Json) -> None:
-        """Reads the terminal event, or a whole OpenAI response."""
+        """Reads the terminal event, or a whole answer of the Responses API."""
         first_origin = self._out.origin if self._out.started else None
         self._start(response)
         # Items that had no events of their own, as in a whole response, are added here.

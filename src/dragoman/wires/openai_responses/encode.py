@@ -67,8 +67,8 @@ def encoder(**envelope: Any) -> Encoder:
 def dump_response(
     events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any
 ) -> Json:
-    """Writes a whole OpenAI response. If one of the events is an error, returns the error's body.
-    `envelope`: as for `encoder`."""
+    """Writes a whole answer of the Responses API. If one of the events is an error, returns the
+    error's body. `envelope`: as for `encoder`."""
     writer = Encoder(envelope)
     for event in drop_retracted(events, losses):
         if isinstance(event, RunError):
@@ -79,7 +79,7 @@ def dump_response(
 
 
 def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002
-    """Returns the fields of an OpenAI response that no event holds: its id, when it was made, and
+    """Returns the fields of a Responses answer that no event holds: its id, when it was made, and
     what it repeats of the request."""
     response_id = f"resp_{id.removeprefix('resp_')}"
     fields: Json = {"id": response_id, "created_at": int(now.timestamp())}
@@ -144,7 +144,8 @@ class Encoder(ResponseEncoder):
         return self._part(event)
 
     def custom(self, event: Custom) -> Objects:
-        """See `ResponseEncoder`. An image is left out where another part has its turn."""
+        """Writes a partial image into the Responses stream, unless another part has its turn, or takes
+        parts back."""
         if event.name == PARTS_DROPPED:
             return self._drop_parts(event.value)
         key = self._find_image_call()
@@ -181,8 +182,8 @@ class Encoder(ResponseEncoder):
         ]
 
     def _find_image_call(self) -> tuple[str, int] | None:
-        """Returns the key of the newest part that is an open call of an image; `None`: there is
-        none."""
+        """Returns the key of the newest part of the Responses stream that is an open call of an
+        image; `None`: there is none."""
         for key, part in reversed(self._parts.items()):
             if key in self._items or not isinstance(part, ToolCallPart):
                 continue
@@ -203,7 +204,7 @@ class Encoder(ResponseEncoder):
         return self._take_objects()
 
     def error(self, error: DragomanError) -> Objects:
-        """Returns the event that ends the OpenAI response as failed, or an event `error` before it
+        """Returns the event that ends the Responses stream as failed, or an event `error` before it
         has begun."""
         code, message = code_of(error), error.message
         # An error before the response has begun is an event of its own.
@@ -222,7 +223,7 @@ class Encoder(ResponseEncoder):
         return self._take_objects()
 
     def end(self) -> Objects:
-        """Returns the events that end the OpenAI response: completed, incomplete or failed."""
+        """Returns the events that end the Responses stream: completed, incomplete or failed."""
         self._begin()
         while self._turn is not None:
             self._end_turn()
@@ -251,7 +252,7 @@ class Encoder(ResponseEncoder):
         return frame_typed_event(data)
 
     def _begin(self) -> None:
-        """Begins the OpenAI response, if it has not begun."""
+        """Begins the Responses stream, if it has not begun."""
         if self.response:
             return
         state, origin = self._state, self._state.origin
@@ -299,7 +300,7 @@ class Encoder(ResponseEncoder):
             self._writer.more(part, str(event.delta))
 
     def _go_on(self) -> None:
-        """Writes what waits, as far as it has its turn."""
+        """Writes the parts of a Responses stream that wait, as far as it has its turn."""
         while self._waiting and self._turn is None:
             for event in self._waiting.pop(next(iter(self._waiting))):
                 self._write(event)

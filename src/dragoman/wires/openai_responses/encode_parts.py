@@ -82,7 +82,8 @@ class ItemWriter:
     """Writes parts as items. One is written at a time: `more` any number of times, then `end`."""
 
     def __init__(self, add: Add) -> None:
-        """Creates the writer. `add` receives objects that do not change later."""
+        """Creates the writer of the parts of a Responses stream. `add` receives objects that do not
+        change later."""
         self.output: list[Json] = []
         """The items so far, the last of which may be open."""
         self.response_id = ""
@@ -104,7 +105,8 @@ class ItemWriter:
             self._add(f"{_name(part)}.delta", **self._at(part), delta=delta, **_logprobs(part))
 
     def show_image(self, call: ToolCallPart, fields: JsonMap) -> None:
-        """Writes an image that is not finished. `call`: the call that makes it, as it began."""
+        """Writes an image that is not finished into the Responses stream. `call`: the call that
+        makes it, as it began."""
         item = _call_item(call)
         if not self._holds(item):
             self._begin_item(item)
@@ -147,7 +149,8 @@ class ItemWriter:
         return self._whole({"type": part.kind, **fields, **OWN.response(part.native)})
 
     def _end_data(self, part: DataPart) -> Json:
-        """Writes data: into the call that made it, as an image, or as a text that describes it."""
+        """Writes the end of a data part into the Responses stream: into the call that made it, as
+        an image, or as a text that describes it."""
         item = self._item
         if item is not None and is_call_item(item, OWN.form(part.native).get("call")):
             write_result(item, part)
@@ -168,7 +171,7 @@ class ItemWriter:
             self._end_text(replace(begun, text=text))
 
     def end_item(self) -> None:
-        """Ends the response item that is open."""
+        """Ends the item of the Responses stream that is open."""
         item, self._item = self._item, None
         if item is not None:
             if stages := _STAGES.get(if_text(item["type"])):
@@ -202,7 +205,7 @@ class ItemWriter:
         return item
 
     def _at(self, part: Content) -> Json:
-        """Returns the fields that say which piece an event is about."""
+        """Returns the fields that say which part an event of a Responses stream is about."""
         item = self._item or {}
         position: Json = {"item_id": item["id"], "output_index": len(self.output) - 1}
         if isinstance(part, ThinkingPart):
@@ -243,7 +246,8 @@ class ItemWriter:
         return self._item
 
     def _end_text(self, part: TextPart | ThinkingPart) -> Json:
-        """Ends a text or refusal: writes its missing deltas and its `done` events."""
+        """Ends a text or refusal part of the Responses stream: writes its missing deltas and its
+        `done` events."""
         if not self._piece:
             self._open(part)
             if part.text:
@@ -280,7 +284,8 @@ class ItemWriter:
         return item
 
     def _end_call(self, call: ToolCallPart) -> Json:
-        """Writes the end of a call. A call of the provider's stays open for its result."""
+        """Writes the end of a call part into the Responses stream. A call of the provider's stays
+        open for its result."""
         item = _call_item(call)
         if _streams(call):
             item = self._end_streamed_call(call, item)
@@ -361,7 +366,7 @@ def _streams(call: ToolCallPart) -> bool:
 
 
 def _logprobs(part: Content) -> Json:
-    """Returns the field that every event of a text must have."""
+    """Returns the field that every event of a text must have in a Responses stream."""
     is_text = isinstance(part, TextPart) and _name(part) == "output_text"
     if is_text:
         return {"logprobs": []}

@@ -43,7 +43,7 @@ def code_of(error: DragomanError) -> str | None:
 
 
 def dump_error(error: DragomanError) -> ErrorResponse:
-    """Returns the error response for an exception: status, headers and body."""
+    """Returns the Responses API's error answer for an exception: status, headers and body."""
     _, status, type_, code = next(line for line in _DUMPED if isinstance(error, line[0]))
     if error.status is not None and error.status >= 400:
         status = error.status

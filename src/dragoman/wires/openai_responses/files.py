@@ -17,7 +17,7 @@ _MADE = ("container_file_citation", "file_path")
 
 
 def load_files(piece: Content) -> list[DataPart | FilePart]:
-    """Returns the files that a text cites as made for it, each once."""
+    """Returns the files that a Responses text cites as made for it, each once."""
     if not isinstance(piece, TextPart):
         return []
     files: dict[str, DataPart | FilePart] = {}

@@ -263,7 +263,8 @@ class _Writer:
         message["content"].append(block)
 
     def _write_text(self, piece: Content, index: int) -> None:
-        """Adds the text of a piece as a message item of its own, if it can be sent as a text."""
+        """Adds the text of a piece as a Responses message item of its own, if it can be sent as a
+        text."""
         text = self._text(piece, index)
         if text is None:
             return
@@ -274,8 +275,8 @@ class _Writer:
         self._items.append(item)
 
     def _write_into_call(self, piece: DataPart) -> bool:
-        """Writes a file into the call of the provider's tool that made it. False if none made it,
-        or that call is not sent."""
+        """Writes a file into the Responses item of the call of the provider's tool that made it.
+        False if none made it, or that call is not sent."""
         call_id = OWN.form(piece.native).get("call")
         if call_id is None:
             return False
@@ -316,8 +317,8 @@ class _Writer:
             )
 
     def _text(self, piece: Content, index: int) -> str | None:
-        """Returns the text of a model's piece that cannot go back as it came. None if nothing
-        can."""
+        """Returns the text for a Responses item of a model's piece that cannot go back as it came.
+        None if nothing can."""
         if isinstance(piece, TextPart):
             if piece.citations:
                 self._lose(index, Lost.field, "the API takes its own alone", "citations")
@@ -341,7 +342,7 @@ class _Writer:
         return describe_as_text(media)
 
     def _role(self) -> str:
-        """Returns the role of an input item: user, system or developer."""
+        """Returns the role of a Responses input item: user, system or developer."""
         if self._message.role is not Role.SYSTEM:
             return "user"
         role = OWN.form(self._message.native).get("role")
@@ -376,7 +377,8 @@ class _Writer:
         )
 
     def _thinking(self, part: ThinkingPart, index: int) -> Json | None:
-        """Writes thinking: under its id if that may stay, or without it if its content is enough."""
+        """Writes thinking as a Responses reasoning item: under its id if that may stay, or without
+        it if its content is enough."""
         out = self._out
         item = dump_reasoning(part)
         readable = is_self_contained(part) or (out.quirks.plain_thinking and part.text != "")

@@ -33,8 +33,8 @@ _BROKEN = (FinishReason.error, FinishReason.cancelled)
 
 
 def is_stored(options: JsonMap) -> bool:
-    """True if the provider stores the OpenAI answers to requests with these options. A `store` of
-    null counts as true."""
+    """True if the provider stores the Responses answers to requests with these options, so that
+    later ones may link to them. A `store` of null counts as true."""
     forgotten = "previous_response_id" in options and options["previous_response_id"] is None
     return options.get("store") is not False and not forgotten
 

@@ -234,8 +234,8 @@ def _is_ours_to_run(piece: Content) -> TypeGuard[ToolCallPart]:
 
 
 def dump_conversation(out: OutgoingItems, *, after: int = -1) -> Json:
-    """Writes `{"instructions": …, "input": […]}`. `after`: position of the last message that the
-    provider holds already."""
+    """Writes messages as the Responses fields `{"instructions": …, "input": […]}`. `after`:
+    position of the last message that the provider holds already."""
     if ToolCallPart in collect_part_types(out.messages):
         _note_calls(out)
     # A dump that continues an earlier one has its instructions already.

@@ -123,8 +123,8 @@ def read_call_id(response_id: str) -> str:
 
 
 def dump_unfinished(body: JsonMap, state: str, error: JsonMap | None) -> Json:
-    """Writes an OpenAI response that is not completed. `state`: `in_progress`, `failed` or
-    `cancelled`. `error`: the body of its error."""
+    """Writes what the server answers for a Responses answer that is not completed. `state`:
+    `in_progress`, `failed` or `cancelled`. `error`: the body of its error."""
     what = if_object(if_object(error).get("error"))
     message = what.get("message") or "the response could not be made; send the request again"
     failure = {"code": "server_error", "message": message} if state == "failed" else None

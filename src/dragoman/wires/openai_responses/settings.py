@@ -40,7 +40,8 @@ _SCHEMA_NAME = "dartantic_output"  # D-145r
 
 
 def load_settings(body: Json, form: Json) -> Settings:
-    """Takes out of `body` what settings hold; adds to `form` what is not the usual form of it."""
+    """Takes out of a Responses `body` what settings hold; adds to `form` what is not the usual form
+    of it."""
     known = take_fields(body, _SAME)
     if (choice := load_tool_choice(body.get("tool_choice"))) is not None:
         known["tool_choice"] = choice
@@ -82,7 +83,8 @@ def dump_settings(settings: Settings, form: JsonMap, out: Outgoing[Quirks]) -> J
 
 
 def load_schema(body: Json) -> JsonMap | None:
-    """Takes the schema out of `body["text"]`, and leaves there what stands beside it."""
+    """Takes the output schema out of the Responses setting `body["text"]`, and leaves there what
+    stands beside it."""
     text = if_object(body.get("text"))
     form = text.get("format")
     match form:
@@ -100,8 +102,8 @@ def load_schema(body: Json) -> JsonMap | None:
 
 
 def dump_schema(schema: JsonMap, fields: JsonMap | None) -> Json:
-    """Returns the output schema as `text.format`. `fields`: what stood beside it in a loaded
-    request, whose schema is sent as it was.
+    """Returns the output schema as the Responses setting `text.format`. `fields`: what stood beside
+    it in a loaded request, whose schema is sent as it was.
 
     Any other is sent in its strict form where it has one, else as it is and not strict.
     """

@@ -132,7 +132,7 @@ def dump_tools(tools: Sequence[ToolSpec | ServerTool], out: Outgoing[Quirks]) ->
 
 
 def load_tool_choice(value: Any) -> str | None:
-    """Reads the choice of a tool, or returns None if it is no plain one."""
+    """Reads the choice of a tool in a Responses request, or returns None if it is no plain one."""
     match value:
         case str() if value in _CHOICES:
             return value
@@ -247,8 +247,8 @@ def dump_call(call: ToolCallPart, id_: str, name: str) -> Json:
 
 
 def _restore_arguments(item: Json, call: ToolCallPart, form: JsonMap) -> None:
-    """Puts the arguments of a call back in the spelling in which they were loaded, or takes them
-    out if they came without the field."""
+    """Puts the arguments of a Responses call back in the spelling in which they were loaded, or
+    takes them out if they came without the field."""
     # An earlier release noted a missing field as the arguments "absent".
     absent = form.get("arguments") == "absent" and call.state == "complete"
     noted = {} if absent or "arguments" not in form else {"arguments": form["arguments"]}
@@ -332,8 +332,8 @@ def _dump_tool(tool: ToolSpec | ServerTool, out: Outgoing[Quirks]) -> Json:
 
 
 def _parse_arguments(call: ToolCallPart, text: str) -> ToolCallPart:
-    """Returns a call with its arguments from a text. A value that is not an object becomes the
-    argument `value`."""
+    """Returns a Responses call with its arguments from a text. A value that is not an object
+    becomes the argument `value`."""
     parsed_call = parse_call(call, text)
     if parsed_call.state != "invalid":
         return parsed_call
@@ -345,8 +345,8 @@ def _parse_arguments(call: ToolCallPart, text: str) -> ToolCallPart:
 
 
 def _load_outputs(call: ToolCallPart, outputs: list[Json], images: int) -> list[Content]:
-    """Reads the outputs of a code interpreter: the result, then its images, each with a note of its
-    place. `images`: number of images made before."""
+    """Reads the outputs in a `code_interpreter_call` of the Responses API: the result, then its
+    images, each with a note of its place. `images`: number of images made before."""
     parts: list[Content] = []
     other_outputs: list[Any] = []
     for index, output in enumerate(outputs):
@@ -385,7 +385,7 @@ def _load_own_result(
 
 
 def _load_image(call: ToolCallPart, item: JsonMap, value: Any, images: int) -> DataPart | None:
-    """Reads the image that a call made, or returns None if there is none."""
+    """Reads the image that a Responses call made, or returns None if there is none."""
     data = decode_base64(value)
     if not data:
         return None

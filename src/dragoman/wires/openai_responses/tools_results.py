@@ -138,8 +138,8 @@ def dump_provider_result(part: ToolResultPart) -> Json:
 
 
 def _load_output(output: Any, type_: str) -> tuple[Any, dict[str, str]]:
-    """Returns what a tool returned, and its form if that is neither a text nor blocks of a known
-    shape."""
+    """Returns the tool result in the `output` of a Responses item, and its form if that is neither
+    a text nor blocks of a known shape."""
     if isinstance(output, str):
         return output, {}
     if type_ in _WITH_BLOCKS and isinstance(output, list) and output:
@@ -155,14 +155,15 @@ def _pieces(part: ToolResultPart) -> tuple[TextPart | DataPart | LinkPart | File
 
 
 def _dump_text(part: ToolResultPart) -> str:
-    """Returns a text as it is, anything else as JSON."""
+    """Returns a tool result's value as text for a Responses item: a text as it is, anything else as
+    JSON."""
     if part.is_content:
         return "".join([str(dump_block(piece).get("text", "")) for piece in _pieces(part)])
     return text_or_json(part.result)
 
 
 def _dump_screenshot(part: ToolResultPart) -> Any:
-    """Returns the output of a computer: its screenshot."""
+    """Returns the Responses output of a computer's tool call: its screenshot."""
     image = _pieces(part)[0] if part.is_content else None
     if isinstance(image, (DataPart, LinkPart)):
         url = image.url if isinstance(image, LinkPart) else dump_data_url(image)

@@ -68,7 +68,7 @@ _OBJECTS = frozenset(key for key, usual in USUAL.items() if isinstance(usual, di
 
 
 def load_finish(response: JsonMap, *, calls: bool, refused: bool) -> FinishReason:
-    """Returns the neutral finish reason of an OpenAI response. Calls that wait for an answer, and a
+    """Returns the neutral finish reason of a Responses answer. Calls that wait for an answer, and a
     refusal, come before a stop."""
     status = response.get("status", "completed")
     if status == "incomplete":
@@ -84,7 +84,7 @@ def load_finish(response: JsonMap, *, calls: bool, refused: bool) -> FinishReaso
 
 
 def dump_finish(reason: FinishReason | None) -> Json:
-    """Returns the fields of an OpenAI response that say a finish reason."""
+    """Returns the fields of a Responses answer that say a finish reason."""
     if reason is not None and reason in _SENT:
         return {"status": "incomplete", "incomplete_details": {"reason": _SENT[reason]}}
     status = {FinishReason.cancelled: "cancelled", FinishReason.error: "failed"}.get(
@@ -94,8 +94,8 @@ def dump_finish(reason: FinishReason | None) -> Json:
 
 
 def load_envelope(response: JsonMap) -> Json:
-    """Returns an OpenAI response's fields beyond the neutral ones, without what its request held.
-    `store` is kept only if nothing is stored."""
+    """Returns the fields of a Responses answer beyond the neutral ones, without what its request
+    held. `store` is kept only if nothing is stored."""
     fields = {
         key: value
         for key, value in read_extra_fields(response, *_NEUTRAL, *_ECHOED).items()
@@ -110,7 +110,7 @@ def load_envelope(response: JsonMap) -> Json:
 
 
 def load_echo(response: JsonMap) -> Json:
-    """Returns what an OpenAI response repeats of its request, without usual and large values."""
+    """Returns what a Responses answer repeats of its request, without usual and large values."""
     echoed = {key: response[key] for key in _ECHOED if key in response and key not in _LARGE}
     return {
         key: value
@@ -122,8 +122,8 @@ def load_echo(response: JsonMap) -> Json:
 
 
 def load_usage(usage: Any) -> Usage | None:
-    """Reads token counts. Cached and reasoning tokens are included in the totals. None if there are
-    no counts."""
+    """Reads the token counts (usage) of a Responses answer. Cached and reasoning tokens are
+    included in the totals. None if there are no counts."""
     raw = if_object(usage)
     counts = {
         "input_tokens": raw.get("input_tokens"),
@@ -141,7 +141,8 @@ def load_usage(usage: Any) -> Usage | None:
 
 
 def _other_usage(usage: Any) -> Json:
-    """Returns a provider's usage beyond the neutral counts, without what is zero or empty."""
+    """Returns the usage in a Responses answer beyond the neutral counts, without what is zero or
+    empty."""
     raw = if_object(usage)
     unread = read_extra_fields(raw, "input_tokens", "output_tokens", "total_tokens")
     for name, known in (
