@@ -41,7 +41,7 @@ class Scripted:
     """A backend: steps are events, or seconds to wait, or an exception to raise."""
 
     edits = True
-    detaches = references = is_durable = False
+    detaches = references = False
     working_memories = ()
 
     def __init__(self, *steps: Event | float | Exception | Message) -> None:

@@ -37,9 +37,10 @@ from dragoman.result import BatchEmbeddingsResult, ModelInfo
 from dragoman.run import Run
 from dragoman.runs.requests import RunTerms
 from dragoman.serve.core.answer_record import Record, find_waiting_task
+from dragoman.serve.core.background import read_answer
 from dragoman.serve.core.call import Call
 from dragoman.serve.core.client_events import ClientAnswer
-from dragoman.serve.core.enqueueing import enqueue_run, read_answer
+from dragoman.serve.core.enqueueing import enqueue_run
 from dragoman.serve.core.policy import AgentPolicy, apply_policy, blame_client, client_tools
 from dragoman.serve.core.threads import resource_of
 from dragoman.serve.core.turn import Turn, conversation_to_claim, join_memory, make_claim

@@ -11,7 +11,15 @@ makes, a call also looks again at `poll_intervals`.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime, timedelta
 from functools import partial
@@ -27,8 +35,8 @@ from dragoman.errors import AuthenticationError, ModelNotFoundError, OverloadedE
 from dragoman.event import Event
 from dragoman.logs import logger
 from dragoman.memory.working import WorkingMemory
-from dragoman.result import ModelInfo
 from dragoman.request import RunRequest
+from dragoman.result import ModelInfo
 from dragoman.runs import Limit, RunLog, Runs, open_log
 from dragoman.runs.driver import EventSource
 from dragoman.runs.log import RunState
@@ -177,7 +185,7 @@ class Service:
         answers: AnswerStore,
         log: RunLog | None = None,
         reopen_stores: Callable[[], tuple[AnswerStore, RunLog]] | None = None,
-        durable: Durability | None = None,
+        durability: Durability | None = None,
         webhooks: AddressPolicy | None = None,
         cards: Mapping[str, AgentCard] = {},
         new_id: Callable[[], str] = new_id,
@@ -192,7 +200,7 @@ class Service:
         self.limits = limits
         self.answers = answers
         self.log = log or open_log("memory:")
-        self._durability = durable
+        self._durability = durability
         self._working: asyncio.Task[None] | None = None
         self.lease_seconds = 30.0
         """Seconds after which a process that is gone has lost its runs."""

@@ -19,9 +19,10 @@ from dragoman.result import ChatResult
 from dragoman.runs.driver import read_events
 from dragoman.runs.durable import read_result
 from dragoman.serve.core.answer_record import list_keys, state_of
+from dragoman.serve.core.background import wait_for_job
 from dragoman.serve.core.call import Call
 from dragoman.serve.core.client_events import ClientAnswer
-from dragoman.serve.core.enqueueing import KEEP, wait_for_job
+from dragoman.serve.core.enqueueing import KEEP
 from dragoman.serve.core.service import Service
 from dragoman.serve.store.keep_answer import keep_answer
 from dragoman.serve.store.stored_answer import Answered, Ending, keys_after
@@ -122,7 +123,9 @@ class EndKeeper:
         keys = list_keys(self._call_for(ended).api, ended)
         if ended.key:
             keys += keys_after(begun.ending, answer)
-        return await keep_answer(self._service.answers, ended, keys, seconds=self._service.limits.keep_seconds)
+        return await keep_answer(
+            self._service.answers, ended, keys, seconds=self._service.limits.keep_seconds
+        )
 
     async def _read_end(self, begun: Answered) -> Answered:
         """Returns the answer of a run that is over, as the log has it."""

@@ -20,10 +20,10 @@ from dragoman.media_request import MediaKind, MediaRequest
 from dragoman.memory.working import WorkingMemory
 from dragoman.request import EmbeddingsRequest, ModelRequest
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
+from dragoman.serve.core.agents import AgentBackend
 from dragoman.serve.core.answer_record import Record
 from dragoman.serve.core.background import begin_in_background
 from dragoman.serve.core.call import Call, Links
-from dragoman.serve.core.enqueueing import EnqueuedRecord
 from dragoman.serve.core.model_api_turn import recall_turn
 from dragoman.serve.core.request_fields import loss_headers, losses_of
 from dragoman.serve.core.turn import Turn
@@ -62,11 +62,6 @@ class Backend(Protocol):
         ...
 
     @property
-    def is_durable(self) -> bool:
-        """True if answers are runs that are enqueued (`enqueue`)."""
-        ...
-
-    @property
     def references(self) -> bool:
         """True if names of what a provider keeps are passed on to it."""
         ...
@@ -94,16 +89,6 @@ class Backend(Protocol):
 
         A failure is a `RunError`, the last event; what is raised ends the call. What the client
         does not get of the answer is given to `record`.
-        """
-        ...
-
-    async def enqueue(
-        self, call: Call, turn: Turn, record: Record, *, background: bool
-    ) -> AsyncGenerator[list[Event], None]:
-        """Enqueues the run that answers a request. Returns what `answer` would yield.
-
-        Raises:
-            DragomanError: nothing was enqueued.
         """
         ...
 
@@ -164,9 +149,8 @@ async def answer(call: Call, request: ModelRequest, backend: Backend) -> None:
     record = Record.of_answer(call, turn, request, links)
     envelope = call.wire.envelope(request, id=call.id, now=call.now)
     timer.ask()
-    events, recorded = await _begin_answer(call, turn, record, links, backend)
+    events, recorded, state = await _begin_answer(call, turn, record, links, backend)
     if links.background and not request.stream:
-        state = "queued" if backend.is_durable else "in_progress"
         await call.api.respond_in_progress(call, envelope, state)
         return
     # The wire tells how long it took.
@@ -182,18 +166,18 @@ async def answer(call: Call, request: ModelRequest, backend: Backend) -> None:
 
 async def _begin_answer(
     call: Call, turn: Turn, record: Record, links: Links, backend: Backend
-) -> tuple[AsyncGenerator[list[Event], None], Record | EnqueuedRecord | None]:
-    """Begins to make an answer. Returns its events, and what keeps it once its client has read them;
-    None if it keeps itself."""
-    if backend.is_durable:
+) -> tuple[AsyncGenerator[list[Event], None], Record | None, str]:
+    """Begins to make an answer. Returns its events, what keeps it once its client has read them (None
+    if it is kept without that), and its state: `queued` or `in_progress`."""
+    if isinstance(backend, AgentBackend) and backend.is_durable:
         events = await backend.enqueue(call, turn, record, background=links.background)
-        return events, EnqueuedRecord(call)
+        return events, None, "queued"
     events = backend.answer(call, turn, record)
     if not (links.background or backend.detaches):
-        return events, record
+        return events, record, "in_progress"
     await begin_in_background(call, events, record, turn.thread_id, strict=links.background)
     # Read from the log like any other reader; `paces` keeps the run near its client.
-    return call.service.runs.pages(call.id, paces=True), None
+    return call.service.runs.pages(call.id, paces=True), None, "in_progress"
 
 
 async def stream(
@@ -263,7 +247,7 @@ async def _stream_answer(
     call: Call,
     envelope: Json,
     events: AsyncGenerator[list[Event], None],
-    record: Record | EnqueuedRecord | None,
+    record: Record | None,
 ) -> None:
     """Streams an answer to the client, with the losses in a header, and records it."""
 
@@ -285,7 +269,7 @@ async def _respond_whole(
     call: Call,
     envelope: Json,
     events: AsyncGenerator[list[Event], None],
-    record: Record | EnqueuedRecord | None,
+    record: Record | None,
 ) -> None:
     """Answers with a whole response instead of a stream, and records it."""
     whole: list[Event] = []

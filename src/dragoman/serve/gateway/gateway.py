@@ -74,8 +74,6 @@ class Gateway:
 
     edits = True
     """The conversation is the client's."""
-    is_durable = False
-    """Its answers are single model calls, which nobody could go on with."""
     detaches = False
     """What nobody reads any more is not paid for, unless its client asks for it in the
     background."""

@@ -163,7 +163,7 @@ class Encoder(ResponseEncoder):
         for key in reversed([key for key in self._items if key[1] in indexes]):
             item = self._items[key]
             neighbours = [other for other, held in self._items.items() if held is item]
-            blocks = item.get("content", []) if item.get("type") == "message" else []
+            blocks: list[Json] = item.get("content", []) if item.get("type") == "message" else []
             # Texts of several parts may stand in one item, each as a block.
             place = neighbours.index(key)
             blocks[place : place + 1] = []
