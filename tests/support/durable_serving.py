@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from typing import Any
 
 import httpx2
@@ -17,7 +18,6 @@ __all__ = ["KEY", "OTHER", "WORDS", "Server", "Servers", "Speaker", "serving", "
 
 KEY, OTHER = "one-secret", "two-secret"
 WORDS = ["One ", "two ", "three ", "four."]
-LEASE = 0.6
 
 
 class Speaker:
@@ -45,8 +45,8 @@ def speaking(speaker: Any, **how: Any) -> Agent[Any]:
 class Server:
     """A server that listens, in this process."""
 
-    def __init__(self, app: Any) -> None:
-        self.app, self.service = app, app.state.service
+    def __init__(self, app: Any, path: str) -> None:
+        self.app, self.service, self.path = app, app.state.service, path
         self.url = ""
         self.task: asyncio.Task[None] | None = None
 
@@ -73,8 +73,8 @@ class Server:
             await asyncio.wait([self.task])
 
     async def kill(self) -> None:
-        """Leaves what it did as a process does that is killed: its leases run out."""
-        service = self.service
+        """Leaves what it did as a process does that is killed: its leases have run out."""
+        service, run_ids = self.service, list(self.service.runs._keeper.driven)
         for run_id, driven in list(service.runs._keeper.driven.items()):
             # Nothing of it comes into the log any more.
             driven.driver._log = Dead()
@@ -84,6 +84,12 @@ class Server:
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
+        with closing(sqlite3.connect(self.path)) as connection, connection:
+            marks = ", ".join("?" * len(run_ids))
+            connection.execute(
+                f"UPDATE dragoman_runs SET lease_until = 1 WHERE run_id IN ({marks})",  # noqa: S608
+                run_ids,
+            )
 
 
 class Servers:
@@ -96,10 +102,8 @@ class Servers:
     async def start(self, agents: Any, **how: Any) -> Server:
         """Starts a server over the database."""
         app = serve.app(agents, auth=[KEY, OTHER], store=self.url, durable=True, **how)
-        server = Server(app)
+        server = Server(app, self.url.removeprefix("sqlite:///"))
         self.all.append(server)
-        server.service.lease_seconds = LEASE
-        server.service.runs = server.service.open_runs()
         await server.listen()
         return server
 
