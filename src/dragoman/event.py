@@ -27,6 +27,8 @@ from dragoman.message import Content, FinishReason, Native, Origin, Role, TextPa
 
 __all__ = [
     "CALLS_BEGUN",
+    "RUN_BEGUN",
+    "SET_ASIDE",
     "STEP_DONE",
     "Custom",
     "Event",
@@ -300,9 +302,23 @@ STEP_DONE = "dragoman.step_done"
 …, "name": …, "value": …}`. Clients do not get it."""
 
 
+RUN_BEGUN = "dragoman.run_begun"
+"""Name of the `Custom` that stands in the log of a durable run before a run of an agent in a tool, or
+after a hand-off. Its value is `{"run": …, "call": …, "number": …}`: the ids of that run and of the
+call whose tool begins it (empty: a hand-off), and how many that tool has begun before. Clients do
+not get it."""
+
+
+SET_ASIDE = "dragoman.set_aside"
+"""Name of the `Custom` with which the log of a durable run holds the end of the first of two phases:
+`{"metadata": …, "call": …}`, the metadata of the message that was set aside, and its `ModelCall`.
+Clients do not get it."""
+_LOG_MARKS = frozenset({CALLS_BEGUN, STEP_DONE, RUN_BEGUN, SET_ASIDE})
+
+
 def is_log_mark(event: Event) -> bool:
     """True if an event is for the log alone, and for no client."""
-    return type(event) is Custom and event.name in (CALLS_BEGUN, STEP_DONE)
+    return type(event) is Custom and event.name in _LOG_MARKS
 
 
 def is_calls_begun(event: Event) -> bool:

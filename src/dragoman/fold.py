@@ -38,6 +38,7 @@ from dragoman.message import (
 
 __all__ = [
     "MessageBuilder",
+    "MessageFolder",
     "arguments_json",
     "arguments_text",
     "close_part",
@@ -168,31 +169,49 @@ class MessageBuilder:
         return events
 
 
+class MessageFolder:
+    """Folds events into messages piece by piece: candidate 0, without messages that were dropped."""
+
+    def __init__(self, run_id: str | None = None) -> None:
+        """`run_id`: see `fold`."""
+        self._run_id = run_id
+        self._builders: dict[MessageBuilder, None] = {}
+        self._latest: dict[str, MessageBuilder] = {}
+
+    def feed(self, events: Iterable[Event]) -> None:
+        """Takes the next events."""
+        builders, latest = self._builders, self._latest
+        for event in events:
+            if isinstance(event, (PartDelta, PartStarted, PartFinished, MessageFinished)):
+                if (builder := latest.get(event.message_id)) is not None:
+                    builder.add(event)
+            elif isinstance(event, MessageStarted):
+                if event.run_id != self._run_id:
+                    latest.pop(event.message_id, None)
+                    continue
+                builder = latest[event.message_id] = MessageBuilder(event)
+                if event.candidate == 0:
+                    builders[builder] = None
+            elif (
+                isinstance(event, MessageDropped)
+                and (builder := latest.pop(event.message_id, None)) is not None
+            ):
+                builders.pop(builder, None)
+
+    def messages(self) -> list[Message]:
+        """Returns the messages so far, in order of their start."""
+        return [builder.message() for builder in self._builders]
+
+
 def fold(events: Iterable[Event], run_id: str | None = None) -> list[Message]:
     """Returns the messages that these events tell of: candidate 0, without those that were dropped,
     in order of their start.
 
     `run_id`: those of a run within a tool; left out, those of the run whose stream it is.
     """
-    builders: dict[MessageBuilder, None] = {}
-    latest: dict[str, MessageBuilder] = {}
-    for event in events:
-        if isinstance(event, (PartDelta, PartStarted, PartFinished, MessageFinished)):
-            if (builder := latest.get(event.message_id)) is not None:
-                builder.add(event)
-        elif isinstance(event, MessageStarted):
-            if event.run_id != run_id:
-                latest.pop(event.message_id, None)
-                continue
-            builder = latest[event.message_id] = MessageBuilder(event)
-            if event.candidate == 0:
-                builders[builder] = None
-        elif (
-            isinstance(event, MessageDropped)
-            and (builder := latest.pop(event.message_id, None)) is not None
-        ):
-            builders.pop(builder, None)
-    return [builder.message() for builder in builders]
+    folder = MessageFolder(run_id)
+    folder.feed(events)
+    return folder.messages()
 
 
 def unfold(messages: Iterable[Message]) -> list[Event]:

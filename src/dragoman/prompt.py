@@ -308,6 +308,7 @@ _REQUEST_FIELDS = (
     "state",
     "resume",
     "metadata",
+    "output_schema",
 )
 _OBJECTS = {
     "transport": ("send", "a transport"),

@@ -342,6 +342,8 @@ class RunRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """Body fields without a neutral name; go before the agent's, one by one."""
     metadata: Mapping[str, Any] = {}
     """Anything that is to be passed on unread."""
+    output_schema: Mapping[str, Any] | None = None
+    """JSON Schema of the output; `None`: text, or what the send says."""
     native: Native = None
     """What a protocol has beside these fields; only its `load_run` fills it."""
 

@@ -247,3 +247,13 @@ class ModelInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     def model(self) -> str:
         """Returns the model string: `provider:name`."""
         return f"{self.provider}:{self.name}"
+
+    @property
+    def longest_prompt(self) -> int | None:
+        """Returns the most tokens of a prompt, or None if nobody says."""
+        return self.profile and (self.profile.input or self.profile.window)
+
+    @property
+    def longest_answer(self) -> int | None:
+        """Returns the most tokens of an answer, or None if nobody says."""
+        return self.profile and self.profile.output

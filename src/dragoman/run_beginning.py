@@ -23,7 +23,7 @@ from dragoman.limits import Limits
 from dragoman.loss import Loss, refusal_error
 from dragoman.memory.conversation import ConversationRecorder
 from dragoman.memory.memory import Memory
-from dragoman.message import MarkPart, Message, Role, ToolResultPart
+from dragoman.message import MarkPart, Message, Role, ToolCallPart, ToolResultPart
 from dragoman.model.agent_models import Models
 from dragoman.orchestration import (
     MessageAccumulator,
@@ -33,16 +33,17 @@ from dragoman.orchestration import (
 from dragoman.orchestration.going_on import find_calls, find_transfer, settle_decisions
 from dragoman.orchestration.interrupts import WaitingCall, find_waiting_calls, has_new_prompt
 from dragoman.orchestration.output_checks import OutputCheck
-from dragoman.orchestration.resume import Decision, ResumePlan, decide_calls
+from dragoman.orchestration.resume import CallPlan, Decision, ResumePlan, decide_calls
 from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.story import Story
 from dragoman.prompt import (
     RunOptions,
     suggest_place,
 )
-from dragoman.repair import OpenCall, find_missing_results
+from dragoman.repair import OpenCall, find_missing_results, find_open_calls
 from dragoman.request import ModelRequest
 from dragoman.tools import Tool, ToolExecutor, Toolset
+from dragoman.tools.agent_tool import Transfer
 
 __all__ = ["OnDoubt", "RunBeginning", "RunDefaults"]
 
@@ -199,9 +200,56 @@ class RunBeginning:
             return None
         asks = self._agent.on_doubt == "ask"
         plan = find_calls(messages, story, asks=asks) or self._still_waiting(messages, tools)
-        if plan is None:
-            self._state.transfer = find_transfer(messages, story, tools)
+        if plan is None and story.is_returned:
+            plan = CallPlan((), {}, ())
+        if plan is None and (found := find_transfer(messages, story, tools)) is not None:
+            self._state.transfer = self._resume_transfer(*found, history, tools)
         return self._state.begin(messages, tuple(untold), plan=plan)
+
+    def _resume_transfer(
+        self,
+        call: ToolCallPart,
+        transfer: Transfer,
+        history: Sequence[Message],
+        tools: Mapping[str, Tool],
+    ) -> Transfer:
+        """Returns a hand-off with the other agent's run and the answers, if it is an answered one."""
+        resume = expect_each("resume", self._options.get("resume", ()), Resume)
+        if not resume:
+            return transfer
+        messages = self._with_system([*history, *self._state.asked])
+        waiting, forged = self._waiting(messages, tools)
+        for decision in self._decide(messages, resume, tools, waiting, forged):
+            if decision.waiting.call.call.id == call.id:
+                new = self._state.asked[self._count_answers() :]
+                return Transfer(transfer.tool, decision.runs, decision.resume, tuple(new))
+        return transfer
+
+    def _count_answers(self) -> int:
+        """Returns how many of the new messages come before the first one that says something."""
+        return len(
+            list(takewhile(lambda message: not has_new_prompt([message]), self._state.asked))
+        )
+
+    def _decide(
+        self,
+        messages: Sequence[Message],
+        resume: Sequence[Resume],
+        tools: Mapping[str, Tool],
+        waiting: Sequence[WaitingCall],
+        forged: Sequence[OpenCall],
+    ) -> list[Decision]:
+        """Returns the decisions about the calls of a conversation that are answered."""
+        return decide_calls(
+            resume,
+            waiting,
+            messages,
+            tools,
+            self._state.seal,
+            self._agent.clock(),
+            has_toolsets=self._has_toolsets,
+            forged=forged,
+        )
 
     def _still_waiting(
         self, messages: Sequence[Message], tools: Mapping[str, Tool]
@@ -257,29 +305,19 @@ class RunBeginning:
     ) -> tuple[Message, ...] | None:
         """Goes on with a conversation that waits. Returns the run's own messages; `None` if nothing
         was answered, and nothing is waited for any longer."""
-        seal = self._state.seal
         waiting, forged = self._waiting(messages, tools)
-        decided = decide_calls(
-            resume,
-            waiting,
-            messages,
-            tools,
-            seal,
-            self._agent.clock(),
-            has_toolsets=self._has_toolsets,
-            forged=forged,
-        )
-        _check_trust(decided, self._options, seal, forged)
+        decided = self._decide(messages, resume, tools, waiting, forged)
+        _check_trust(decided, self._options, self._state.seal, forged)
         if (story := self._state.story) is not None:
-            asks = self._agent.on_doubt == "ask"
-            decided = settle_decisions(decided, story, tools, asks=asks)
+            asks, opened = self._agent.on_doubt == "ask", find_open_calls(messages)
+            decided = settle_decisions(decided, opened, story, tools, asks=asks)
         answered = [decision.waiting.call for decision in decided]
         unanswered = tuple([call for call in waiting if call.call not in answered])
         is_speaking = has_new_prompt(messages)
         goes_on_waiting = bool(unanswered) and not is_speaking
         if not resume and not goes_on_waiting:
             return None
-        answers = list(takewhile(lambda message: not has_new_prompt([message]), self._state.asked))
+        answers = self._state.asked[: self._count_answers()]
         plan = ResumePlan(
             tuple(decided), unanswered, tuple(self._state.asked[len(answers) :]), is_speaking
         )

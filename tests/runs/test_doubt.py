@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -176,6 +177,39 @@ async def test_a_step_of_a_tool_is_done_once() -> None:
     done.clear()
     assert (await maker().send("hi")).output == "Done."
     assert done == ["charge", "mail"]
+
+
+async def test_two_steps_of_a_call_cannot_have_one_name() -> None:
+    tried: list[str] = []
+
+    @tool(idempotent=True)
+    async def refund(context: ToolContext[Any]) -> str:
+        """Refunds."""
+
+        def fail() -> None:
+            tried.append("charge")
+            raise ValueError("busy")
+
+        with suppress(ValueError):
+            await context.step("charge", fail)
+        await context.step("charge", lambda: tried.append("charged"))
+        await context.step("charge", lambda: tried.append("never"))
+        return ""
+
+    plan = ((call("refund", "f1"), call("refund", "f2")), ("Done.",))
+
+    def maker() -> Agent[Any]:
+        return durable_agent(Acts(), plan, tools=[refund])[0]
+
+    request = make_request("Do it.", RUN, "t", None)
+    events = await gone_on([], request, maker())
+    # Two calls may use one name, and also when the stored result is used the second one is refused.
+    end = [place for place, event in enumerate(events) if getattr(event, "name", "") == STEP_DONE]
+    for log in (events, await gone_on(events[: end[-1] + 1], request, maker())):
+        results = [part.result for message in fold(log) for part in message.tool_results]
+        assert len(results) == 2
+        assert all("has a step named 'charge' already" in str(each) for each in results)
+    assert sorted(tried) == ["charge", "charge", "charged", "charged"]
 
 
 DOUBT = Interrupt("w1", "doubt", ToolCallPart("w1", "write", {"a": 1}), message="What did it do?")

@@ -10,20 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman import Agent, Message, RunRequest, ToolContext, fold, tool
+from dragoman import Message, RunRequest, ToolContext, fold, tool
 from dragoman.event import (
     Event,
     MessageFinished,
-    PartFinished,
     RunFinished,
-    event_to_json,
 )
 from dragoman.memory import Memory
-from dragoman.message import MarkPart, Role, ToolResultPart
-from dragoman.runs import Runs
+from dragoman.message import MarkPart, Role
 from dragoman.runs.durable import make_request
-from dragoman.runs.memory_log import MemoryLog
-from dragoman.tools import handoff
 from support.durable import (
     RUN,
     Acts,
@@ -31,42 +26,13 @@ from support.durable import (
     call,
     check_laws,
     check_open,
-    dead_log,
     durable_agent,
     outcome_unknown,
 )
 from support.model import agent, says
+from support.prefixes import finished, gone_on, same, stored_results
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
-
-QUICK: dict[str, Any] = {"lease_seconds": 30.0, "poll_seconds": 0.01}
-
-
-async def read(runs: Runs, run_id: str = RUN) -> list[Event]:
-    return [event async for _, event in runs.attach(run_id)]
-
-
-async def finished(request: RunRequest, a: Agent[Any]) -> list[Event]:
-    """The events of a run that nothing disturbed."""
-    async with MemoryLog() as log, Runs(log, agents={"a": a}, **QUICK) as runs:
-        await runs.enqueue("a", request)
-        assert await runs.drive(RUN) is False
-        return await read(runs)
-
-
-async def gone_on(
-    events: Sequence[Event], request: RunRequest, a: Agent[Any], lost: int = 1
-) -> list[Event]:
-    """The events of a run whose process died after these."""
-    async with MemoryLog() as log, Runs(log, agents={"a": a}, **QUICK) as runs:
-        await dead_log(log, events, request, lost=lost)
-        assert await runs.drive(RUN) is False
-        assert (await runs.status(RUN)).state != "running"
-        return await read(runs)
-
-
-def same(some: Sequence[Event], others: Sequence[Event]) -> bool:
-    return [*map(event_to_json, some)] == [*map(event_to_json, others)]
 
 
 def results(events: Sequence[Event]) -> dict[str, Any]:
@@ -103,14 +69,6 @@ async def test_every_prefix_of_a_log_is_gone_on_with() -> None:
         assert last.usage.total_tokens == 33
         assert last.result == "I look and write.\nAnd once more.\nNow all of it is done."
         assert model.asked <= 3
-
-
-def stored_results(events: Sequence[Event]) -> set[str]:
-    return {
-        event.part.id
-        for event in events
-        if isinstance(event, PartFinished) and isinstance(event.part, ToolResultPart)
-    }
 
 
 @given(cuts=st.lists(st.floats(0, 1), min_size=2, max_size=4), data=st.integers(0, 1))
@@ -238,62 +196,5 @@ async def test_a_run_that_waits_goes_on_waiting_from_every_prefix() -> None:
 
 
 def is_asked(events: Sequence[Event]) -> bool:
-    """True if the question of a tool is told, in a message that is whole."""
-    return any(
-        is_whole(events, message) and any(isinstance(piece, MarkPart) for piece in message.content)
-        for message in fold(events)
-    )
-
-
-async def test_an_agent_in_a_tool_is_not_asked_again() -> None:
-    """Its events are in the log; whether its tools acted is not known, so neither is the outcome."""
-    acts = Acts()
-    inner_plan = (("Inner.", call("write", "w9")), ("Inner done.",))
-
-    def make(acts: Acts) -> Agent[Any]:
-        inner, _ = durable_agent(acts, inner_plan)
-
-        @tool
-        async def ask(context: ToolContext[Any]) -> str:
-            """Asks another agent."""
-            return (await context.send(inner, "go")).output
-
-        return durable_agent(Acts(), ((call("ask", "a1"),), ("Done.",)), tools=[ask])[0]
-
-    request = make_request("Do it.", RUN, "t", None)
-    before = await finished(request, make(acts))
-    assert acts.done == ["w9"]
-    for end in range(len(before)):
-        told = before[:end]
-        acts = Acts()
-        events = await gone_on(told, request, make(acts))
-        check_laws(events)
-        assert acts.done == ([] if "a1" in begun(told) else ["w9"])
-        assert isinstance(events[-1], RunFinished)
-        # The story of the run counts the model calls of the agent in its tool, too.
-        assert events[-1].usage is not None
-        assert events[-1].usage.total_tokens >= 22
-
-
-async def test_a_hand_off_is_made_once() -> None:
-    def make(acts: Acts) -> Agent[Any]:
-        other, _ = durable_agent(acts, (("I act.", call("write", "w9")), ("Bye.",)), shift=1)
-        plan = (("To b.", call("transfer_to_b", "t1")),)
-        return durable_agent(Acts(), plan, tools=[handoff(other, "b")])[0]
-
-    request = make_request("Do it.", RUN, "t", None)
-    before = await finished(request, make(Acts()))
-    assert isinstance(before[-1], RunFinished)
-    ended: set[str] = set()
-    for end in range(len(before)):
-        told = before[:end]
-        acts = Acts()
-        events = await gone_on(told, request, make(acts))
-        check_laws(events)
-        ended.add(type(events[-1]).__name__)
-        if "w9" in begun(told):
-            assert acts.done == []
-        else:
-            assert acts.done == ["w9"]
-            assert isinstance(events[-1], RunFinished)
-    assert ended == {"RunFinished", "RunError"}
+    """True if the question of a tool is told."""
+    return any(isinstance(piece, MarkPart) for message in fold(events) for piece in message.content)

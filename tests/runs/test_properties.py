@@ -19,7 +19,7 @@ from dragoman.fold import fold, unfold
 from dragoman.message import Message
 from dragoman.runs import Lease, RunLog, Runs, memory_log, open_log
 from dragoman.runs.batch import pack_events, unpack_events
-from dragoman.runs.driver import closing_events
+from dragoman.runs.closing import closing_events
 from support import strategies as some
 from support.runs import speaker
 

@@ -48,10 +48,11 @@ class Follower:
         self.asked += 1
         place = sum(message.role is Role.MODEL for message in request.messages)
         place -= self.shift
-        said = Message.model(*self.plan[place]).replace(
+        said = Message.model(*self.say(place, request))
+        said = said.replace(
             id=f"m{place}-{self.asked}-{id(self)}",
             finish_reason=FinishReason.tool_calls
-            if place + 1 < len(self.plan)
+            if any(isinstance(part, ToolCallPart) for part in said.content)
             else FinishReason.stop,
             usage=Usage(input_tokens=10, output_tokens=1, total_tokens=11),
         )
@@ -62,6 +63,10 @@ class Follower:
                     await asyncio.sleep(self.seconds)
             else:
                 yield event
+
+    def say(self, place: int, request: ModelRequest) -> Sequence[Any]:
+        """What the model says at its place."""
+        return self.plan[place]
 
 
 def call(name: str, call_id: str, **arguments: Any) -> ToolCallPart:
@@ -113,9 +118,9 @@ def durable_agent(
     shift: int = 0,
     **how: Any,
 ) -> tuple[Agent[Any], Follower]:
-    model = Follower(plan, seconds, shift)
+    model = how.pop("model", Follower)(plan, seconds, shift)
     tools = [*acts.tools(), *how.pop("tools", ())]
-    return Agent(PROVIDER, middleware=[model], tools=tools, **how), model
+    return Agent(how.pop("provider", PROVIDER), middleware=[model], tools=tools, **how), model
 
 
 async def dead_log(

@@ -87,7 +87,7 @@ class Server:
         with closing(sqlite3.connect(self.path)) as connection, connection:
             marks = ", ".join("?" * len(run_ids))
             connection.execute(
-                f"UPDATE dragoman_runs SET lease_until = 1 WHERE run_id IN ({marks})",  # noqa: S608
+                f"UPDATE dragoman_runs SET lease_until = 1 WHERE run_id IN ({marks})",
                 run_ids,
             )
 

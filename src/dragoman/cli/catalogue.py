@@ -39,8 +39,8 @@ def providers(json: _Json = False) -> None:
     dragoman providers
     dragoman providers --json
     """
+    from dragoman.providers.capability_table import capability_table
     from dragoman.providers.registry import REGISTRY
-    from dragoman.providers.table import capability_table
 
     rows = capability_table(REGISTRY.providers())
     # A broken plug-in must not hide the other providers.

@@ -46,7 +46,8 @@ class DistinctIds:
         return id_ in self._taken
 
     def take(self, id_: str) -> str:
-        """Returns this id, or one like it if it is empty or taken, and marks that as taken."""
+        """Returns this id fitted: itself, or one like it if it is empty or taken, and marks that as
+        taken."""
         free = id_
         while not free or free in self._taken:
             repeat = self._repeats[id_] = self._repeats.get(id_, 1) + 1
@@ -92,7 +93,8 @@ TOOL_NAMES = NameRule(first="a-zA-Z_")
 def fit_names(
     names: Iterable[str], rule: NameRule = TOOL_NAMES, *, as_is: Collection[str] = ()
 ) -> dict[str, str]:
-    """Returns for each name the one to send. `as_is`: names that are sent whatever the rule says.
+    """Returns for each name the one to send, which fits the provider's rule. `as_is`: names that
+    are sent whatever the rule says.
 
     The inverse tells which tool a model means when it calls one by the name that it was sent.
     """
@@ -133,8 +135,8 @@ def map_call_ids(
     *,
     as_is: Callable[[ToolCallPart | ToolResultPart], bool] | None = None,
 ) -> dict[tuple[int, int], str]:
-    """Returns the id to send for every call and result that is not the provider's own, by the
-    position of its message and its index in the content.
+    """Returns the fitted id to send for every call and result that is not the provider's own, by
+    the position of its message and its index in the content.
 
     An id that was used before, in this round or an earlier one, gets another. A result has the id
     of its call: the first call of its round that has the same id and no result yet, else the latest
@@ -185,8 +187,8 @@ def _own_ids(
     rule: NameRule,
     as_is: Callable[[ToolCallPart | ToolResultPart], bool] | None,
 ) -> dict[tuple[int, int], str] | None:
-    """Returns the ids unchanged, as `map_call_ids` does, if all may be sent as they are and none
-    belongs to two calls; else None."""
+    """Returns the call ids unchanged, as `map_call_ids` does, if all may be sent as they are and
+    none belongs to two calls; else None."""
     out: dict[tuple[int, int], str] = {}
     taken: set[str] = set()
     for position, message in enumerate(messages):

@@ -54,9 +54,9 @@ class MessageList(ConversationView):
         id_factory: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
     ) -> None:
-        """Creates the list. `messages`: as `add` takes them. `thread_id`, `resource_id`: which
-        conversation it is, and whose. `id_factory` and `clock` make the ids and times that messages
-        do not have."""
+        """Creates the list of messages. `messages`: as `add` takes them. `thread_id`,
+        `resource_id`: which conversation it is, and whose. `id_factory` and `clock` make the ids
+        and times that messages do not have."""
         self.thread_id, self.resource_id = thread_id, resource_id
         self.problems: list[Problem] = []
         """What could not be read of what was added with `errors="collect"`."""
@@ -169,7 +169,7 @@ class MessageList(ConversationView):
     # reading
 
     def get(self, source: Source | None = None, *, saved: bool = False) -> list[Message]:
-        """Returns the conversation without system messages.
+        """Returns the list's conversation without system messages.
 
         Args:
             source: return only unsaved messages from this source.
@@ -204,8 +204,8 @@ class MessageList(ConversationView):
         losses: list[Loss] | None = None,
         **how: Any,
     ) -> Any:
-        """Returns the whole conversation in a format. Formats that a model reads are repaired, so
-        that each call has its result.
+        """Returns the list's whole conversation in a format. Formats that a model reads are
+        repaired, so that each call has its result.
 
         Args:
             format: name of the format.
@@ -261,8 +261,9 @@ class MessageList(ConversationView):
         return tuple([row.message for row in self._rows if row.live & NOT_SAVED])
 
     def drain_unsaved(self, saved: Sequence[Message] | None = None) -> list[Message]:
-        """Marks messages as saved, and returns them. `saved`: only these, as `unsaved` returned
-        them before they were stored. A message that has changed meanwhile stays unsaved."""
+        """Marks messages of the list as saved, and returns them. `saved`: only these, as
+        `unsaved` returned them before they were stored. A message that has changed meanwhile
+        stays unsaved."""
         drained: list[Message] = []
         for message in self.unsaved() if saved is None else saved:
             if message.id is None:
@@ -277,7 +278,7 @@ class MessageList(ConversationView):
     def remove(
         self, ids: str | Sequence[str] | None = None, *, source: Source | None = None
     ) -> list[Message]:
-        """Removes messages and returns them. They may be added again.
+        """Removes messages from the list and returns them. They may be added again.
 
         Args:
             ids: ids of messages, or of turns.
@@ -379,8 +380,8 @@ class MessageList(ConversationView):
         return forked
 
     def edit(self, message_id: str, message: object) -> Self:
-        """Puts another message in the place of one. It keeps the id; what stood there and behind it
-        becomes a branch.
+        """Puts another message in the place of one of the list. It keeps the id; what stood there
+        and behind it becomes a branch.
 
         Raises:
             HistoryError: there is no such message, or the new one cannot be read.

@@ -60,8 +60,14 @@ def make_config(app: Any, *, closing_seconds: int | None = None) -> uvicorn.Conf
     )
 
 
-def open_listener(host: str, port: int) -> socket.socket:
-    """Opens a socket that listens. `port`: 0 takes a free one.
+def open_listener(host: str, port: int, *, shared: bool = False) -> socket.socket:
+    """Opens a socket that listens.
+
+    Args:
+        host: name or address.
+        port: 0 takes a free one.
+        shared: other processes may listen there as well, where the system can share a port; each
+            gets some of the connections.
 
     Raises:
         SettingsError: the host does not exist, or the port is invalid, in use or not allowed.
@@ -81,7 +87,12 @@ def open_listener(host: str, port: int) -> socket.socket:
             reason = "it is no host name"
         raise SettingsError(f"there is no host {host!r} to serve on: {reason}") from error
     try:
-        return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
+        return socket.create_server(
+            address[:2],
+            family=family,
+            backlog=_BACKLOG,
+            reuse_port=shared and hasattr(socket, "SO_REUSEPORT"),
+        )
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
             raise SettingsError(

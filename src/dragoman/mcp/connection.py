@@ -87,7 +87,7 @@ class Connection:
         self._tools = tools if self._lists_changes else None
 
     async def open(self) -> None:
-        """Connects, in a task that outlives the caller.
+        """Connects to the MCP server, in a task that outlives the caller.
 
         Raises:
             SignIn: somebody must sign in first.
@@ -134,7 +134,7 @@ class Connection:
         await self.close()
 
     def _make_refusal(self) -> Exception:
-        """Returns the exception for a session that could not be opened."""
+        """Returns the exception for an MCP connection's session that could not be opened."""
         error, name = self._error, self._name
         # anyio wraps the error of each task group.
         while isinstance(error, ExceptionGroup):
@@ -175,7 +175,8 @@ class Connection:
             self._ready.set()
 
     def _new_client(self) -> Client:
-        """Returns the library's client with the answers that this side offers."""
+        """Returns the MCP library's client for the connection with the answers that this side
+        offers."""
         options = self._options
         return Client(
             self._make_transport(),
@@ -204,8 +205,8 @@ class Connection:
         return options.server
 
     async def _follow_changes(self, client: Client) -> None:
-        """Listens for changes of the tools, which servers with the protocol of 2026 send only then.
-        Earlier servers send them unasked."""
+        """Listens on the connection for changes of the tools, which servers with the protocol of
+        2026 send only then. Earlier servers send them unasked."""
         offered = client.server_capabilities.tools
         if offered is None or not offered.list_changed or client.session.discover_result is None:
             return
@@ -229,7 +230,8 @@ class Connection:
 
 
 def find_log_level() -> Any:
-    """Returns the lowest level that dragoman's log takes, as the protocol names it, or None."""
+    """Returns the lowest level that dragoman's log takes, as MCP names it to a connection's server,
+    or None."""
     levels = {
         "debug": logging.DEBUG,
         "info": logging.INFO,

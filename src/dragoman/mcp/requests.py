@@ -124,7 +124,8 @@ class Requests:
     async def call_tool(
         self, name: str, arguments: JsonMap, context: ToolContext[Any], *, repeats: bool
     ) -> Any:
-        """Returns the result of a tool call. `repeats`: a second call does no harm."""
+        """Requests a tool call of the MCP server and returns its result. `repeats`: a second call
+        does no harm."""
 
         async def run_call(connection: Connection) -> Any:
             """Calls the MCP tool over one connection."""
@@ -146,8 +147,8 @@ class Requests:
 
     @asynccontextmanager
     async def _limit_time(self, name: str) -> AsyncGenerator[None, None]:
-        """Limits the time of a call. A run limits its tools itself, a little earlier, so this is
-        for direct calls.
+        """Limits the time of an MCP request. A run limits its tools itself, a little earlier, so
+        this is for direct calls.
 
         Raises:
             ToolError: the call took too long. The server is told that it is cancelled.
@@ -188,8 +189,8 @@ class Requests:
     async def _send_to_session(
         self, work: Callable[[Connection], Awaitable[T]], *, repeats: bool
     ) -> T:
-        """Runs `work` with a session, and once more with a new session if the first is over and
-        repeating is safe.
+        """Sends requests (`work`) with an MCP session, and once more with a new session if the
+        first is over and repeating is safe.
 
         Raises:
             SignIn: somebody must sign in first.
@@ -228,8 +229,8 @@ class Requests:
             again = False
 
     def _make_error(self, error: MCPError) -> Exception:
-        """Returns the exception for a server's error: a page that somebody must visit, or a
-        `ToolError`."""
+        """Returns the exception for an MCP server's error to a request: a page that somebody must
+        visit, or a `ToolError`."""
         if error.code == types.URL_ELICITATION_REQUIRED:
             try:
                 wanted = UrlElicitationRequiredError.from_error(error.error).elicitations
@@ -249,7 +250,7 @@ async def _list_all_tools(connection: Connection) -> tuple[types.Tool, ...]:
 
 
 async def _read_all_pages(connection: Connection, field: str) -> tuple[Any, ...]:
-    """Returns all pages of a list, such as `tools`.
+    """Requests all pages of an MCP list, such as `tools`.
 
     Raises:
         ToolError: the list does not end.

@@ -60,7 +60,7 @@ class MCPToolset(Toolset):
         self._tools: dict[str, tuple[Any, Tool]] = {}
 
     async def list_tools(self, context: ToolContext[Any] = _NO_RUN) -> Sequence[Tool]:  # noqa: ARG002 - they are the same in all runs
-        """Returns the server's tools, or the one tool that asks for a sign-in.
+        """Returns the tools of the MCP server's toolset, or the one tool that asks for a sign-in.
 
         Raises:
             ToolError: the server cannot be started or reached, or refuses.
@@ -128,8 +128,8 @@ class MCPToolset(Toolset):
         return await self._get_requests().list_prompts()
 
     async def prompt(self, name: str, /, **arguments: str) -> list[Message]:
-        """Returns the messages of a prompt, to send or to use as history: `agent.send(None,
-        history=await server.prompt("review"))`.
+        """Returns the messages of an MCP server's prompt, to send or to use as history:
+        `agent.send(None, history=await server.prompt("review"))`.
 
         Raises:
             ToolError: there is no such prompt, or its arguments are wrong.
@@ -137,8 +137,8 @@ class MCPToolset(Toolset):
         return await self._get_requests().prompt(name, arguments)
 
     async def sign_in(self, answer: str | None = None) -> str | None:
-        """Signs in as far as possible without a user. Returns the URL where a user must sign in, or
-        None if it is done. `answer`: the URL to which the user returned.
+        """Signs the MCP toolset in as far as possible without a user. Returns the URL where a user
+        must sign in, or None if it is done. `answer`: the URL to which the user returned.
 
         Raises:
             ToolError: the user was refused, or the server cannot be reached.
@@ -152,7 +152,8 @@ class MCPToolset(Toolset):
         return None
 
     def find_addresses(self, context: ToolContext[Any]) -> Iterator[str]:
-        """Returns the answers of a call that are URLs to which a user returned."""
+        """Returns the answers of a call of the MCP toolset that are URLs to which a user
+        returned."""
         # Without sign-in, texts among the answers are answers to the server's own questions.
         if self._options.oauth is not None:
             for answer in context.answers:
@@ -175,7 +176,8 @@ class MCPToolset(Toolset):
             await take_answer(str(self._options.server), self._options.oauth, address)
 
     def _get_requests(self) -> Requests:
-        """Returns the requests to the server, and imports what they need the first time.
+        """Returns the requests to the toolset's MCP server, and imports what they need the first
+        time.
 
         Raises:
             SettingsError: the library `mcp` is missing.
@@ -286,7 +288,7 @@ def mcp(
 def _make_tools(
     toolset: MCPToolset, options: Options, listed: Iterable[types.Tool], known: _ListedTools
 ) -> _ListedTools:
-    """Returns the tools of a list. `known`: those of the previous list."""
+    """Returns the toolset's tools of an MCP list. `known`: those of the previous list."""
     tools: _ListedTools = {}
     for listed_tool in listed:
         if not listed_tool.name or listed_tool.name in tools:
@@ -305,7 +307,7 @@ def _make_tools(
 
 
 def _make_tool(toolset: MCPToolset, options: Options, listed: types.Tool) -> Tool:
-    """Returns a listed tool as a `Tool`."""
+    """Returns a tool that the MCP server lists as a `Tool`."""
 
     # The parameter's name must not be that of an argument of the tool.
     async def call(dragoman_context: ToolContext[Any], **arguments: Any) -> Any:
@@ -344,7 +346,7 @@ def _complete_schema(schema: JsonMap) -> JsonMap:
 
 
 def _make_native(listed: types.Tool) -> Json | None:
-    """Returns what a server says about a tool that no model is told: title and annotations."""
+    """Returns what an MCP server says about a tool that no model is told: title and annotations."""
     fields = listed.model_dump(
         mode="json", by_alias=True, exclude_none=True, include={"title", "annotations"}
     )
@@ -352,7 +354,7 @@ def _make_native(listed: types.Tool) -> Json | None:
 
 
 def _make_sign_in_tool(toolset: MCPToolset, options: Options) -> Tool:
-    """Returns the tool that stands for all tools until a user has signed in."""
+    """Returns the tool that stands for all tools of the MCP toolset until a user has signed in."""
 
     async def sign_in(dragoman_context: ToolContext[Any]) -> str:
         """Asks the run's user to sign in to the MCP server."""

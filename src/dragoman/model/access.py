@@ -111,6 +111,8 @@ class Access:
         self._grant: Grant | None = None
         self._failed: DragomanError | None = None
         self._places: dict[str, ModelEndpoint] = {}
+        self.lacks_counts = False
+        """True once its API has said that it counts no tokens."""
         self._carried: deque[HttpRequest] = deque(maxlen=_RECENT)
         self._locks: WeakKeyDictionary[AbstractEventLoop, anyio.Lock] = WeakKeyDictionary()
 
@@ -129,8 +131,8 @@ class Access:
         return public_url(join_url(url, ""))
 
     def check_key(self) -> None:
-        """Checks that requests would carry a key where the provider needs one. A function that
-        gives keys is not called.
+        """Checks that requests with this access would carry a key where the provider needs one. A
+        function that gives keys is not called.
 
         Raises:
             AuthenticationError: there is none.
@@ -147,8 +149,9 @@ class Access:
 
     @cached_property
     def identity(self) -> tuple[str, str]:
-        """Returns two digests of what requests carry: one of the plain headers, one of keys and
-        other secrets. A key function gets a random digest, because nobody knows its next key."""
+        """Returns two digests of what requests with this access carry: one of the plain headers,
+        one of keys and other secrets. A key function gets a random digest, because nobody knows its
+        next key."""
         key = self._api_key
         headers = {name.lower(): value for name, value in (self._headers or {}).items()}
         # Without a key the request itself will fail with a message; here the headers suffice.
@@ -174,8 +177,8 @@ class Access:
         return (await self.route(model, embeddings=embeddings)).base_url
 
     async def route(self, model: str, *, embeddings: bool = False) -> ModelRoute:
-        """Finds where `model` is asked; may start a local server for it. Results of `discovery` are
-        cached.
+        """Finds the access to `model`: where it is asked; may start a local server for it. Results
+        of `discovery` are cached.
 
         Args:
             model: name of the model.
@@ -236,8 +239,8 @@ class Access:
     async def _send_renewed(
         self, request: HttpRequest, sent_request: HttpRequest, response: Response
     ) -> tuple[HttpRequest, Response]:
-        """Sends a request that got a 401 again with renewed credentials. Returns what was sent last
-        and its response."""
+        """Sends a request whose access was refused (401) again with renewed credentials. Returns
+        what was sent last and its response."""
         # Another task may have renewed the grant already: only the refused one is dropped.
         if self._grant is not None and self._grant.headers.items() <= sent_request.headers.items():
             self._grant = None
@@ -253,8 +256,8 @@ class Access:
         return renewed_request, await self._transport.send(renewed_request)
 
     def redact(self, error: DragomanError) -> DragomanError:
-        """Returns the same error without the keys of recent requests, which a provider may repeat
-        in its message."""
+        """Returns the same error without the access's keys, which a provider may repeat in its
+        message."""
         return redact(
             error,
             {
@@ -267,7 +270,8 @@ class Access:
     async def fetch(
         self, request: HttpRequest, route: ModelRoute | None = None
     ) -> tuple[Mapping[str, str], bytes]:
-        """Returns the whole answer to a request: headers, with names in lower case, and body.
+        """Sends a request with this access and returns the whole answer: headers, with names in
+        lower case, and body.
 
         Raises:
             DragomanError: as `send`.
@@ -322,7 +326,8 @@ class Access:
         return request
 
     async def _load_credentials(self, key: str | None = None) -> _Credentials:
-        """Returns the credentials of the next request. `key`: one that was read already."""
+        """Returns the access's credentials for the next request. `key`: one that was read
+        already."""
         if key is None:
             key = await self._read_key()
         headers = dict(self._headers or {})
@@ -344,7 +349,7 @@ class Access:
         return _Credentials(headers, sign)
 
     async def _read_key(self) -> str | None:
-        """Returns the fixed key, or calls the key function, plain or async."""
+        """Returns the access's fixed key, or calls the key function, plain or async."""
         if self._api_key is None or isinstance(self._api_key, str):
             return self._api_key
         key = self._api_key()
@@ -364,8 +369,8 @@ class Access:
         return self._found
 
     async def _find_grant(self, flow: Callable[[float], Flow]) -> Grant:
-        """Returns the current grant, or runs the flow for a new one. Tasks that wait meanwhile
-        share its result or error."""
+        """Returns the access's current grant, or runs the flow for a new one. Tasks that wait
+        meanwhile share its result or error."""
         earlier_error = self._failed
         async with self._locks.setdefault(running_loop(), anyio.Lock()):
             now = self._clock()
@@ -387,8 +392,8 @@ class Access:
     async def _run_flow(
         self, flow: Generator[HttpRequest, AuthResponse, R], credentials: _Credentials | None = None
     ) -> R:
-        """Sends a flow's requests until it ends. `credentials`: for a flow that asks the provider
-        itself."""
+        """Sends the requests of an authorization flow until it ends. `credentials`: for a flow that
+        asks the provider itself."""
         with closing(flow):
             try:
                 request = next(flow)
@@ -413,7 +418,8 @@ def _digest_headers(headers: Mapping[str, str]) -> str:
 
 
 async def _read_error(response: Response) -> bytes:
-    """Reads the rest of an error response; if the connection breaks, returns what came before."""
+    """Reads the rest of a refused access's response; if the connection breaks, returns what came
+    before."""
     chunks: list[bytes] = []
     try:
         while data := await response.read():
@@ -424,8 +430,8 @@ async def _read_error(response: Response) -> bytes:
 
 
 def encoding_error(error: UnicodeEncodeError) -> InvalidRequestError:
-    """Returns the error for a text that UTF-8 cannot encode: half of a surrogate pair, as left by a
-    cut in UTF-16."""
+    """Returns the error for a text in a request that UTF-8 cannot encode: half of a surrogate pair,
+    as left by a cut in UTF-16."""
     excerpt = (
         error.object[max(0, error.start - 20) : error.end + 20]
         .encode("ascii", "backslashreplace")

@@ -144,7 +144,7 @@ def _find_setting(error: InvalidRequestError) -> str | None:
 
 
 def _is_set(request: ModelRequest, setting: str) -> bool:
-    """True if dragoman wrote the setting from the request's neutral fields."""
+    """True if dragoman wrote the refused setting from the request's neutral fields."""
     if setting == "output_schema":
         return request.output_schema is not None
     return getattr(request.settings, setting) is not None

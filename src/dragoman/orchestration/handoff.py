@@ -23,7 +23,7 @@ from dragoman.event import (
     PartFinished,
     PartStarted,
 )
-from dragoman.fold import parse_call, part_events
+from dragoman.fold import parse_call, part_events, unfold
 from dragoman.json_bytes import Json
 from dragoman.message import (
     OURS,
@@ -125,6 +125,8 @@ async def hand_over(
     # The other agent has its own system message, and the state of this run.
     run = begin_inner_run(context, tool.sender(), prompt, share_state=True, **options)
     relay, answer = relay_of(context, run), _OtherAnswer(state, tool.to, by_call=by_call)
+    if events := answer.repeat(run.so_far()):
+        yield StreamingIterationResult(events=events)
     try:
         async with aclosing(run.steps()) as steps:
             async for step in steps:
@@ -193,6 +195,15 @@ class _OtherAnswer:
                 events += [*self._begin_text(), PartDelta(self._id, self._index, piece.output)]
                 self._texts.append(piece.output)
         return self._intake.feed(events)
+
+    def repeat(self, result: ChatResult[str]) -> Sequence[Event]:
+        """Takes what the other run has said in an earlier process. Returns the events that show it
+        again."""
+        if not result.output:
+            return ()
+        spoken = (message for message in result.messages if message.role is Role.MODEL)
+        self.watch(unfold([next(message for message in spoken if message.text or self._by_call)]))
+        return self.feed([result])
 
     def _finish_text(self, text: str) -> Content:
         """Returns the open part with its whole text: a text, or the call that returns the output."""

@@ -29,6 +29,7 @@ from dragoman.orchestration.handoff import hand_over
 from dragoman.orchestration.iteration import RETURN_RESULT, Rewriting, StreamingIterationResult
 from dragoman.orchestration.orchestrator import StreamingOrchestrator
 from dragoman.orchestration.resume import CallPlan, ResumePlan
+from dragoman.orchestration.shown_output import is_text
 from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.story import MODEL_STEP
 from dragoman.orchestration.transcript import Transcript
@@ -77,6 +78,7 @@ class Loop:
         self._owner = 1
         if state.story is not None:
             self._owner = state.story.owner
+            state.shows = getattr(orchestrator, "shows", is_text)
             self.transcript.go_on(state.story)
         self._step: str | None = None
         self._losses_named = 0
@@ -121,8 +123,8 @@ class Loop:
             while goes_on or state.transfer is not None:
                 transfer, state.transfer, goes_on = state.transfer, None, False
                 if isinstance(state.plan, CallPlan):
-                    name = f"going on {self._owner}"
-                    results = answer_again(orchestrator, state)
+                    # No step: what the last one showed is not void.
+                    name, results = None, answer_again(orchestrator, state)
                 elif transfer is None:
                     state.account.begin(model_calls=1)
                     if state.toolset is not None and await state.list_tools():
@@ -139,7 +141,8 @@ class Loop:
                     _LOG.debug("run %s: %s", state.run_id, name)
                     results = hand_over(state, transfer, by_call=self._typed == "call")
                 try:
-                    yield self._begin_step(name)
+                    if name is not None:
+                        yield self._begin_step(name)
                     async for result in results:
                         goes_on = result.should_continue
                         if self._rewriting is not None:
@@ -158,7 +161,8 @@ class Loop:
                     await results.aclose()
                 # An agent within a tool may have met a limit that is this run's too.
                 state.account.check()
-                yield self._end_step(name)
+                if name is not None:
+                    yield self._end_step(name)
         finally:
             try:
                 await self._finalize()

@@ -213,6 +213,17 @@ class DefaultStreamingOrchestrator:
         elif (correction := self._correct(state, message)) is not None:
             yield self.add_message(state, correction)
 
+    async def answer_stored(self, state: StreamingState, message: Message) -> Steps:
+        """Does what `answer_message` does, with a message that an earlier process has stored. Output
+        checks judge it again, and change nothing of it."""
+        await self._check_output(state, message, is_stored=True)
+        steps = self.answer_message(state, message)
+        try:
+            async for step in steps:
+                yield step
+        finally:
+            await steps.aclose()
+
     def asks_again_when_empty(self, state: StreamingState) -> bool:
         """True if the model is asked again because its message after tool results was empty: once
         for each round of tools."""
@@ -256,9 +267,11 @@ class DefaultStreamingOrchestrator:
         texts = [TextPart(text)][: len(text)]
         return message.replace(content=(*message.content[:start], *texts, *behind))
 
-    async def _check_output(self, state: StreamingState, message: Message) -> Message:
+    async def _check_output(
+        self, state: StreamingState, message: Message, *, is_stored: bool = False
+    ) -> Message:
         """Runs the output checks on a finished message. Returns it as they leave it. What they send
-        back stands in `state.refused`."""
+        back stands in `state.refused`. `is_stored`: the checks have left it so."""
         state.refused = None
         if state.checks is None:
             return message
@@ -267,7 +280,7 @@ class DefaultStreamingOrchestrator:
         if text is None or not state.checks.can_read(text):
             return message
         try:
-            accepted = await state.checks.apply(state.tool_context(), text)
+            accepted = await state.checks.apply(state.tool_context(), text, is_final=is_stored)
         except ModelRetry as error:
             state.refused = error.message
             return message

@@ -3,7 +3,6 @@ checked before any of them takes effect."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
@@ -19,6 +18,7 @@ from dragoman.orchestration.interrupts import WaitingCall, answer_ids
 from dragoman.orchestration.seal import Seal, late_error
 from dragoman.repair import OpenCall, make_interrupted_result
 from dragoman.tools import Tool
+from dragoman.tools.agent_tool import AgentTool
 from dragoman.tools.call_record import InnerRun
 from dragoman.tools.schema_check import find_faults
 from dragoman.tools.tool_result import success_result
@@ -91,12 +91,13 @@ class ResumePlan(msgspec.Struct, frozen=True):
 
 
 class CallPlan(msgspec.Struct, frozen=True):
-    """How a run goes on whose log ends in a message of the model: its calls are answered."""
+    """How a run goes on whose log ends in a message of the model: its calls are answered, or its
+    output is corrected."""
 
     calls: tuple[ToolCallPart, ...]
     """The calls of the message; none: the message is the answer."""
-    known: Mapping[str, ToolResultPart]
-    """Results that the log holds, by the ids of their calls."""
+    known: Mapping[tuple[int, str], ToolResultPart]
+    """Results that the log holds, by the places and the ids of their calls."""
     doubtful: Collection[str]
     """Ids of the calls that may have begun, and whose outcome nobody knows if it is not known."""
     asks: bool = False
@@ -107,21 +108,33 @@ class CallPlan(msgspec.Struct, frozen=True):
     ) -> dict[int, ToolResultPart]:
         """Returns the results of those calls that are not to be run, by their indexes: the stored
         result, or an error if the call may have acted and its tool is not idempotent."""
-        counts = Counter([call.id for call in calls])
         settled: dict[int, ToolResultPart] = {}
         for index, call in enumerate(calls):
-            # Of two calls with one id nobody knows whose the result is.
-            result = self.known.get(call.id) if counts[call.id] == 1 else None
-            if result is not None:
+            if (result := self.find_known(call)) is not None:
                 settled[index] = result
             elif self.is_doubtful(call, tools) and not self.asks:
                 settled[index] = make_unknown_result(call)
         return settled
 
+    def find_known(self, call: ToolCallPart) -> ToolResultPart | None:
+        """Returns the stored result of a call, or `None`."""
+        if self._is_twin(call):
+            # By its place: the id alone does not say whose the result is.
+            place = next((place for place, other in enumerate(self.calls) if other is call), -1)
+            return self.known.get((place, call.id))
+        return next((part for (_, name), part in self.known.items() if name == call.id), None)
+
     def is_doubtful(self, call: ToolCallPart, tools: Mapping[str, Tool]) -> bool:
         """True if a call may have acted, and may not be run again."""
         tool = tools.get(call.name)
-        return call.id in self.doubtful and not (tool is not None and tool.idempotent)
+        if call.id not in self.doubtful or (tool is not None and tool.idempotent):
+            return False
+        # A run of an agent goes on from its own story, unless nobody knows which call began it.
+        return not (isinstance(tool, AgentTool) and tool.goes_on) or self._is_twin(call)
+
+    def _is_twin(self, call: ToolCallPart) -> bool:
+        """True if another of the calls has the same id."""
+        return sum(other.id == call.id for other in self.calls) > 1
 
 
 def make_unknown_result(call: ToolCallPart) -> ToolResultPart:

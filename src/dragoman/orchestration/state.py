@@ -20,7 +20,7 @@ import msgspec
 
 from dragoman.codec.turns import holds_only_answers, next_turn_id
 from dragoman.errors import DragomanError
-from dragoman.event import CALLS_BEGUN, Custom, Event, PartStarted
+from dragoman.event import CALLS_BEGUN, SET_ASIDE, Custom, Event, PartStarted
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
@@ -50,6 +50,7 @@ from dragoman.tools import (
 from dragoman.tools.agent_tool import Transfer
 from dragoman.tools.call_record import CallRecords
 from dragoman.tools.inner_runs import Account
+from dragoman.tools.tool_result import to_json_value
 
 __all__ = ["Claim", "StreamingState"]
 
@@ -123,6 +124,8 @@ class StreamingState:
         """What to do before the model is asked, if the conversation waited or the run goes on."""
         self.story = story
         """What the log tells of the run's earlier processes; `None`: the run is not durable."""
+        self._inner = {} if story is None else dict(story.inner)
+        """Stories of runs of agents, which have not been taken up again yet."""
         self.records = CallRecords()
         """Records of the calls that are running."""
         self.tool_id_coordinator = ToolIdCoordinator()
@@ -132,7 +135,7 @@ class StreamingState:
         """Functions of the user's that judge a valid output; `None`: there are none."""
         self.refused: str | None = None
         """Words for the model from the check that sent its last output back."""
-        self.output_retries = output_retries
+        self.output_retries = output_retries - (0 if story is None else story.corrections)
         """Number of corrections that the model may still be asked for."""
         self.new_id = new_id
         self.clock = clock
@@ -208,6 +211,7 @@ class StreamingState:
             account=self.account,
             stored=None if self.stored is None else self._wait_until_stored,
             steps={} if self.story is None else self.story.steps,
+            past=None if self.story is None else self._take_story,
         )
 
     async def enter(self) -> None:
@@ -285,9 +289,23 @@ class StreamingState:
         """True if a person is to be asked about a call, because it may have acted in an earlier
         process."""
         plan = self.plan
-        if not isinstance(plan, CallPlan) or not plan.asks or call.id in plan.known:
+        if not isinstance(plan, CallPlan) or not plan.asks or plan.find_known(call) is not None:
             return False
         return plan.is_doubtful(call, self.tool_map)
+
+    def _take_story(self, call_id: str, number: int) -> Story:
+        """Returns the story of a run that a call's tool begins, once; the empty one if no earlier
+        process has begun it."""
+        return self._inner.pop((call_id, number), Story())
+
+    def note_set_aside(self, metadata: Json) -> list[Event]:
+        """Sets the metadata of the message that ends the first of two phases. Returns the mark of it
+        for the log of a durable run."""
+        self.set_aside = metadata
+        if self.story is None or not self.calls:
+            return []
+        call = msgspec.to_builtins(self.calls[-1])
+        return [Custom(SET_ASIDE, {"metadata": to_json_value(metadata), "call": call})]
 
     def begin(
         self,

@@ -28,7 +28,7 @@ class Transcript:
 
     def __init__(self, state: StreamingState, *, typed: bool, has_schema: bool) -> None:
         """Creates the transcript. `typed`: only the last message is output. `has_schema`: it is JSON."""
-        self._state = state
+        self._state, self._typed = state, typed
         self._metadata: Json = {}
         self.messages: list[Message] = []
         """Finished messages."""
@@ -57,10 +57,14 @@ class Transcript:
         self.model_calls = story.model_steps
         state.calls.extend(story.calls)
         self._count_calls()
-        spoken = [message for message in story.messages if message.role is Role.MODEL]
+        told = story.messages
+        spoken = [message for message in told if message.role is Role.MODEL]
         if spoken and spoken[-1].finish_reason is not None:
             self.finish_reason = spoken[-1].finish_reason
-        self.shown.feed(story.events, state.shows, chunks=False)
+        if spoken and self._typed:
+            told = story.messages[story.messages.index(spoken[-1]) :]
+        self.shown.feed(unfold(told), state.shows, chunks=False)
+        self._metadata.update(story.set_aside or {})
         if any(message.tool_results for message in story.messages):
             state.request_next_message_prefix()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import aclosing
+from typing import cast
 
 import msgspec
 
@@ -17,8 +18,8 @@ from dragoman.capability import Capability
 from dragoman.errors import SettingsError, TypedOutputError
 from dragoman.event import MessageDropped, PartStarted
 from dragoman.fold import arguments_text, parse_call
-from dragoman.json_bytes import JsonMap
-from dragoman.message import FinishReason, Message, ToolCallPart, ToolResultPart
+from dragoman.json_bytes import Json, JsonMap
+from dragoman.message import FinishReason, Message, Role, ToolCallPart, ToolResultPart
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration.accumulator import Intake
 from dragoman.orchestration.iteration import RETURN_RESULT, StreamingIterationResult
@@ -28,6 +29,7 @@ from dragoman.orchestration.orchestrator import (
     StreamingOrchestrator,
     response_metadata,
 )
+from dragoman.orchestration.resume import CallPlan
 from dragoman.orchestration.state import StreamingState
 from dragoman.providers.provider import Provider
 from dragoman.request import ModelRequest, ToolSpec
@@ -126,6 +128,18 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
         (`Capability.forced_tools`)."""
         self._force = force
         self._shown = ("", 0)
+
+    async def initialize(self, state: StreamingState) -> None:
+        """Takes over what the model has said and returned in earlier processes of a durable run."""
+        if (story := state.story) is None:
+            return
+        spoken = [message for message in story.messages if message.role is Role.MODEL]
+        if story.is_returned and (call := _first_result_call(spoken[-1])) is not None:
+            state.output = arguments_text(call)
+        # The last message is answered again, and then adds its own text.
+        if isinstance(state.plan, CallPlan) and not story.is_returned:
+            spoken = spoken[:-1]
+        state.suppressed_text = "".join([message.text for message in spoken])
 
     def request(self, state: StreamingState, output_schema: JsonMap | None) -> ModelRequest:
         """Returns the request with `return_result` among its tools. A call is forced unless the
@@ -254,6 +268,11 @@ class TwoPhaseStreamingOrchestrator(DefaultStreamingOrchestrator):
 
     provider_hint = "two_phase"
 
+    async def initialize(self, state: StreamingState) -> None:
+        """Takes over the phase that an earlier process of a durable run has reached."""
+        if state.story is not None:
+            state.set_aside = cast("Json | None", state.story.set_aside)
+
     def process_iteration(
         self,
         model: ChatModel,
@@ -292,12 +311,14 @@ class _Tools(DefaultStreamingOrchestrator):
                     yield result
             return
         state.intake = None
-        state.set_aside = response_metadata(message)
-        state.suppressed_text += message.text
-        dropped = MessageDropped(intake.finish.message_id, "the answer follows by the schema")
-        yield StreamingIterationResult(
-            events=[] if intake.held is not None else [dropped], usage=intake.finish.usage
-        )
+        metadata = response_metadata(message)
+        if message.text:
+            metadata["suppressedText"] = message.text
+        events = state.note_set_aside(metadata)
+        if intake.held is None:
+            dropped = MessageDropped(intake.finish.message_id, "the answer follows by the schema")
+            events.append(dropped)
+        yield StreamingIterationResult(events=events, usage=intake.finish.usage)
 
 
 class _Answer(DefaultStreamingOrchestrator):
@@ -313,10 +334,7 @@ class _Answer(DefaultStreamingOrchestrator):
 
     async def finish_message(self, state: StreamingState, intake: Intake) -> Steps:
         """Ends a message of the second phase, with the metadata of the first."""
-        metadata = dict(state.set_aside or {})
-        if state.suppressed_text:
-            metadata["suppressedText"] = state.suppressed_text
-        state.set_aside, state.suppressed_text = {}, ""
+        metadata, state.set_aside = dict(state.set_aside or {}), {}
         async with aclosing(super().finish_message(state, intake)) as results:
             async for result in results:
                 yield msgspec.structs.replace(result, metadata={**metadata, **result.metadata})

@@ -23,8 +23,9 @@ _RESPONSES_LOGPROBS = "message.output_text.logprobs"
 
 
 def find_refusals(request: ModelRequest, profile: ModelProfile, *, wire: str) -> tuple[str, ...]:
-    """Returns names of what the model is known to refuse: settings, `output_schema`, `tools`, a tool
-    that the provider runs, a kind of media, a role, `prefill`; empty: nothing is known against it.
+    """Returns by the profile the names of what the model is known to refuse: settings,
+    `output_schema`, `tools`, a tool that the provider runs, a kind of media, a role, `prefill`;
+    empty: nothing is known against it.
 
     Args:
         request: as it would be sent.
@@ -85,7 +86,8 @@ def _find_content(request: ModelRequest, profile: ModelProfile) -> Iterator[str]
 
 
 def _media_types(part: Content) -> Iterator[str]:
-    """Yields the kinds of media that a part of a message holds, as a profile names them."""
+    """Yields, to find what a profile refuses, the kinds of media that a part of a message holds, as
+    a profile names them."""
     if isinstance(part, ToolResultPart) and part.is_content:
         for piece in cast("tuple[Content, ...]", part.result):
             yield from _media_types(piece)

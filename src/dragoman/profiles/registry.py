@@ -15,7 +15,7 @@ from time import monotonic
 from dragoman import providers
 from dragoman.errors import SettingsError
 from dragoman.model_profile import EMPTY, ModelProfile
-from dragoman.profiles.table import BASE, ProfileTable, load_shipped
+from dragoman.profiles.profile_table import BASE, ProfileTable, load_shipped
 from dragoman.providers import Provider
 from dragoman.providers.model_string import parse_model_string
 
@@ -43,8 +43,8 @@ class ProfileRegistry:
     """The profiles of this process. `clock`: seconds that only grow."""
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
-        """Creates a registry without the user's profiles and lessons. `clock`: seconds, for the
-        lessons' age."""
+        """Creates a registry of model profiles without the user's profiles and lessons. `clock`:
+        seconds, for the lessons' age."""
         self._clock = clock
         self._registered: dict[tuple[str, str], ModelProfile] = {}
         self._tables: list[ProfileTable] | None = None
@@ -53,7 +53,8 @@ class ProfileRegistry:
         self._ready: dict[tuple[int, str, str], tuple[Provider, ModelProfile]] = {}
 
     def get(self, model: str, *, wire: str | None = None) -> ModelProfile:
-        """Returns what is known of a model, by its model string (`"anthropic:claude-opus-5-5"`).
+        """Returns the profile of a model (what is known of it), by its model string
+        (`"anthropic:claude-opus-5-5"`).
 
         Args:
             model: the provider alone means its default model.
@@ -73,7 +74,7 @@ class ProfileRegistry:
         wire: str | None = None,
         endpoint: str | None = None,
     ) -> ModelProfile:
-        """Returns what is known of a provider's model.
+        """Returns the profile (what is known) of a provider's model.
 
         Args:
             provider: its record.
@@ -115,9 +116,9 @@ class ProfileRegistry:
     def register(
         self, model: str, profile: ModelProfile | None = None, *, like: str | None = None
     ) -> None:
-        """Says what a model accepts, such as one behind a name of the user's own:
-        `register("azure:my-deployment", like="openai:gpt-5.4")`. It goes before all else that is
-        known of the model.
+        """Registers a profile: says what a model accepts, such as one behind a name of the user's
+        own: `register("azure:my-deployment", like="openai:gpt-5.4")`. It goes before all else that
+        is known of the model.
 
         Args:
             model: its model string.
@@ -141,7 +142,7 @@ class ProfileRegistry:
 
     def load(self, path: str | Path) -> None:
         """Reads a file of profiles, which go before all that is known but for those of `register`
-        and of files that are read later. See `dragoman.profiles.table` for its form; its tables are
+        and of files that are read later. See `dragoman.profiles.profile_table` for its form; its tables are
         named by providers.
 
         Raises:
@@ -152,7 +153,8 @@ class ProfileRegistry:
         self._ready.clear()
 
     def note_listed(self, provider: str, model: str, profile: ModelProfile) -> None:
-        """Keeps what a provider's list says of one of its models. `provider`: its name."""
+        """Keeps in the profile registry what a provider's list says of one of its models.
+        `provider`: its name."""
         if self._listed.get((provider, model)) != profile:
             self._listed[provider, model] = profile
             self._ready.clear()
@@ -163,8 +165,8 @@ class ProfileRegistry:
         return bool(self._learned)
 
     def learn(self, endpoint: str, wire: str, model: str, profile: ModelProfile) -> None:
-        """Keeps for 24 hours what an error told of a model at an endpoint. Names of refused
-        settings are added to those that are known.
+        """Keeps in the profile registry for 24 hours what an error told of a model at an endpoint.
+        Names of refused settings are added to those that are known.
 
         Args:
             endpoint: the base URL, as `Access.endpoint` shows it.
@@ -177,7 +179,7 @@ class ProfileRegistry:
         self._learned[endpoint, wire, model] = (self._clock() + _LESSON_SECONDS, profile)
 
     def forget(self) -> None:
-        """Forgets all that was registered, read, listed or learned."""
+        """Forgets all profiles that were registered, read, listed or learned."""
         self._registered.clear()
         self._listed.clear()
         self._learned.clear()
@@ -218,8 +220,8 @@ class ProfileRegistry:
         return None
 
     def _find_like(self, like: str) -> ModelProfile:
-        """Returns the profile of the model that another entry is `like`, with what differs by
-        wire."""
+        """Returns from the registry the profile of the model that another is `like`, with what
+        differs by wire."""
         provider, name = _split_model_string(like)
         family = _find_vendor(provider, name) or ""
         profile = self._registered.get((provider.name, name), EMPTY)
@@ -256,7 +258,7 @@ class ProfileRegistry:
 
 
 def _split_model_string(model: str) -> tuple[Provider, str]:
-    """Returns the provider and the model name that a model string holds."""
+    """Returns, to find a profile, the provider and the model name that a model string holds."""
     string = parse_model_string(model)
     provider = providers.get(string.provider)
     return provider, string.chat or provider.chat_model or ""

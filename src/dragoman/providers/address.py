@@ -74,7 +74,8 @@ def find_written_url(
 
 
 def join_url(base_url: str, path: str) -> str:
-    """Returns the URL of a path below a base URL. The query of the base URL stays at the end."""
+    """Returns the URL of a path below a provider's base URL. The query of the base URL stays at the
+    end."""
     base, _, query = base_url.partition("?")
     url = base.rstrip("/") + path
     if not query:
@@ -84,7 +85,7 @@ def join_url(base_url: str, path: str) -> str:
 
 @lru_cache(64)
 def _is_http(url: str) -> bool:
-    """True for an HTTP URL with a host."""
+    """True if a provider's base URL is an HTTP URL with a host and a usable port."""
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -93,8 +94,8 @@ def _is_http(url: str) -> bool:
 
 
 def _complete_url(base_url: str | None, provider: Provider) -> str | None:
-    """Returns a URL with the suffix that a bare host lacks: Anthropic's own client takes one
-    without `/v1`."""
+    """Returns a provider's base URL with the suffix that a bare host lacks: Anthropic's own client
+    takes one without `/v1`."""
     if not base_url:
         return None
     suffix = next((suffix for suffix in provider.base_url_names.values() if suffix), "")
@@ -104,7 +105,7 @@ def _complete_url(base_url: str | None, provider: Provider) -> str | None:
 
 
 def _read_environment(provider: Provider, *environments: Mapping[str, str]) -> str | None:
-    """Returns the base URL from the first environment variable that is set, or None."""
+    """Returns a provider's base URL from the first environment variable that is set, or None."""
     for environment in environments:
         for name, suffix in provider.base_url_names.items():
             if value := environment.get(name, "").strip().rstrip("/"):
@@ -113,8 +114,8 @@ def _read_environment(provider: Provider, *environments: Mapping[str, str]) -> s
 
 
 def _add_scheme(value: str, provider: Provider) -> str:
-    """Returns a URL for `host`, `host:port` or `:port`, as in OLLAMA_HOST, completed from the
-    record."""
+    """Returns a provider's base URL for `host`, `host:port` or `:port`, as in OLLAMA_HOST,
+    completed from the record."""
     if "://" in value or not isinstance(provider.base_url, str):
         return value
     usual = urlsplit(provider.base_url)

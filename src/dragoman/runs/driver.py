@@ -3,41 +3,21 @@
 `RunDriver` runs two tasks. One reads the events of a source (`RunSource` for a run of an agent) into
 a queue; the other stores what has collected in the queue, as many events at a time as there are.
 Readers learn of events only once they are stored.
-
-`end_run` ends a run that cannot end by itself, for example because its process is gone. It first
-closes the messages, steps and nested runs that are still open (`closing_events`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
-import msgspec
-
-from dragoman.errors import DragomanError, LogFullError, RunInterruptedError, RunLogError
-from dragoman.event import (
-    Event,
-    MessageDropped,
-    MessageFinished,
-    MessageStarted,
-    PartDelta,
-    PartFinished,
-    PartStarted,
-    RunError,
-    RunFinished,
-    RunStarted,
-    StepFinished,
-    StepStarted,
-    event_to_json,
-)
-from dragoman.fold import MessageBuilder
+from dragoman.errors import DragomanError, LogFullError, RunLogError
+from dragoman.event import Event, RunError, RunFinished, event_to_json
 from dragoman.logs import logger
-from dragoman.message import FinishReason
 from dragoman.result import ChatResult
 from dragoman.runs.batch import weigh_events
+from dragoman.runs.closing import end_run
 from dragoman.runs.log import Lease, RunLog
 from dragoman.runs.tail import RunTail
 
@@ -53,10 +33,6 @@ __all__ = [
     "RunSource",
     "StoreCallback",
     "as_dragoman_error",
-    "closing_events",
-    "cut_events",
-    "end_run",
-    "read_events",
 ]
 
 _LOG = logger("runs")
@@ -343,95 +319,3 @@ def as_dragoman_error(failure: Exception) -> DragomanError:
     )
     wrapped.__cause__ = failure
     return wrapped
-
-
-_replace = msgspec.structs.replace
-
-
-class _OpenItems:
-    """The messages, steps and runs that are open after some events."""
-
-    def __init__(self) -> None:
-        self.messages: dict[str, MessageBuilder] = {}
-        """Open messages by their ids."""
-        self.steps: dict[tuple[str, str | None], None] = {}
-        """Open steps: name, and id of the run."""
-        self.runs: dict[str, None] = {}
-        """Ids of open runs, the outermost first."""
-
-    def feed(self, event: Event) -> None:
-        """Tracks which messages and parts of a run are open, by the next event."""
-        if isinstance(event, (PartDelta, PartStarted, PartFinished)):
-            if (builder := self.messages.get(event.message_id)) is not None:
-                builder.add(event)
-        elif isinstance(event, MessageStarted):
-            self.messages[event.message_id] = MessageBuilder(event)
-        elif isinstance(event, (MessageFinished, MessageDropped)):
-            self.messages.pop(event.message_id, None)
-        elif isinstance(event, StepStarted):
-            self.steps[event.name, event.run_id] = None
-        elif isinstance(event, StepFinished):
-            self.steps.pop((event.name, event.run_id), None)
-        elif isinstance(event, RunStarted):
-            self.runs[event.run_id] = None
-        elif isinstance(event, (RunFinished, RunError)) and event.run_id is not None:
-            self.runs.pop(event.run_id, None)
-
-
-def closing_events(events: Iterable[Event], last: RunFinished | RunError) -> list[Event]:
-    """Returns the events that end a run after these events.
-
-    Open parts are closed as cut, a message without content is dropped, and open steps and nested
-    runs end from the inside out. `last` is the event that ends the run: an error, or outcome
-    `cancelled`.
-    """
-    if isinstance(last, RunError):
-        reason, finish_reason = last.error.message, FinishReason.error
-    else:
-        reason, finish_reason = last.outcome, FinishReason.cancelled
-    open_items = _OpenItems()
-    for event in events:
-        open_items.feed(event)
-    closing: list[Event] = []
-    for message_id, builder in open_items.messages.items():
-        closing += builder.cut()
-        if builder.content():
-            closing.append(MessageFinished(message_id, finish_reason))
-        else:
-            closing.append(MessageDropped(message_id, reason))
-    closing += [StepFinished(name, run_id=run_id) for name, run_id in reversed(open_items.steps)]
-    nested_ids = [run_id for run_id in reversed(open_items.runs) if run_id != last.run_id]
-    return [*closing, *[_replace(last, run_id=nested_id) for nested_id in nested_ids], last]
-
-
-def cut_events(events: Iterable[Event], run_id: str) -> list[Event]:
-    """Returns the events that close what the earlier process of a durable run has left open, so that
-    the run can go on. Messages that were cut are dropped: what they said is told again."""
-    open_items = _OpenItems()
-    for event in events:
-        open_items.feed(event)
-    reason = "the process that drove the run ended"
-    closing: list[Event] = [MessageDropped(name, reason) for name in open_items.messages]
-    closing += [StepFinished(name, run_id=inner) for name, inner in reversed(open_items.steps)]
-    nested_ids = [nested_id for nested_id in reversed(open_items.runs) if nested_id != run_id]
-    return [*closing, *[RunError(RunInterruptedError(reason), run_id) for run_id in nested_ids]]
-
-
-async def read_events(log: RunLog, run_id: str) -> list[Event]:
-    """Returns all events of a run that the log holds."""
-    events: list[Event] = []
-    while page := await log.read(run_id, len(events)):
-        events += page
-    return events
-
-
-async def end_run(log: RunLog, lease: Lease, last: RunFinished | RunError) -> list[Event]:
-    """Ends the run of a lease after the events that its log has. Returns the events that end it.
-
-    Raises:
-        RunLogError: see `RunLog.append`.
-    """
-    events = await read_events(log, lease.run_id)
-    closing = closing_events(events, last)
-    await log.append(lease.run_id, len(events), closing, lease=lease)
-    return closing

@@ -9,31 +9,32 @@ from which the run is built again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from inspect import isawaitable
 from time import time
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
+from dragoman import json_bytes
 from dragoman.errors import DragomanError, LeaseLostError, RunLogError, SettingsError
 from dragoman.event import Event, RunError, RunFinished
 from dragoman.logs import logger
 from dragoman.message import FinishReason, Message, Role
 from dragoman.orchestration.iteration import collect_metadata
-from dragoman.orchestration.story import read_story
+from dragoman.orchestration.output_type import typed_output
+from dragoman.orchestration.story import Story
+from dragoman.orchestration.story_reader import StoryReader
 from dragoman.prompt import open_prompt
 from dragoman.request import RunRequest
 from dragoman.result import ChatResult
+from dragoman.runs.closing import Unfinished, end_run, read_pages
 from dragoman.runs.driver import (
     EventSource,
     FinalEvent,
     RunDriver,
     RunSource,
     as_dragoman_error,
-    cut_events,
-    end_run,
-    read_events,
 )
 from dragoman.runs.keeper import CANCEL, DrivenRun, Keeper
 from dragoman.runs.log import Lease, RunLog, RunStatus
@@ -131,16 +132,26 @@ class DurableRuns:
         if (last := await self._find_end(status, deadline)) is not None:
             await end_run(self._log, lease, last)
             return False
-        events = await read_events(self._log, run_id)
-        if cut := cut_events(events, run_id):
-            await self._log.append(run_id, len(events), cut, lease=lease)
-            events += cut
+        story, end = await self._read_story(lease)
         try:
-            source = await self._build_source(lease, agent, request, events)
+            source = await self._build_source(lease, agent, request, story)
         except Exception as error:  # noqa: BLE001 - the request or code of the user's may be at fault: the run fails with it
             await end_run(self._log, lease, RunError(as_dragoman_error(error), run_id))
             return False
-        return self._begin(source, lease, len(events), deadline)
+        return self._begin(source, lease, end, deadline)
+
+    async def _read_story(self, lease: Lease) -> tuple[Story, int]:
+        """Closes what the last process of a run has left open. Returns what the log tells of the run,
+        and the number of its events."""
+        reader, unfinished, end = StoryReader(lease.run_id), Unfinished(), 0
+        async for page in read_pages(self._log, lease.run_id):
+            reader.feed(page)
+            unfinished.feed(page)
+            end += len(page)
+        if cut := unfinished.cut(lease.run_id):
+            await self._log.append(lease.run_id, end, cut, lease=lease)
+            reader.feed(cut)
+        return reader.story(lease.token), end + len(cut)
 
     def _find_agent(self, status: RunStatus) -> Agent[Any] | Job | None:
         """Returns the agent of a run or the job, or `None` if this process does not have it."""
@@ -172,27 +183,23 @@ class DurableRuns:
         return RunError(error, run_id)
 
     async def _build_source(
-        self, lease: Lease, agent: Agent[Any] | Job, request: RunRequest, events: list[Event]
+        self, lease: Lease, agent: Agent[Any] | Job, request: RunRequest, story: Story
     ) -> EventSource:
-        """Returns the run, as it goes on after these events."""
+        """Returns the run, as it goes on from its story."""
         run_id, terms = lease.run_id, read_terms(request)
         if not hasattr(agent, "go_on"):
-            return cast("Job", agent)(request, events)
-        agent = cast("Agent[Any]", agent)
-        story = read_story(events, run_id, owner=lease.token)
+            return cast("Job", agent)(request, story.events)
         deps = None
         if self._deps is not None:
             deps = self._deps(request)
         if isawaitable(deps):
             deps = await deps
-        run = agent.go_on(
+        run = cast("Agent[Any]", agent).go_on(
             request,
             story,
-            run_id=run_id,
             claim=claim_for(self._log, request.resource_id, terms.conversation),
             deps=deps,
             trusted_history=terms.trusted,
-            output_schema=terms.output_schema,
             output_events=terms.output_events,
         )
         run.hold_calls(lambda: self._keeper.driven[run_id].driver.wait_until_stored())
@@ -229,14 +236,13 @@ def make_request(
     )
 
 
-def read_result(events: Iterable[Event], run_id: str) -> ChatResult[str]:
-    """Returns the result of a run that is over.
+def read_result(story: Story, last: Event | None, output_type: Any) -> ChatResult[Any]:
+    """Returns the result of a run that is over. `last`: its last event.
 
     Raises:
         DragomanError: with which the run ended.
+        TypedOutputError: the output is not of the type.
     """
-    events = list(events)
-    story, last = read_story(events, run_id, owner=1), events[-1]
     spoken = [message for message in story.messages if message.role is Role.MODEL]
     answer = Message.model()
     if spoken:
@@ -245,7 +251,7 @@ def read_result(events: Iterable[Event], run_id: str) -> ChatResult[str]:
         "",
         story.messages,
         answer.finish_reason or FinishReason.unspecified,
-        metadata=collect_metadata(spoken),
+        metadata={**collect_metadata(spoken), **(story.set_aside or {})},
         id=answer.id or "",
         state=story.state,
         calls=story.calls,
@@ -259,6 +265,11 @@ def read_result(events: Iterable[Event], run_id: str) -> ChatResult[str]:
     assert isinstance(last, RunFinished)
     if last.outcome == "cancelled":
         result = msgspec.structs.replace(result, finish_reason=FinishReason.cancelled)
-    if isinstance(last.result, str):
-        result = msgspec.structs.replace(result, output=last.result)
-    return msgspec.structs.replace(result, usage=last.usage, pending=last.pending)
+    output: Any = last.result
+    if output is not None and not isinstance(output, str):
+        output = json_bytes.encode(output).decode()
+    if output_type is not str and last.outcome == "success":
+        output = typed_output(output_type).convert(output or "")
+    return msgspec.structs.replace(
+        result, output=output or "", usage=last.usage, pending=last.pending
+    )

@@ -16,7 +16,8 @@ from time import monotonic
 from dragoman.errors import DragomanError, LeaseLostError, RunInterruptedError, RunLogError
 from dragoman.event import RunError
 from dragoman.logs import logger
-from dragoman.runs.driver import RunDriver, end_run
+from dragoman.runs.closing import end_run
+from dragoman.runs.driver import RunDriver
 from dragoman.runs.log import Lease, RunLog, RunStatus
 from dragoman.runs.tail import RunTail
 

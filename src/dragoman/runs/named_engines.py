@@ -40,6 +40,7 @@ class NamedEngine(msgspec.Struct, frozen=True):
 
 ENGINES: Mapping[str, NamedEngine] = {
     "log": NamedEngine("engines", "LogEngine"),
+    "restate": NamedEngine("restate_engine", "RestateEngine", "restate"),
 }
 """By their names."""
 

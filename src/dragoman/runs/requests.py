@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from dragoman.errors import HistoryError, RunLogError
-from dragoman.json_bytes import JsonMap
 from dragoman.orchestration.seal import SIGNED
 from dragoman.request import RunRequest
 from dragoman.runs.log import RunLog
@@ -79,8 +78,6 @@ class RunTerms(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """False if the client may have made up the conversation; see `RunOptions.trusted_history`."""
     conversation: str | None = None
     """What answers without a signature are claimed under; `None`: the thread."""
-    output_schema: JsonMap | None = None
-    """JSON Schema of the output."""
     output_events: bool = False
     """True if the client is told of the output while it is written."""
     deadline: float | None = None

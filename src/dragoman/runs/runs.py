@@ -14,16 +14,18 @@ import socket
 from collections.abc import AsyncGenerator, Collection, Mapping
 from contextlib import aclosing
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 from uuid import uuid4
 
 import anyio
-from typing_extensions import TypeVar
+from typing_extensions import TypeForm, TypeVar
 
 from dragoman.errors import DragomanError, RunLogError
 from dragoman.event import Event, RunError
 from dragoman.fold import fold
 from dragoman.message import Message, Role
+from dragoman.orchestration.output_type import typed_output
+from dragoman.orchestration.story_reader import StoryReader
 from dragoman.repair import repair
 from dragoman.request import RunRequest
 from dragoman.result import ChatResult
@@ -46,6 +48,7 @@ __all__ = [
 ]
 
 Deps = TypeVar("Deps", default=None)
+T = TypeVar("T")
 
 
 class Runs:
@@ -156,6 +159,7 @@ class Runs:
         run_id: str | None = None,
         thread_id: str | None = None,
         resource_id: str | None = None,
+        output_type: object = str,
         queue: str = "default",
         priority: int = 0,
         owner: str | None = None,
@@ -169,16 +173,20 @@ class Runs:
             run_id: id of the run; `None`: a new one.
             thread_id: id of the conversation.
             resource_id: whose conversation it is.
+            output_type: as with `Agent.run`. Its JSON Schema is stored; give the type to `result`, too.
             queue: the queue that it waits in.
             priority: lower numbers come first in the queue.
             owner: whose run it is, such as the caller of a server; see `RunStatus.caller`.
 
         Raises:
             InvalidRequestError: there is nothing to send.
+            SettingsError: the output type cannot be described to a model.
             HistoryError: the request cannot be stored as JSON.
             RunLogError: the log cannot be reached.
         """
         request = make_request(prompt, run_id, thread_id, resource_id)
+        if output_type is not str:
+            request = request.replace(output_schema=typed_output(output_type).schema)
         assert request.run_id is not None
         await self._log.enqueue(
             request.run_id,
@@ -220,19 +228,46 @@ class Runs:
         function, for what a server does beside runs."""
         self._durable.jobs[name] = job
 
-    async def result(self, run_id: str, *, timeout: float | None = None) -> ChatResult[str]:  # noqa: ASYNC109 - of the contract
-        """Waits for the end of a run, whichever process drives it. Returns its result.
+    @overload
+    async def result(self, run_id: str, *, timeout: float | None = None) -> ChatResult[str]: ...  # noqa: ASYNC109 - of the contract
+    @overload
+    async def result(
+        self,
+        run_id: str,
+        *,
+        output_type: type[T],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> ChatResult[T]: ...
+    @overload
+    async def result(
+        self,
+        run_id: str,
+        *,
+        output_type: TypeForm[T],
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> ChatResult[T]: ...
+    async def result(
+        self,
+        run_id: str,
+        *,
+        output_type: Any = str,
+        timeout: float | None = None,  # noqa: ASYNC109 - of the contract
+    ) -> ChatResult[Any]:
+        """Waits for the end of a run, whichever process drives it. Returns its result, with its output
+        as a value of `output_type`.
 
         Raises:
             DragomanError: the run failed; `result` of the error is what there was until then.
+            TypedOutputError: the output is not of the type.
             TimeoutError: it is not over after `timeout` seconds.
             RunLogError: the log has no such run.
         """
-        events: list[Event] = []
+        reader, last = StoryReader(run_id), None
         async with asyncio.timeout(timeout), aclosing(self._pages(run_id, 0)) as pages:
             async for page in pages:
-                events += page
-        return read_result(events, run_id)
+                reader.feed(page)
+                last = page[-1]
+        return read_result(reader.story(), last, output_type)
 
     async def record(self, source: EventSource, thread_id: str | None = None) -> str:
         """Starts a run without an agent, whose events come from a source. Returns its id.

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import msgspec
 
 from dragoman import wires
-from dragoman.codec.media_answer import MediaResponse
+from dragoman.codec.media_fields import MediaResponse
 from dragoman.codec.multipart import is_form, load_form
 from dragoman.errors import DragomanError
 from dragoman.fold import unfold

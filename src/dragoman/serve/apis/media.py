@@ -11,7 +11,7 @@ from contextlib import aclosing
 
 from dragoman import wires
 from dragoman.codec.audio import normalize_audio_type
-from dragoman.codec.media_answer import MediaEncoder
+from dragoman.codec.media_fields import MediaEncoder
 from dragoman.errors import InvalidRequestError, SettingsError
 from dragoman.event import Event, RunError
 from dragoman.fold import MessageBuilder

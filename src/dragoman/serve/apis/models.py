@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from dragoman import wires
 from dragoman.errors import InvalidRequestError, SettingsError
 from dragoman.logs import logger
-from dragoman.model.tokens import request_tokens
 from dragoman.request import ModelRequest
 from dragoman.result import ModelInfo
 from dragoman.serve.core.call import Api, Call, Handler
@@ -21,6 +20,8 @@ from dragoman.wires import ollama
 __all__ = ["HANDLERS", "AnthropicApi", "OllamaApi", "find_backend"]
 
 _LOG = logger("serve")
+_MOST_LISTED = 1000
+"""Models of a page at most, as of Anthropic's API."""
 
 
 async def chat(call: Call) -> None:
@@ -52,9 +53,12 @@ async def embed(call: Call) -> None:
 
 
 async def count_tokens(call: Call) -> None:
-    """Estimates how many tokens messages are."""
-    call, request, _ = await _load_request(call)
-    await call.respond(call.served.dump_token_count(request_tokens(request)))
+    """Answers how many tokens messages are: as the provider counts them, or an estimate, which a
+    header names."""
+    call, request, backend = await _load_request(call)
+    counted = await backend.count_tokens(call, request)
+    headers = {"dragoman-estimate": "tokens"} if counted.is_estimate else {}
+    await call.respond(call.served.dump_token_count(counted.tokens), headers)
 
 
 async def list_models(call: Call) -> None:
@@ -117,7 +121,38 @@ class AnthropicApi(Api):
     id_header = "request-id"
 
     def __init__(self) -> None:
-        super().__init__(HANDLERS)
+        super().__init__({**HANDLERS, "models": self._list_page})
+
+    async def _list_page(self, call: Call) -> None:
+        """Lists the models between two ids; all, where a client sets no limit."""
+        models = await call.service.models(call.caller)
+        start, stop, has_more = _find_page([model.name for model in models], call.query)
+        page = call.served.dump_models(models[start:stop], now=call.now)
+        await call.respond({**page, "has_more": has_more})
+
+
+def _find_page(names: Sequence[str], query: Mapping[str, str]) -> tuple[int, int, bool]:
+    """Returns where a page of the list begins and ends, and whether more follows in its direction.
+
+    Raises:
+        InvalidRequestError: the limit is no number from 1 to 1,000, or no model has such an id.
+    """
+    limit = query.get("limit", str(_MOST_LISTED))
+    if not limit.isascii() or not limit.isdecimal() or not 1 <= int(limit[:5]) <= _MOST_LISTED:
+        raise InvalidRequestError(f"limit must be a number from 1 to {_MOST_LISTED}").at(
+            field="limit"
+        )
+    after, before = query.get("after_id"), query.get("before_id")
+    try:
+        first = names.index(after) + 1 if after else 0
+        last = names.index(before) if before else len(names)
+    except ValueError:
+        raise InvalidRequestError("no model has the id that after_id or before_id names") from None
+    if before and not after:
+        start = max(first, last - int(limit))
+        return start, last, start > first
+    stop = min(last, first + int(limit))
+    return first, stop, stop < last
 
 
 class OllamaApi(Api):
@@ -129,6 +164,7 @@ class OllamaApi(Api):
             {
                 **HANDLERS,
                 "chat": self._answer_ollama_chat,
+                "running": self._list_running,
                 "version": self._show_version,
                 "alive": self._live,
             }
@@ -144,6 +180,10 @@ class OllamaApi(Api):
             return
         find_backend(call, idle["model"])
         await call.respond(idle)
+
+    async def _list_running(self, call: Call) -> None:
+        models = await call.service.models(call.caller)
+        await call.respond(ollama.dump_running(models, now=call.now))
 
     async def _show_version(self, call: Call) -> None:
         await call.respond(ollama.dump_version())

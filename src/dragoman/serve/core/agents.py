@@ -29,8 +29,9 @@ from dragoman.event import Event, RunError, RunFinished
 from dragoman.json_bytes import Json
 from dragoman.loss import Loss
 from dragoman.media_request import MediaKind, MediaRequest
-from dragoman.memory.working import WorkingMemory
+from dragoman.memory.working_memory import WorkingMemory
 from dragoman.message import Content, Message, ToolResultPart
+from dragoman.model.tokens import TokenCount, request_tokens
 from dragoman.orchestration.state import Claim
 from dragoman.request import EmbeddingsRequest, ModelRequest, RunRequest, ServerTool, ToolSpec
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
@@ -192,12 +193,11 @@ class AgentBackend:
         record.follow(turn)
         # What is wrong with the request is said at once, and not by whoever drives the run.
         _make_run(agent, call, turn, request, make_claim(call, turn))
-        terms = RunTerms(
-            trusted=turn.is_trusted, conversation=conversation, output_schema=request.output_schema
-        )
+        terms = RunTerms(trusted=turn.is_trusted, conversation=conversation)
         name = find_offered_name(turn.model_request.model, self.names)
         always = background or self.detaches
         run_request = _make_request(call, turn, request)
+        run_request = run_request.replace(output_schema=request.output_schema)
         await enqueue_run(call, name, run_request, terms, record, always=always)
         drops_parts = call.api.drops_parts
         client_answer = ClientAnswer(call, losses, turn.new, drops_parts=drops_parts)
@@ -228,6 +228,10 @@ class AgentBackend:
     def get_served(self, name: str) -> tuple[Agent[Any], AgentPolicy]:
         """Returns the agent with a name, and the policy for what clients may change of its runs."""
         return self._agent(name), self._policy
+
+    async def count_tokens(self, call: Call, request: ModelRequest) -> TokenCount:  # noqa: ARG002 the protocol's
+        """See `Backend`. What the agent adds to a conversation is not the client's to know."""
+        return TokenCount(request_tokens(request), is_estimate=True)
 
     async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:  # noqa: ARG002 the protocol's
         """See `Backend`."""

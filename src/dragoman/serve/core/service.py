@@ -34,7 +34,7 @@ from dragoman.codec.agent_card import AgentCard
 from dragoman.errors import AuthenticationError, ModelNotFoundError, OverloadedError
 from dragoman.event import Event
 from dragoman.logs import logger
-from dragoman.memory.working import WorkingMemory
+from dragoman.memory.working_memory import WorkingMemory
 from dragoman.request import RunRequest
 from dragoman.result import ModelInfo
 from dragoman.runs import Limit, RunLog, Runs, open_log

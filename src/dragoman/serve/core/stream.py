@@ -17,7 +17,8 @@ from dragoman.errors import AuthenticationError, public
 from dragoman.event import Event, MessageFinished, RunError, RunFinished
 from dragoman.json_bytes import Json
 from dragoman.media_request import MediaKind, MediaRequest
-from dragoman.memory.working import WorkingMemory
+from dragoman.memory.working_memory import WorkingMemory
+from dragoman.model.tokens import TokenCount
 from dragoman.request import EmbeddingsRequest, ModelRequest
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
 from dragoman.serve.core.agents import AgentBackend
@@ -90,6 +91,10 @@ class Backend(Protocol):
         A failure is a `RunError`, the last event; what is raised ends the call. What the client
         does not get of the answer is given to `record`.
         """
+        ...
+
+    async def count_tokens(self, call: Call, request: ModelRequest) -> TokenCount:
+        """Returns how many tokens a request has."""
         ...
 
     async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:

@@ -21,6 +21,7 @@ from dragoman.model.agent_models import Models
 from dragoman.model.fallbacks import ModelChoice
 from dragoman.model.middleware import Middleware
 from dragoman.model.model_list import list_models
+from dragoman.profiles.registry import REGISTRY
 from dragoman.providers import Provider
 from dragoman.result import ModelInfo
 from dragoman.runtime import new_id, now
@@ -186,7 +187,8 @@ class Listings:
     def _match_models(self, pattern: Pattern, provider: Provider) -> Iterator[ModelInfo]:
         for info in self._lists[provider.name][1]:
             if (name := pattern.name(info.name)) is not None:
-                yield ModelInfo(name, provider.name, info.kinds, info.display_name)
+                profile = REGISTRY.find(provider, info.name)
+                yield ModelInfo(name, provider.name, info.kinds, info.display_name, profile=profile)
 
     async def _refresh_model_list(self, provider: Provider) -> None:
         """Asks a provider for its list of models if the kept list is too old."""

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.difference import restore_fields
 from dragoman.codec.framing import frame_server_event
+from dragoman.codec.json_difference import restore_fields
 from dragoman.codec.json_values import (
     check_depth,
     if_list,

@@ -7,7 +7,7 @@ tells of both. Where another event comes first, what waits is carried as it is.
 
 from __future__ import annotations
 
-from dragoman.codec.difference import is_equal
+from dragoman.codec.json_difference import is_equal
 from dragoman.codec.run_encoder import RunEncoder, split_frame
 from dragoman.errors import HistoryError
 from dragoman.event import (

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.difference import apply_difference
+from dragoman.codec.json_difference import apply_difference
 from dragoman.codec.json_values import (
     if_list,
     if_object,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.difference import find_difference, restore_fields
+from dragoman.codec.json_difference import find_difference, restore_fields
 from dragoman.codec.json_values import (
     check_depth,
     drop_none,

@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman.codec.json_values import drop_none, if_list, if_object, if_text
 from dragoman.codec.media import load_url
-from dragoman.codec.media_answer import (
+from dragoman.codec.media_fields import (
     MediaResponse,
     find_format,
     find_mime_type,

@@ -12,7 +12,7 @@ import msgspec
 from dragoman.codec.audio import AUDIO_FORMATS, normalize_audio_type
 from dragoman.codec.byte_answer import AudioDecoder
 from dragoman.codec.json_values import drop_none, if_text, optional_field, shape_error
-from dragoman.codec.media_answer import (
+from dragoman.codec.media_fields import (
     MediaEncoder,
     MediaResponse,
     dump_media_usage,

@@ -17,7 +17,7 @@ from dragoman.codec.audio import is_recording
 from dragoman.codec.byte_answer import PlainTextDecoder
 from dragoman.codec.json_values import drop_none, if_text
 from dragoman.codec.media import load_url
-from dragoman.codec.media_answer import MediaResponse, take_flag, take_text
+from dragoman.codec.media_fields import MediaResponse, take_flag, take_text
 from dragoman.codec.multipart import dump_form
 from dragoman.content import DataPart, LinkPart
 from dragoman.errors import InvalidRequestError

@@ -18,8 +18,8 @@ from dragoman.codec.json_values import (
     read_extra_fields,
 )
 from dragoman.codec.marks import collect_part_types, strip_all_marks
+from dragoman.codec.opening import count_system_messages
 from dragoman.codec.outgoing_conversation import prepare_outgoing, read_sole_text
-from dragoman.codec.sent_history import count_system_messages
 from dragoman.codec.serving import Problem, note_problem
 from dragoman.codec.wire_operations import ConversationFormat
 from dragoman.errors import HistoryError

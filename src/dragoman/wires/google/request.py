@@ -36,7 +36,16 @@ from dragoman.wires.google.tools import (
 )
 from dragoman.wires.google.usage import CONTINUATION_TOKEN
 
-__all__ = ["dump_http", "dump_request", "forward", "load_request", "model_of_path", "routes"]
+__all__ = [
+    "count_field",
+    "dump_count",
+    "dump_http",
+    "dump_request",
+    "forward",
+    "load_request",
+    "model_of_path",
+    "routes",
+]
 
 _ACTIONS = {
     "generateContent": "chat",
@@ -225,6 +234,20 @@ def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> Http
     if "model" in body:
         body = {**body, "model": OWN.form(request.native).get("model", "") + request.model}
     return HttpRequest(_gemini_path(request, quirks or Quirks()), body=body)
+
+
+count_field = "totalTokens"
+"""Field of the answer to `dump_count` that holds the number."""
+
+
+def dump_count(http: HttpRequest, quirks: Quirks | None) -> HttpRequest:
+    """Returns the request that counts the tokens of a request for an answer. AI Studio takes that
+    as a whole, Vertex its fields."""
+    path = http.path.rpartition(":")[0]
+    body = if_object(http.body)
+    if "generateContentRequest" not in body and (quirks or Quirks()).models == "models":
+        body = {"generateContentRequest": {"model": path.removeprefix("/"), **body}}
+    return HttpRequest(f"{path}:countTokens", http.headers, body)
 
 
 def _gemini_path(request: ModelRequest, quirks: Quirks) -> str:

@@ -266,7 +266,7 @@ def is_call_item(item: JsonMap | None, id_: Any) -> bool:
 
 def write_result(item: Json, result: ToolResultPart | DataPart) -> None:
     """Writes the result of a tool that the provider ran into the Responses item of its call.
-    Results that are items of their own are written by `tools_results`."""
+    Results that are items of their own are written by `tool_results`."""
     field, form = CALL_ITEMS[item["type"]].result, OWN.form(result.native)
     if not isinstance(result, DataPart):
         value = result.result

@@ -88,6 +88,7 @@ class Recall(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         # Checked here and not by the first run, which would go on without what it was to recall.
+        """Checks the settings of recall."""
         _check_embedder(self.embedder)
         _check_counts(top=(self.top, 1), around=(self.around, 0), tokens=(self.tokens, 1))
         if not _is_number(self.threshold) or not -1 <= self.threshold <= 1:
@@ -107,7 +108,7 @@ class Recall(msgspec.Struct, frozen=True):
 
 
 def _check_embedder(embedder: Any) -> None:
-    """Raises `SettingsError` if it cannot embed."""
+    """Raises `SettingsError` if the `embedder` of recall cannot embed."""
     if not isinstance(embedder, Embedder):
         raise SettingsError(
             f'recall needs an agent that makes embeddings, such as Recall(Agent("local")), not {embedder!r:.100}'
@@ -120,7 +121,7 @@ def _check_embedder(embedder: Any) -> None:
 
 
 def _check_counts(**counts: tuple[int, int]) -> None:
-    """Raises `SettingsError` if a number is less than its least."""
+    """Raises `SettingsError` if a number of the recall settings is less than its least."""
     for name, (value, least) in counts.items():
         if type(value) is not int or value < least:
             raise SettingsError(f"{name} must be an integer of {least} or more, not {value!r}")

@@ -23,8 +23,9 @@ _UNKNOWN_TYPE = "application/octet-stream"
 
 
 def list_files(messages: Iterable[Message]) -> list[DataPart | FilePart]:
-    """Returns the files in the model's messages, in order: those it sent and those its provider's
-    tools made or fetched. A file that was downloaded already is listed by its bytes alone."""
+    """Returns the provider's files in the model's messages, in order: those it sent and those its
+    provider's tools made or fetched. A file that was downloaded already is listed by its bytes
+    alone."""
     messages = [message for message in messages if message.role is Role.MODEL]
     pieces = [piece for message in messages for piece in message.content]
     fetched = list_fetched(messages)
@@ -85,7 +86,8 @@ async def download(access: Access, part: FilePart) -> DataPart:
 
 
 async def _fetch_about(access: Access, request: HttpRequest, route: ModelRoute) -> Json:
-    """Returns what the provider says about a stored file; empty if that is no JSON object."""
+    """Returns what the provider says about a file that it stores; empty if that is no JSON
+    object."""
     url = join_url(route.base_url, request.path)
     _, body = await access.fetch(msgspec.structs.replace(request, path=url), route)
     try:

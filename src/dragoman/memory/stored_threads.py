@@ -53,8 +53,8 @@ class StoredThreads:
         id_factory: Callable[[], str],
         clock: Callable[[], datetime],
     ) -> None:
-        """`store`: holds the threads. `read_only`: True to write nothing. `id_factory`: makes ids.
-        `clock`: returns the time, in UTC."""
+        """Gives access to the stored threads. `store`: holds them. `read_only`: True to write
+        nothing. `id_factory`: makes ids. `clock`: returns the time, in UTC."""
         expect("read_only", read_only, bool)
         self.store = store
         """Holds threads and messages."""
@@ -72,8 +72,8 @@ class StoredThreads:
         title: str | None = None,
         metadata: JsonMap | None = None,
     ) -> Thread:
-        """Creates a thread, or updates the existing one: metadata is merged, and values that are
-        not given stay. Returns the thread.
+        """Creates a stored thread, or updates the existing one: metadata is merged, and values that
+        are not given stay. Returns the thread.
 
         A thread without an owner gets `resource_id`. No other method changes an owner.
 
@@ -86,7 +86,7 @@ class StoredThreads:
         )
 
     async def thread(self, thread_id: str, *, resource_id: str | None = None) -> Thread | None:
-        """Returns a thread, or None if there is none or it belongs to another resource."""
+        """Returns a stored thread, or None if there is none or it belongs to another resource."""
         threads = await self.store.threads(ThreadQuery(ids=(check_id("thread_id", thread_id),)))
         if not threads or not is_owned(threads[0], check_optional_id("resource_id", resource_id)):
             return None
@@ -101,8 +101,8 @@ class StoredThreads:
         per_page: int | None = 100,
         newest_first: bool = True,
     ) -> Page[Thread]:
-        """Returns a page of threads, sorted by the time of their last change. `metadata`: only
-        threads with all these top-level fields.
+        """Returns a page of stored threads, sorted by the time of their last change. `metadata`:
+        only threads with all these top-level fields.
 
         Raises:
             HistoryError: there is no such page, or a field of `metadata` is to be an object or a list.
@@ -123,7 +123,8 @@ class StoredThreads:
         title: str | None = None,
         metadata: JsonMap | None = None,
     ) -> Thread:
-        """Updates a thread and returns it. Metadata is merged field by field at the top level.
+        """Updates a stored thread and returns it. Metadata is merged field by field at the top
+        level.
 
         Raises:
             ThreadNotFoundError: there is none, or it is not this resource's.
@@ -134,7 +135,8 @@ class StoredThreads:
         return await self._change_thread(thread_id, "never", resource_id, title, metadata)
 
     async def delete_thread(self, thread_id: str, *, resource_id: str | None = None) -> bool:
-        """Deletes a thread with its messages. Returns False if the resource has no such one."""
+        """Deletes a stored thread with its messages. Returns False if the resource has no such
+        one."""
         self._check_writable()
         if not await self._is_reachable(thread_id, resource_id):
             return False
@@ -202,7 +204,7 @@ class StoredThreads:
     # branches
 
     async def branches(self, thread_id: str, *, resource_id: str | None = None) -> list[Branch]:
-        """Returns the branches of a thread besides the first one, which is number 0.
+        """Returns the branches of a stored thread besides the first one, which is number 0.
         `Thread.branch` is the visible one. Returns none if the resource has no such thread."""
         if not await self._is_reachable(thread_id, resource_id):
             return []
@@ -224,7 +226,8 @@ class StoredThreads:
         return await self._write_change(check_id("thread_id", thread_id), change)
 
     async def _load_owned(self, thread_id: str, resource_id: str | None) -> Thread:
-        """Returns a thread. Raises `ThreadNotFoundError` if the resource has no such one."""
+        """Returns a stored thread of this owner. Raises `ThreadNotFoundError` if the resource has
+        no such one."""
         thread = await self.thread(thread_id)
         if thread is None:
             raise ThreadNotFoundError(f"No thread found with id {thread_id}")
@@ -232,7 +235,7 @@ class StoredThreads:
         return thread
 
     async def _is_reachable(self, thread_id: str, resource_id: str | None) -> bool:
-        """True if the resource may use the thread, or if no resource is given."""
+        """True if the resource may use the stored thread, or if no resource is given."""
         return (
             resource_id is None or await self.thread(thread_id, resource_id=resource_id) is not None
         )
@@ -245,7 +248,7 @@ class StoredThreads:
         title: str | None,
         metadata: JsonMap | None,
     ) -> Thread:
-        """Writes title, owner and metadata of a thread and returns it."""
+        """Writes title, owner and metadata of a stored thread and returns it."""
         self._check_writable()
         change = ThreadChange(
             title=check_title(title),
@@ -257,7 +260,7 @@ class StoredThreads:
     async def _write_change(
         self, thread_id: str, change: ThreadChange, make: Make = "never"
     ) -> Thread:
-        """Writes a change of a thread, without messages."""
+        """Writes a change of a stored thread, without messages."""
         time = self._clock()
         return await self.store.save(
             Batch(thread_id=thread_id, messages=(), at=time, make=make, change=change)

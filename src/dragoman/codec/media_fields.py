@@ -53,7 +53,7 @@ class MediaResponse(NamedTuple):
 
 
 def take_text(fields: Json, name: str, *, needed: bool = False) -> str | None:
-    """Takes a text out of a body; `None`: there is none.
+    """Takes a text out of the fields of a media request; `None`: there is none.
 
     Raises:
         InvalidRequestError: it is no text, or it is needed and empty.
@@ -69,7 +69,7 @@ def take_text(fields: Json, name: str, *, needed: bool = False) -> str | None:
 
 
 def take_whole_number(fields: Json, name: str, least: int, most: int) -> int | None:
-    """Takes a whole number out of a body; `None`: there is none.
+    """Takes a whole number out of the fields of a media request; `None`: there is none.
 
     Raises:
         InvalidRequestError: it is none, or is beyond the limits.
@@ -85,7 +85,7 @@ def take_whole_number(fields: Json, name: str, least: int, most: int) -> int | N
 
 
 def take_flag(fields: Json, name: str) -> bool:
-    """Takes true or false out of a body; false if there is neither.
+    """Takes true or false out of the fields of a media request; false if there is neither.
 
     Raises:
         InvalidRequestError: it is something else.
@@ -99,7 +99,8 @@ def take_flag(fields: Json, name: str) -> bool:
 
 
 def find_mime_type(formats: dict[str, str], format_name: str | None, name: str) -> str | None:
-    """Returns the media type of one of an API's formats, such as `png`. `name`: the body's field.
+    """Returns the media type for the field of a media API that names a format, such as `png`.
+    `name`: the body's field.
 
     Raises:
         InvalidRequestError: the API has no such format.
@@ -112,7 +113,7 @@ def find_mime_type(formats: dict[str, str], format_name: str | None, name: str) 
 
 
 def find_format(formats: dict[str, str], mime_type: str | None) -> str | None:
-    """Returns an API's name of a media type; reverses `find_mime_type`.
+    """Returns the field by which a media API names a media type; reverses `find_mime_type`.
 
     Raises:
         InvalidRequestError: the API has none.
@@ -131,8 +132,8 @@ def find_format(formats: dict[str, str], mime_type: str | None) -> str | None:
 
 
 def load_media_usage(value: Any) -> tuple[Usage | None, Json]:
-    """Returns the tokens that an answer tells, and what else it says of what it took, such as
-    seconds."""
+    """Returns the tokens that the fields of a media answer tell, and what else it says of what it
+    took, such as seconds."""
     fields = dict(if_object(value))
     counts: dict[str, int] = {}
     for name, spellings in _COUNTS.items():
@@ -146,8 +147,8 @@ def load_media_usage(value: Any) -> tuple[Usage | None, Json]:
 def dump_media_usage(
     usage: Usage | None, beside: Any, names: Sequence[str] = tuple(_COUNTS)
 ) -> JsonMap | None:
-    """Returns the tokens as an answer tells them; reverses `load_media_usage`. `names`: the fields
-    for those of the request, of the answer, and of both."""
+    """Returns the tokens as the fields of a media answer tell them; reverses `load_media_usage`.
+    `names`: the fields for those of the request, of the answer, and of both."""
     if usage is None:
         return if_object(beside) or None
     counts = (usage.input_tokens or 0, usage.output_tokens or 0, usage.total_tokens or 0)
@@ -170,7 +171,7 @@ class MediaEncoder:
         self._over = False
 
     def feed(self, event: Event) -> bytes:
-        """Returns the bytes that tell of an event."""
+        """Returns the bytes that tell of an event of a media answer."""
         if self._over:
             return b""
         self._builder.add(event)

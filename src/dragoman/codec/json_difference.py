@@ -25,7 +25,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def is_equal(value: Any, other: Any) -> bool:
-    """Returns True if two values are the same JSON: `1`, `1.0` and `true` are not."""
+    """True if two JSON values are the same, without a difference: `1`, `1.0` and `true` are not."""
     if value is other:
         return True
     # Nearly all that is compared, without encoding it.
@@ -35,8 +35,8 @@ def is_equal(value: Any, other: Any) -> bool:
 
 
 def find_difference(value: msgspec.Struct, read: msgspec.Struct) -> Json:
-    """Returns the fields of `value` that differ from those of `read`, as JSON. If the types differ,
-    returns all fields and the type's name."""
+    """Returns the fields of `value` that differ from those of `read`, as JSON (a difference). If
+    the types differ, returns all fields and the type's name."""
     if type(value) is not type(read):
         return msgspec.to_builtins(value)
     return {
@@ -47,7 +47,7 @@ def find_difference(value: msgspec.Struct, read: msgspec.Struct) -> Json:
 
 
 def apply_difference(read: S, fields: Any, target_type: Any) -> S:
-    """Returns `read` with the carried fields applied, or unchanged if they do not fit
+    """Returns `read` with the fields of a difference applied, or unchanged if they do not fit
     `target_type`."""
     if not isinstance(fields, dict) or not fields:
         return read
@@ -76,7 +76,7 @@ def restore_fields(
 
 
 def _encode_value(value: Any) -> bytes:
-    """Encodes a value as JSON for comparison, also one with unpaired surrogates."""
+    """Encodes a value as JSON, to find differences, also one with unpaired surrogates."""
     try:
         return _encode(value)
     except (ValueError, TypeError):

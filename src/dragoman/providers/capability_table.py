@@ -40,7 +40,7 @@ class ProviderRow(msgspec.Struct, frozen=True):
 
 
 def capability_table(providers: Iterable[Provider]) -> list[ProviderRow]:
-    """Returns a row with the capabilities of each provider."""
+    """Returns the table with the capabilities of each provider, a row each."""
     return [
         ProviderRow(
             provider=provider.name,

@@ -81,7 +81,8 @@ class ProfileTable:
         self._profiles: dict[tuple[str, str], ModelProfile] = {}
 
     def find(self, vendor: str, model: str) -> ModelProfile | None:
-        """Returns the profile of a vendor's model; `None`: the table knows nothing of it.
+        """Returns from the table the profile of a vendor's model; `None`: the table knows nothing
+        of it.
 
         Raises:
             SettingsError: the model's entry cannot be read; names the line and the key.
@@ -90,9 +91,9 @@ class ProfileTable:
         return None if key is None else self.profile(vendor, key)
 
     def find_entry(self, vendor: str, model: str) -> str | None:
-        """Returns the name of the entry of a vendor's model: of the longest beginning of its name;
-        `base` for newer versions and for names that have no entry; `None`: there is not even that.
-        """
+        """Returns the name of the profile table's entry for a vendor's model: of the longest
+        beginning of its name; `base` for newer versions and for names that have no entry; `None`:
+        there is not even that."""
         beginnings = self._beginnings.get(vendor)
         if beginnings is None:
             return None
@@ -105,7 +106,7 @@ class ProfileTable:
         return BASE if any(name.startswith(tuple(known)) for name in names) else None
 
     def entries(self) -> Iterator[tuple[str, str]]:
-        """Yields vendor and name of every entry, in the file's order."""
+        """Yields vendor and name of every entry of the profile table, in the file's order."""
         for vendor, entries in self._vendors.items():
             for key in entries:
                 yield vendor, key
@@ -115,7 +116,7 @@ class ProfileTable:
         return tuple(self._vendors[vendor][key].get("names", (key,)))
 
     def profile(self, vendor: str, key: str) -> ModelProfile:
-        """Returns the profile of one entry, over its vendor's `base`.
+        """Returns the profile of one entry of the table, over its vendor's `base`.
 
         Raises:
             SettingsError: it cannot be read; names the line and the key.
@@ -174,8 +175,8 @@ class ProfileTable:
         return _merge_cells(parent, cells)
 
     def _convert_cells(self, vendor: str, key: str, cells: Json) -> ModelProfile:
-        """Converts the cells of an entry to a `ModelProfile`. An error names the line and the
-        field."""
+        """Converts the table's cells of an entry to a `ModelProfile`. An error names the line and
+        the field."""
         try:
             return msgspec.convert(cells, ModelProfile)
         except msgspec.ValidationError as error:
@@ -206,8 +207,8 @@ class ProfileTable:
 
 @cache
 def load_shipped(*, sources: bool = False) -> ProfileTable:
-    """Returns dragoman's own table. Without `sources`, which nobody but a reader needs, it loads in
-    two thirds of the time."""
+    """Returns dragoman's own table of model profiles. Without `sources`, which nobody but a reader
+    needs, it loads in two thirds of the time."""
     text = files("dragoman.profiles").joinpath("models.toml").read_text("utf-8")
     return ProfileTable(text if sources else _SOURCES_LINE.sub("", text), "models.toml")
 
@@ -226,8 +227,8 @@ def _plain_names(model: str) -> tuple[str, ...]:
 
 
 def _find_longest(beginnings: list[tuple[str, str]], name: str) -> str | None:
-    """Returns the profile entry whose prefix is the longest that matches a model name up to a
-    boundary."""
+    """Returns the profile table's entry whose prefix is the longest that matches a model name up to
+    a boundary."""
     moving = _MOVING.search(name)
     for beginning, key in beginnings:
         if name == beginning:

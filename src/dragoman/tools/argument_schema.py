@@ -41,7 +41,8 @@ class Arguments(NamedTuple):
 
 
 def build(handler: Callable[..., Any]) -> Arguments:
-    """Reads a handler's signature, annotations and docstring into its argument schema.
+    """Builds the schema of a tool's arguments: reads the handler's signature, annotations and
+    docstring into its argument schema.
 
     Raises:
         ToolError: a parameter's type has no JSON Schema, cannot be resolved, or the handler is a method without its
@@ -80,7 +81,7 @@ def build(handler: Callable[..., Any]) -> Arguments:
 
 
 def _make_adapter(parameters: Sequence[inspect.Parameter], types: JsonMap) -> TypeAdapter[Json]:
-    """Returns the pydantic adapter for a handler's parameters."""
+    """Returns the pydantic adapter for the arguments of a tool."""
     fields: Json = {}
     more: Json = {"closed": True}
     for parameter in parameters:
@@ -99,7 +100,7 @@ def _make_adapter(parameters: Sequence[inspect.Parameter], types: JsonMap) -> Ty
 
 
 def _has_schema(hint: Any) -> bool:
-    """Returns whether pydantic can make a JSON Schema of a type hint."""
+    """Returns whether pydantic can make a JSON Schema of the type hint of an argument."""
     try:
         TypeAdapter(hint).json_schema()
     except (PydanticUserError, PydanticUndefinedAnnotation):
@@ -112,8 +113,8 @@ def _annotate_schema(
     parameters: Sequence[inspect.Parameter],
     descriptions: Mapping[str, str],
 ) -> None:
-    """Adds what pydantic was not told: the docstring's words (a `Field(description=…)` wins) and
-    the defaults."""
+    """Adds to the argument schema what pydantic was not told: the docstring's words (a
+    `Field(description=…)` wins) and the defaults."""
     for parameter in parameters:
         property_schema = properties.get(parameter.name)
         # **kwargs, or under an alias.
@@ -129,7 +130,8 @@ def _annotate_schema(
 
 
 def _without_titles(schema: object) -> Any:
-    """Drops the titles that pydantic makes of names, but no property that is called title."""
+    """Drops from an argument schema the titles that pydantic makes of names, but no property that
+    is called title."""
     if isinstance(schema, list):
         return [_without_titles(item) for item in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
@@ -147,7 +149,8 @@ def _without_titles(schema: object) -> Any:
 
 
 def _explain_faults(error: ValidationError) -> str:
-    """Explains invalid arguments to the model, one fault after the other."""
+    """Explains to the model which arguments do not fit a tool's argument schema, one fault after
+    the other."""
     faults = [
         f"{'.'.join(map(str, fault['loc'])) or 'the whole'}: "
         + (_FAULTS.get(fault["type"]) or f"{fault['msg']}, got {fault['input']!r:.100}")

@@ -20,9 +20,9 @@ from dragoman.codec.memos import RECALLED, is_memo
 from dragoman.logs import logger
 from dragoman.memory.indexing import BATCH, embed_bodies, group_bodies, split_text
 from dragoman.memory.memo_text import describe_message, dump_line, make_memo, read_texts
-from dragoman.memory.packing import to_microseconds
-from dragoman.memory.recall import Recall
+from dragoman.memory.recall_settings import Recall
 from dragoman.memory.store import MessageQuery, Neighbours, Store, ThreadQuery, load_neighbours
+from dragoman.memory.stored_message import to_microseconds
 from dragoman.memory.thread import StoredMessage
 from dragoman.memory.vectors import Unembedded, VectorMatch, VectorQuery, VectorStore
 from dragoman.memory.window import count_tokens
@@ -57,7 +57,8 @@ class Recollection(NamedTuple):
 
 
 def question_text(messages: Iterable[Message]) -> str:
-    """Returns the text of the last user message that is no memo, its parts joined by spaces."""
+    """Returns the text that messages are recalled for: that of the last user message that is no
+    memo, its parts joined by spaces."""
     for message in reversed([*messages]):
         if message.role is Role.USER and not is_memo(message):
             texts = [piece.text for piece in message.content if isinstance(piece, TextPart)]
@@ -72,7 +73,8 @@ class Recaller:
     def __init__(
         self, store: Store, recall: Recall, vectors: VectorStore, *, read_only: bool
     ) -> None:
-        """`vectors`: where vectors are stored. `read_only`: True to store none."""
+        """Creates what recalls messages. `vectors`: where vectors are stored. `read_only`: True to
+        store none."""
         self._store, self._recall, self._vectors = store, recall, vectors
         self._read_only = read_only
 
@@ -82,8 +84,8 @@ class Recaller:
         return self._recall.automatic
 
     async def index(self, limit: int | None) -> int:
-        """Embeds texts that have no vector yet, newest first, and returns how many. `limit`: most
-        texts; `None`: all.
+        """Embeds texts for recall that have no vector yet, newest first, and returns how many.
+        `limit`: most texts; `None`: all.
 
         Raises:
             DragomanError: the embedder or the vector store failed. What was embedded before stays.
@@ -108,7 +110,7 @@ class Recaller:
         limit: int,
         exclude: Iterable[str] = (),
     ) -> list[Found]:
-        """Returns visible messages whose text is similar, best first, each text once.
+        """Recalls visible messages whose text is similar, best first, each text once.
 
         Args:
             text: the text to compare with.
@@ -162,8 +164,8 @@ class Recaller:
         thread_id: str,
         is_new: bool,
     ) -> Recollection | None:
-        """Returns the memo for a prompt, or None if there is nothing to say. What fails or takes
-        too long is logged: a memo helps a run, and must not fail it.
+        """Returns the memo of recalled messages for a prompt, or None if there is nothing to say.
+        What fails or takes too long is logged: a memo helps a run, and must not fail it.
 
         Args:
             text: the text of the prompt.
@@ -232,7 +234,8 @@ class Recaller:
     async def _read_matches(
         self, matches: Sequence[VectorMatch], resource_id: str | None, limit: int
     ) -> list[Found]:
-        """Reads matches again: for their owner, and in the visible branch of their thread."""
+        """Reads the messages to recall again: for their owner, and in the visible branch of their
+        thread."""
         ids = tuple(dict.fromkeys(match.thread_id for match in matches))
         query = ThreadQuery(ids=ids, resource_id=resource_id)
         readable: dict[tuple[str, str], Found] = {}
@@ -260,7 +263,7 @@ class Recaller:
         return [*hits.values()][:limit]
 
     async def _load_around(self, hits: Sequence[Found]) -> list[Found]:
-        """Returns the neighbours of messages."""
+        """Returns the neighbours of recalled messages."""
         around = self._recall.around
         neighbours: list[Found] = []
         for stored, score, branch in hits if around else ():
@@ -297,8 +300,8 @@ class Recaller:
 
 
 def _join_lines(chosen: list[StoredMessage], thread_id: str) -> Recollection:
-    """Returns the memo that quotes these messages, in the order of their times. Other threads are
-    numbered in it, since their ids are nothing for a model."""
+    """Returns the memo that quotes these recalled messages, in the order of their times. Other
+    threads are numbered in it, since their ids are nothing for a model."""
     # Never by score: it differs with each prompt, and the text must not.
     chosen.sort(key=_sort_key)
     other_threads = dict.fromkeys(stored.thread_id for stored in chosen)
@@ -312,7 +315,7 @@ def _join_lines(chosen: list[StoredMessage], thread_id: str) -> Recollection:
 
 
 def _list_seen(messages: Sequence[Message]) -> set[str]:
-    """Returns the ids of messages, and of those that memos among them quote."""
+    """Returns the ids of messages that need no recall, and of those that memos among them quote."""
     seen = {message.id for message in messages if message.id is not None}
     for message in messages:
         quoted = if_list(message.metadata.get(RECALLED))
@@ -321,7 +324,8 @@ def _list_seen(messages: Sequence[Message]) -> set[str]:
 
 
 def _list_texts(messages: Sequence[Message]) -> set[str]:
-    """Returns the texts of messages, and those that memos among them quote."""
+    """Returns the texts that need no recall: those of messages, and those that memos among them
+    quote."""
     texts = {message.text.strip() for message in messages}
     for message in messages:
         if RECALLED in message.metadata:

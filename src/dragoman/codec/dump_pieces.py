@@ -24,7 +24,7 @@ from dragoman.codec.signature_check import DigestAt, digest_lookup, find_unreada
 from dragoman.json_bytes import JsonMap
 from dragoman.loss import Loss
 from dragoman.message import Message, ToolCallPart, ToolResultPart
-from dragoman.repair import Source, repair_with_losses
+from dragoman.repair import repair_with_losses
 from dragoman.request import ToolSpec
 
 __all__ = [
@@ -34,12 +34,10 @@ __all__ = [
     "Pieces",
     "DumpRules",
     "fresh_ids",
-    "map_losses_to_input",
     "prepare_pieces",
     "select_renamed",
     "find_renamed_tools",
     "find_sent_messages",
-    "map_losses_before_repair",
 ]
 
 
@@ -160,7 +158,8 @@ def prepare_pieces(
 def fresh_ids(
     way: DumpRules[O], known_history: KnownHistory, piece: HistoryPiece, out: O, taken: set[str]
 ) -> frozenset[str]:
-    """Returns the ids of a dumped piece and adds them to `taken`, the ids of the pieces before it.
+    """Returns the ids of a piece of the dump and adds them to `taken`, the ids of the pieces before
+    it.
 
     Raises:
         Dependent: one of them was used before.
@@ -182,12 +181,12 @@ def fresh_ids(
 def find_renamed_tools(
     history: History, way: DumpRules[Any], tools: Sequence[ToolSpec]
 ) -> Mapping[str, str]:
-    """Returns the names of tools that are sent as another."""
+    """Returns for the pieces of a dump the names of tools that are sent as another."""
     return history.names(tools, lambda: select_renamed(way.make((), [], tools).names))
 
 
 def select_renamed(names: Mapping[str, str]) -> Mapping[str, str]:
-    """Returns the tool names that are sent under another name."""
+    """Returns for the pieces of a dump the tool names that are sent under another name."""
     # As nearly always, and seen at once also of a thousand.
     same = all(map(is_, names, names.values()))
     if same:
@@ -229,7 +228,8 @@ def _find_tool_names(
     drafts: Sequence[O],
     tools: Sequence[ToolSpec],
 ) -> Mapping[str, str]:
-    """Returns the names under which all tools are sent, where those are not their own."""
+    """Returns the names under which the tools of all dumped pieces are sent, where those are not
+    their own."""
     before = known_history.names
     if not any(
         map(select_renamed, (before, *[out.names for out in drafts]))
@@ -245,7 +245,7 @@ def _find_tool_names(
 
 
 def _is_overruled(sent_names: Mapping[str, str], names: Mapping[str, str]) -> bool:
-    """True if `names` change a name that a piece on its own sends as it is."""
+    """True if `names` change a name that a dumped piece on its own sends as it is."""
     return any(name == sent_name != names[name] for name, sent_name in sent_names.items())
 
 
@@ -268,47 +268,11 @@ class _Chains:
 
 
 def find_sent_messages(messages: Sequence[Message]) -> tuple[Sequence[Message], Sequence[int]]:
-    """Returns the messages that belong to the conversation, and the position of each among all."""
+    """Returns the messages that belong to the dumped conversation, and the position of each among
+    all."""
     sent_messages = drop_waits(messages)
     if len(sent_messages) == len(messages):
         return messages, range(len(messages))
     return sent_messages, [
         position for position, message in enumerate(messages) if not holds_only_waits(message)
     ]
-
-
-def map_losses_before_repair(
-    losses: Iterable[Loss], sources: Sequence[Source] | None
-) -> list[Loss]:
-    """Returns losses of a repaired conversation, with the positions before the repair, without
-    losses of what repair made up. `sources`: as `repair.traced` returns them."""
-    if sources is None:
-        return list(losses)
-    return [
-        placed for loss in losses if (placed := _place_before_repair(loss, sources)) is not None
-    ]
-
-
-def map_losses_to_input(losses: Iterable[Loss], positions: Sequence[int]) -> list[Loss]:
-    """Returns losses of what is sent, with the positions of the messages that the caller passed."""
-    moved: list[Loss] = []
-    for loss in losses:
-        if loss.message is not None and positions[loss.message] != loss.message:
-            loss = replace(loss, message=positions[loss.message])
-        moved.append(loss)
-    return moved
-
-
-def _place_before_repair(loss: Loss, sources: Sequence[Source]) -> Loss | None:
-    """Returns a loss with its position before repair, or None if repair added what it names."""
-    if loss.message is None:
-        return loss
-    source = sources[loss.message]
-    if loss.part is None:
-        if source.message is None:
-            return None
-        return replace(loss, message=source.message)
-    stood = source.parts[loss.part]
-    if stood is None:
-        return None
-    return replace(loss, message=stood[0], part=stood[1])

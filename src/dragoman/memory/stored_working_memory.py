@@ -12,9 +12,9 @@ from dragoman.json_bytes import Json
 from dragoman.logs import logger
 from dragoman.memory.settings import check_optional_id
 from dragoman.memory.store import Slot
+from dragoman.memory.stored_threads import StoredThreads
 from dragoman.memory.thread_rules import check_owner
-from dragoman.memory.threads import StoredThreads
-from dragoman.memory.working import Working, WorkingMemory
+from dragoman.memory.working_memory import Working, WorkingMemory
 from dragoman.message import Message, Role
 from dragoman.tools import Tool, ToolContext
 
@@ -156,8 +156,8 @@ class StoredWorking(StoredThreads):
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """The tool that runs get beside the agent's; none if the model cannot change its working
-        memory by one."""
+        """Returns the tool for the working memory that runs get beside the agent's; none if the
+        model cannot change its working memory by one."""
         settings = self.working_memory
         if settings is None or settings.extract or self.read_only:
             return ()
@@ -166,6 +166,7 @@ class StoredWorking(StoredThreads):
     @cached_property
     def _working_tool(self) -> Tool:
         # One object for all runs, so that the beginnings of requests can be compared by identity.
+        """Returns the tool by which a model changes its working memory."""
         settings = self._get_working_memory()
 
         async def update(memory: object, context: ToolContext) -> Json:
@@ -194,6 +195,7 @@ class StoredWorking(StoredThreads):
         return slot
 
     def _get_working_memory(self) -> WorkingMemory:
+        """Returns the settings of the working memory, or raises if the memory has none."""
         if self.working_memory is None:
             raise SettingsError(
                 "this memory has no working memory: give Memory(working=WorkingMemory())"

@@ -42,7 +42,8 @@ class AgentTurns(NamedTuple):
 def agent_turns(
     messages: Sequence[Message], wire_native: WireNative, target: Origin | None
 ) -> AgentTurns:
-    """Returns the conversation for the agent at `target`. `wire_native`: of its wire."""
+    """Returns the conversation as the remote agent at `target` is sent it. `wire_native`: of its
+    wire."""
     agent_messages: list[Message] = []
     known_messages, resume, thread_id, waits = 0, list[Resume](), None, None
     open_calls: dict[str, ToolCallPart] = {}
@@ -71,7 +72,7 @@ def _find_open_calls(message: Message) -> dict[str, ToolCallPart]:
 
 
 def _is_from(origin: Origin | None, target: Origin | None) -> bool:
-    """Returns True if it is the agent that said it."""
+    """True if the agent that the conversation is sent to said this message."""
     if origin is None or target is None:
         return False
     return origin.provider == target.provider and origin.model == target.model
@@ -80,7 +81,8 @@ def _is_from(origin: Origin | None, target: Origin | None) -> bool:
 def _split_answers(
     message: Message, open_calls: dict[str, ToolCallPart]
 ) -> tuple[list[Resume], Message | None]:
-    """Returns the answers in a message, and what is left of it; `None`: nothing."""
+    """Returns the answers to the agent's interrupts in a message of the conversation, and what is
+    left of it; `None`: nothing."""
     resume: list[Resume] = []
     remaining: list[Content] = []
     for piece in message.content:
@@ -97,8 +99,8 @@ def _split_answers(
 
 
 def _read_answer(piece: Content, open_calls: dict[str, ToolCallPart]) -> Resume | None:
-    """Returns the answer in the result of a call that waits for the client; None in any other
-    piece."""
+    """Returns the answer for the agent in the result of a call that waits for the client; None in
+    any other piece."""
     if not isinstance(piece, ToolResultPart) or piece.id not in open_calls:
         return None
     interrupt = read_interrupt(open_calls[piece.id])
@@ -109,7 +111,7 @@ def _read_answer(piece: Content, open_calls: dict[str, ToolCallPart]) -> Resume 
 
 
 def _by_turns(message: Message, turns: list[Any]) -> Iterator[Message]:
-    """Yields a message as those that the agent told."""
+    """Yields a message of the conversation as the messages that the agent told."""
     for id_, pieces in _group_by_message(message.content, turns):
         is_result = all(isinstance(piece, ToolResultPart) for piece in pieces)
         role = Role.USER if is_result else Role.MODEL
@@ -124,8 +126,8 @@ def _by_turns(message: Message, turns: list[Any]) -> Iterator[Message]:
 def _group_by_message(
     content: Sequence[Content], turns: list[Any]
 ) -> Iterable[tuple[str | None, Sequence[Content]]]:
-    """Returns the pieces by the messages that they were told in, without those that stand for what
-    no message told; where that is not known, results stand apart."""
+    """Returns the pieces by the messages that the agent told them in, without those that stand for
+    what no message told; where that is not known, results stand apart."""
     sizes = [(turn[0], turn[1]) for turn in turns if _is_size(turn)]
     # A client may have dropped or merged parts since; then the sizes no longer tell anything.
     if sizes and sum(size for _, size in sizes) == len(content):
@@ -136,7 +138,8 @@ def _group_by_message(
 def _split_by_sizes(
     content: Sequence[Content], sizes: Sequence[tuple[str, int]]
 ) -> Iterator[tuple[str | None, Sequence[Content]]]:
-    """Yields each message's id and pieces, but none for an empty id, which no message has."""
+    """Cuts a message back into those that the agent told: yields the id and the pieces of each.
+    Pieces with an empty id belong to no message of the agent's and are left out."""
     start = 0
     for id_, size in sizes:
         if id_:
@@ -147,7 +150,8 @@ def _split_by_sizes(
 def _split_by_results(
     content: Sequence[Content],
 ) -> Iterator[tuple[str | None, Sequence[Content]]]:
-    """Yields runs of results and of other pieces, since a result is the user's to an agent."""
+    """Yields, of a message of the agent's, runs of results and of other pieces, since a result is
+    the user's to an agent."""
     group: list[Content] = []
     for piece in content:
         if group and isinstance(piece, ToolResultPart) != isinstance(group[-1], ToolResultPart):

@@ -70,7 +70,7 @@ def unpack(
     created_at: datetime | None,
     turn: str | None,
 ) -> Message:
-    """Rebuilds a message from its stored form.
+    """Rebuilds a message from its stored form (body and attachments).
 
     Raises:
         HistoryError: the body is none, or of a version that this release does not read, or an attachment is missing.
@@ -78,6 +78,7 @@ def unpack(
     remaining: Iterator[bytes] = iter(attachments)
 
     def restore_data(part: DataPart) -> DataPart:
+        """Returns a stored file with its bytes."""
         try:
             return msgspec.structs.replace(part, data=next(remaining))
         except StopIteration:
@@ -95,7 +96,8 @@ def digest_data(data: bytes) -> bytes:
 
 
 def to_microseconds(date: datetime) -> int:
-    """Returns a date as microseconds since 1970. A date without a zone counts as UTC."""
+    """Returns the date of a stored message as microseconds since 1970. A date without a zone counts
+    as UTC."""
     if date.tzinfo is None:
         date = date.replace(tzinfo=UTC)
     # Not by `timestamp()`: a float cannot hold microseconds of today exactly.
@@ -103,7 +105,8 @@ def to_microseconds(date: datetime) -> int:
 
 
 def _change_files(message: Message, change: Callable[[DataPart], DataPart]) -> Message:
-    """Returns the message with `change` applied to its files, also to those in tool results."""
+    """Returns the message to store with `change` applied to its files, also to those in tool
+    results."""
     if not any(
         isinstance(piece, DataPart) or getattr(piece, "is_content", False)
         for piece in message.content
@@ -111,6 +114,7 @@ def _change_files(message: Message, change: Callable[[DataPart], DataPart]) -> M
         return message
 
     def change_piece(piece: Any) -> Any:
+        """Changes the files of one piece of a stored message."""
         if isinstance(piece, DataPart):
             return change(piece)
         if isinstance(piece, ToolResultPart) and piece.is_content:

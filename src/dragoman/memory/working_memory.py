@@ -3,7 +3,7 @@ changes.
 
 `WorkingMemory` says what the text is: Markdown after a template, or JSON after a schema. It merges a
 change into the stored text (`merge`), and writes the memo that shows the text to the model
-(`make_memo`). It reads and writes no store: `memory.stored_working` does.
+(`make_memo`). It reads and writes no store: `memory.stored_working_memory` does.
 
 The model knows the newest state in one of three ways: a memo shows it, its own call of the tool
 returned the version, or its own answer holds the text. `WorkingMemory.shows` finds out.
@@ -86,7 +86,8 @@ class WorkingMemory:
         scope: Literal["resource", "thread"] = "resource",
         extract: bool = False,
     ) -> None:
-        """Without a template and a schema there is a template for what is known of a user.
+        """Sets how an agent's working memory looks. Without a template and a schema there is a
+        template for what is known of a user.
 
         Args:
             template: Markdown with headings, which the model fills in and gives as a whole.
@@ -137,7 +138,7 @@ class WorkingMemory:
         raise HistoryError(f"this working memory is kept per {self.scope}: give {self.scope}_id=")
 
     def read(self, text: str) -> str:
-        """Returns a whole text as it is stored.
+        """Returns a whole text as the working memory stores it.
 
         Raises:
             HistoryError: it does not fit the schema, or is too long.
@@ -147,8 +148,8 @@ class WorkingMemory:
         return self.merge("", self.read_change(text))
 
     def merge(self, stored: str, change: object) -> str:
-        """Returns the stored text after a change: another text, or with a schema the fields that
-        change. An empty text or template replaces nothing.
+        """Returns the text of the working memory after a change: another text, or with a schema the
+        fields that change. An empty text or template replaces nothing.
 
         Raises:
             HistoryError: the change does not fit, or makes the text too long.
@@ -169,7 +170,7 @@ class WorkingMemory:
         return _check_size(json_bytes.encode(merged).decode())
 
     def read_change(self, text: str) -> object:
-        """Returns the change that an answer holds as text.
+        """Returns the change of the working memory that an answer holds as text.
 
         Raises:
             HistoryError: it is no JSON, with a schema.
@@ -224,8 +225,8 @@ class WorkingMemory:
 
 
 def merge_json(stored: object, change: object) -> Any:
-    """Returns a value after a change (JSON Merge Patch, RFC 7396): objects are merged, null deletes
-    a field, and anything else is replaced."""
+    """Returns the value of a working memory after a change (JSON Merge Patch, RFC 7396): objects
+    are merged, null deletes a field, and anything else is replaced."""
     if not isinstance(change, dict):
         return change
     merged: Json = dict(cast("Json", stored)) if isinstance(stored, dict) else {}
@@ -238,6 +239,7 @@ def merge_json(stored: object, change: object) -> Any:
 
 
 def _check_template(template: str) -> str:
+    """Raises `SettingsError` if the template of a working memory cannot be one."""
     lines = [line.lstrip("#") for line in template.splitlines() if line.startswith("#")]
     if not any(line.startswith(" ") and line.strip() for line in lines):
         raise SettingsError(
@@ -247,6 +249,7 @@ def _check_template(template: str) -> str:
 
 
 def _check_size(text: str) -> str:
+    """Raises an error if the text of a working memory is too long."""
     if len(text) > MOST_CHARACTERS:
         raise HistoryError(
             f"the working memory would have {len(text):,} characters; {MOST_CHARACTERS:,} are the most: shorten it"
@@ -260,8 +263,8 @@ def _squeeze(text: str) -> str:
 
 
 def _find_written_versions(message: Message) -> list[int]:
-    """Returns the versions that a message made: an answer that held the text, or calls of the tool,
-    as their results say."""
+    """Returns the versions of the working memory that a message made: an answer that held the text,
+    or calls of the tool, as their results say."""
     values: list[object] = [
         result.result for result in message.tool_results if result.name == WORKING_TOOL
     ]
@@ -274,8 +277,8 @@ def _find_written_versions(message: Message) -> list[int]:
 
 
 def _make_partial_schema(schema: object) -> tuple[Json, Json]:
-    """Returns the schema of a change, in which every field may be missing or null, and the
-    definitions that it refers to.
+    """Returns the schema of a working memory's change, in which every field may be missing or null,
+    and the definitions that it refers to.
 
     Raises:
         SettingsError: the schema describes no object.
@@ -302,7 +305,8 @@ def _make_partial_schema(schema: object) -> tuple[Json, Json]:
 
 
 def _relax(schema: Any) -> Any:
-    """Returns a schema without required fields, whose fields may be null."""
+    """Returns a schema for changes of a working memory: without required fields, whose fields may
+    be null."""
     if not isinstance(schema, Mapping):
         return schema
     relaxed = {name: value for name, value in cast("JsonMap", schema).items() if name != "required"}
@@ -315,7 +319,7 @@ def _relax(schema: Any) -> Any:
 
 
 def _describe_type(schema: object) -> JsonMap:
-    """Returns the JSON Schema of a type.
+    """Returns the JSON Schema of the type of a working memory.
 
     Raises:
         SettingsError: pydantic cannot describe it.
