@@ -210,9 +210,8 @@ async def _enqueue(
         output_schema=schema,
         claim=call.service.log.claim,
     )
-    terms = RunTerms(
-        trusted=turn.is_trusted, output_schema=schema, output_events=schema is not None
-    )
+    terms = RunTerms(trusted=turn.is_trusted, output_events=schema is not None)
+    request = request.replace(output_schema=schema)
     with store_deadline(call.service.limits):
         await change_memory(agent, turn, resource_of(call))
         await enqueue_run(call, served.name, request, terms, record, always=True)

@@ -15,8 +15,9 @@ from dragoman.event import Event, RunError
 from dragoman.fold import fold
 from dragoman.logs import logger
 from dragoman.message import Message, Role
+from dragoman.orchestration.story_reader import StoryReader
 from dragoman.result import ChatResult
-from dragoman.runs.driver import read_events
+from dragoman.runs.closing import read_pages
 from dragoman.runs.durable import read_result
 from dragoman.serve.core.answer_record import list_keys, state_of
 from dragoman.serve.core.background import wait_for_job
@@ -129,11 +130,14 @@ class EndKeeper:
 
     async def _read_end(self, begun: Answered) -> Answered:
         """Returns the answer of a run that is over, as the log has it."""
-        events, call = await read_events(self._service.log, begun.id), self._call_for(begun)
+        call, reader, events = self._call_for(begun), StoryReader(begun.id), list[Event]()
         assert begun.ending is not None
+        async for page in read_pages(self._service.log, begun.id):
+            reader.feed(page)
+            events += page
         last = events[-1]
         try:
-            result = read_result(events, begun.id)
+            result = read_result(reader.story(), last, str)
         except DragomanError as error:
             result = error.result
         failure = last.error if isinstance(last, RunError) else None
