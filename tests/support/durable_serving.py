@@ -48,6 +48,7 @@ class Server:
     def __init__(self, app: Any, path: str) -> None:
         self.app, self.service, self.path = app, app.state.service, path
         self.url = ""
+        self.clients: dict[str, openai.AsyncOpenAI] = {}
         self.task: asyncio.Task[None] | None = None
 
     async def listen(self) -> None:
@@ -57,7 +58,11 @@ class Server:
         self.url = await ready
 
     def client(self, key: str = KEY) -> openai.AsyncOpenAI:
-        return openai.AsyncOpenAI(base_url=f"{self.url}/v1", api_key=key, max_retries=0)
+        if key not in self.clients:
+            self.clients[key] = openai.AsyncOpenAI(
+                base_url=f"{self.url}/v1", api_key=key, max_retries=0, timeout=20
+            )
+        return self.clients[key]
 
     async def ask(
         self, method: str, path: str, body: Any = None, key: str = KEY, **headers: str
@@ -125,4 +130,6 @@ async def serving(url: str) -> AsyncGenerator[Servers]:
         yield servers
     finally:
         for server in servers.all:
+            for client in server.clients.values():
+                await client.close()
             await server.stop()

@@ -9,7 +9,7 @@ from which the run is built again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from inspect import isawaitable
 from time import time
 from typing import TYPE_CHECKING, Any, cast
@@ -55,9 +55,9 @@ would otherwise go round for ever."""
 
 DepsFactory = Callable[[RunRequest], Any]
 """Function, plain or async, of the request of a run. Returns the `deps` of its tools."""
-Job = Callable[[RunRequest, Sequence[Event]], EventSource]
-"""Function of the request of an entry that is no run of an agent, and of its events so far. Returns
-what is done for it, from its beginning or from these events on."""
+Job = Callable[[RunRequest], EventSource]
+"""Function of the request of an entry that is no run of an agent. Returns what is done for it. If it
+was begun before, the log has the events that it gave."""
 
 
 class DurableRuns:
@@ -188,7 +188,7 @@ class DurableRuns:
         """Returns the run, as it goes on from its story."""
         run_id, terms = lease.run_id, read_terms(request)
         if not hasattr(agent, "go_on"):
-            return cast("Job", agent)(request, story.events)
+            return cast("Job", agent)(request)
         deps = None
         if self._deps is not None:
             deps = self._deps(request)

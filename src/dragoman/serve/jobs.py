@@ -8,15 +8,16 @@ notification may then be sent twice.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from contextlib import aclosing
 from functools import partial
 from typing import Any, cast
 
 from dragoman import wires
 from dragoman.agent import Agent
-from dragoman.event import Custom, Event, RunFinished
+from dragoman.event import Custom, RunFinished
+from dragoman.logs import logger
 from dragoman.request import RunRequest
+from dragoman.runs.closing import read_pages
 from dragoman.runs.driver import FinalEvent, PutEvents, RunDriver
 from dragoman.serve.apis.a2a_push import dump_run
 from dragoman.serve.apis.a2a_tasks import request_of
@@ -32,6 +33,7 @@ from dragoman.serve.store.stored_answer import Answered
 
 __all__ = ["make_durability"]
 
+_LOG = logger("serve")
 _TOLD = "dragoman.told"
 """Name of the event with the number of a run's events of which a job has told."""
 _AGAIN_SECONDS = 1.0
@@ -51,8 +53,8 @@ class _Job:
     """A job for the run of an answer. Its entry in the log has the run's id before the point, and as
     resource the caller whose it is."""
 
-    def __init__(self, service: Service, request: RunRequest, events: Sequence[Event]) -> None:
-        self._service, self._events = service, events
+    def __init__(self, service: Service, request: RunRequest) -> None:
+        self._service = service
         self._entry, self._owner = request.run_id or "", request.resource_id or ""
         self._run_id = self._entry.rpartition(".")[0]
 
@@ -76,7 +78,13 @@ class KeepJob(_Job):
         """See `EventSource`."""
         service = self._service
         keeper = EndKeeper(service, partial(_call_for, service))
-        await keeper.keep_end(self._owner, self._run_id)
+        while True:
+            try:
+                await keeper.keep_end(self._owner, self._run_id)
+                break
+            except Exception:  # noqa: BLE001 - a store of the user's raises what it likes
+                _LOG.exception("the answer of run %s is kept later", self._run_id)
+                await asyncio.sleep(_AGAIN_SECONDS)
         await put([RunFinished(self._entry)])
 
 
@@ -89,9 +97,9 @@ class NotifyJob(_Job):
         answered = await self._wait_for_run()
         if answered is not None and answered.task_id is not None:
             call, count = _call_for(service, answered), 0
-            told = max(
-                [event.value for event in self._events if isinstance(event, Custom)], default=0
-            )
+            told = 0
+            async for page in read_pages(service.log, self._entry):
+                told = max([told, *[event.value for event in page if isinstance(event, Custom)]])
             objects = dump_run(call, self._run_id, answered.task_id, request_of(call, answered))
             async with aclosing(objects):
                 async for item in objects:

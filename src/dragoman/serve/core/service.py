@@ -32,7 +32,6 @@ import msgspec
 from dragoman.agent import Agent
 from dragoman.codec.agent_card import AgentCard
 from dragoman.errors import AuthenticationError, ModelNotFoundError, OverloadedError
-from dragoman.event import Event
 from dragoman.logs import logger
 from dragoman.memory.working_memory import WorkingMemory
 from dragoman.request import RunRequest
@@ -137,7 +136,7 @@ class Durability(msgspec.Struct, frozen=True, eq=False, kw_only=True):
     """Its agents by the names under which runs are enqueued; those of others are left to them."""
     drives: bool
     """True if this process drives runs itself."""
-    jobs: Mapping[str, Callable[[Service, RunRequest, Sequence[Event]], EventSource]]
+    jobs: Mapping[str, Callable[[Service, RunRequest], EventSource]]
     """What it does beside runs, by the names in the queue: see `Runs.add_job`."""
     settle: Callable[[Service, Answered], Awaitable[Answered]]
     """Returns an answer as far as it is by now; see `Service.settle`."""
