@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import openai
@@ -15,7 +16,9 @@ from dragoman import Agent, Message, serve, tool
 from dragoman.errors import SettingsError
 from dragoman.message import ToolCallPart
 from dragoman.runs import open_log
+from dragoman.serve.core import webhooks
 from dragoman.testing import ScriptedModel
+from dragoman.transport import AddressPolicy
 from support.durable_serving import (
     KEY,
     OTHER,
@@ -77,6 +80,8 @@ async def test_an_answer_is_made_kept_and_gone_on_from(servers: Servers) -> None
         model="m", input="And?", previous_response_id=answer.id
     )
     assert later.output_text == ALL
+    states = [(run.agent, run.state) for run in await server.service.log.runs()]
+    assert states == [("scripted", "success"), ("dragoman.keep", "success")] * 2
 
 
 async def test_what_a_killed_server_began_another_ends(servers: Servers) -> None:
@@ -213,7 +218,7 @@ async def test_nothing_of_a_callers_keys_is_stored(servers: Servers, tmp_path: P
     run = {"threadId": "t", "runId": "r", "messages": [{"id": "u", "role": "user", "content": "?"}]}
     assert (await server.ask("POST", "/ag-ui", run, **secrets)).status_code == 200
     await server.stop()
-    data = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    data = b"".join(path.read_bytes() for path in tmp_path.iterdir())  # noqa: ASYNC240
     assert b"dragoman.keep" in data
     assert KEY.encode() not in data
     assert b"crumbs-of-a-cookie" not in data
@@ -242,7 +247,7 @@ async def test_a_client_of_ag_ui_reads_on_elsewhere(servers: Servers) -> None:
     dying.permit(2)
     asking = asyncio.create_task(one.ask("POST", "/ag-ui", AG_UI))
     async with asyncio.timeout(10):
-        while not (runs := await one.service.runs.list(state="running", agent="scripted")):
+        while not (runs := await one.service.runs.list(state="running", agent="scripted")):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
     await said(one, runs[0].run_id, "two ")
     asking.cancel()
@@ -392,7 +397,7 @@ async def test_a_client_that_leaves_cancels_its_run(servers: Servers) -> None:
             break
     await stream.close()
     async with asyncio.timeout(10):
-        while not await server.service.runs.list(state="cancelled"):
+        while not await server.service.runs.list(state="cancelled"):  # noqa: ASYNC110
             await asyncio.sleep(0.02)
 
 
@@ -411,3 +416,41 @@ async def test_a_client_that_leaves_cancels_its_run(servers: Servers) -> None:
 async def test_what_cannot_be_is_said_in_a_line(how: dict[str, Any], words: str) -> None:
     with pytest.raises(SettingsError, match=words):
         serve.app(Agent(ScriptedModel("x")), **how)
+
+
+async def test_notifications_go_on_on_another_server(
+    servers: Servers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[Any] = []
+
+    async def post(url: str, policy: Any, item: Any, headers: Any) -> Any:
+        sent.append(item)
+        return SimpleNamespace(status=200)
+
+    monkeypatch.setattr(webhooks, "post", post)
+    dying, living = Speaker(), Speaker()
+    how: dict[str, Any] = {"webhooks": AddressPolicy(["hooks.example.org"])}
+    one = await servers.start(speaking(dying), **how)
+    config = {"url": "https://hooks.example.org/x", "token": "t"}
+    options = {"returnImmediately": True, "taskPushNotificationConfig": config}
+    body = {**message("Hi."), "configuration": options}
+    task = (await one.ask("POST", "/a2a/message:send", body)).json()["task"]
+    dying.permit(2)
+    await said(one, task["id"], "two ")
+    deaf = await servers.start(speaking(Speaker()), drives=False)
+    two = await servers.start(speaking(living), **how)
+    await one.kill()
+    living.permit()
+    async with asyncio.timeout(20):
+        while not any("TASK_STATE_COMPLETED" in json.dumps(item) for item in sent):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    jobs = await two.service.log.runs(queue="dragoman.server")
+    assert {job.agent for job in jobs} == {"dragoman.keep", "dragoman.notify"}
+    async with asyncio.timeout(20):
+        while not all(job.is_over for job in await deaf.service.log.runs()):  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+    assert {job.state for job in await two.service.log.runs()} == {"success"}
+    # The second server goes on where the first one stopped; one may have been sent twice.
+    states = [item["statusUpdate"]["status"]["state"] for item in sent if "statusUpdate" in item]
+    assert states[-1] == "TASK_STATE_COMPLETED"
+    assert sum("task" in item for item in sent) <= 2
