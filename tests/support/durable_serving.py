@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager, closing
+from multiprocessing.connection import Connection
 from typing import Any
 
 import httpx2
@@ -13,6 +14,7 @@ import openai
 
 from dragoman import Agent, serve
 from dragoman.testing import ScriptedModel
+from dragoman.transport import AddressPolicy
 
 __all__ = ["KEY", "OTHER", "WORDS", "Server", "Servers", "Speaker", "serving", "speaking"]
 
@@ -133,3 +135,24 @@ async def serving(url: str) -> AsyncGenerator[Servers]:
             for client in server.clients.values():
                 await client.close()
             await server.stop()
+
+
+def serve_process(url: str, place: Connection, words: list[str], hook_port: int) -> None:
+    """A process that serves until it is killed. Its model says a word in 20 ms."""
+
+    async def speak(_: Any) -> AsyncGenerator[str]:
+        for word in words:
+            await asyncio.sleep(0.02)
+            yield word
+
+    app = serve.app(
+        {"m": speaking(speak)},
+        auth=[KEY, OTHER],
+        store=url,
+        durable=True,
+        webhooks=AddressPolicy(["127.0.0.1"], schemes=["http"], ports=[hook_port]),
+    )
+    service = app.state.service
+    service.lease_seconds = 0.8
+    service.runs = service.open_runs()
+    serve.run_server(app, port=0, drain_seconds=5, ready=place.send)
