@@ -251,8 +251,8 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
     def run(
         self, prompt: Prompt, *, output_type: object = str, **run_options: Unpack[RunOptions[Deps]]
     ) -> Run[Any]:
-        """Returns a run, to be used in `async with`. Nothing happens before it is iterated over or
-        asked for its result.
+        """Returns a run of the agent, to be used in `async with`. Nothing happens before it is
+        iterated over or asked for its result.
 
         Raises:
             SettingsError: as the constructor, or the provider, or one of a fallback, can give no typed output.
@@ -270,7 +270,8 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
         output_type: object = str,
         **run_options: Unpack[RunOptions[Deps]],
     ) -> Run[Any]:
-        """Returns a durable run, which goes on where its log ends. Raises what `run` does."""
+        """Returns a durable run of the agent, which goes on where its log ends. Raises what `run`
+        does."""
         if story.run_id:
             run_options["run_id"] = story.run_id
         return build_run(self._defaults, prompt, output_type, run_options, story=story)
@@ -284,9 +285,9 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
         tools: Iterable[Tool | ToolSpec | Toolset | Callable[..., Any]] = (),
         trusted_history: bool = True,
     ) -> tuple[Interrupt, ...]:
-        """Returns what a conversation waits for, read off its messages: what `send(None,
-        history=…)` with these options has as `pending`. No toolset is asked: a call of its tools
-        that waits has a mark in the history that a run of this library left.
+        """Returns what a conversation with the agent waits for, read off its messages: what
+        `send(None, history=…)` with these options has as `pending`. No toolset is asked: a call of
+        its tools that waits has a mark in the history that a run of this library left.
 
         With an `approval_key` it is signed. Of a history that comes from a client
         (`trusted_history=False`) nothing is that no run of yours has signed before: it may be made
@@ -304,7 +305,8 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
     async def send(
         self, prompt: Prompt, **run_options: Unpack[RunOptions[Deps]]
     ) -> ChatResult[str]:
-        """Sends a prompt and returns the whole answer. `run_options`: see `RunOptions`."""
+        """Sends a prompt to the agent and returns the whole answer. `run_options`: see
+        `RunOptions`."""
         refuse_output_type(run_options)
         async with self.run(prompt, **run_options) as run:
             return await run.result()
@@ -320,8 +322,8 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
     async def send_for(
         self, prompt: Prompt, output_type: Any, **run_options: Unpack[RunOptions[Deps]]
     ) -> ChatResult[Any]:
-        """Sends a prompt and returns a value of a type: anything that pydantic can adapt, also `int
-        | str`.
+        """Sends a prompt to the agent and returns a value of a type: anything that pydantic can
+        adapt, also `int | str`.
 
         Raises:
             TypedOutputError: the model's answer is not of the type, also after it was told so once.
@@ -332,8 +334,8 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
     async def send_stream(
         self, prompt: Prompt, **run_options: Unpack[RunOptions[Deps]]
     ) -> AsyncGenerator[ChatResult[str], None]:
-        """Sends a prompt and yields the answer in chunks, the first of which holds the prompt's
-        message.
+        """Sends a prompt to the agent and yields the answer in chunks, the first of which holds the
+        prompt's message.
 
         Their outputs joined are the output of `send`, where no chunk takes something back: after a
         chunk with `retracted` what it holds is void. `ChatResult.joined` does both. Close the
@@ -351,8 +353,8 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
     async def send_events(
         self, prompt: Prompt, **run_options: Unpack[RunOptions[Deps]]
     ) -> AsyncGenerator[Event, None]:
-        """Sends a prompt and yields the run's events. A failure is told as `RunError` and then
-        raised."""
+        """Sends a prompt to the agent and yields the run's events. A failure is told as `RunError`
+        and then raised."""
         refuse_output_type(run_options)
         async with self.run(prompt, **run_options) as run:
             async for event in run:
@@ -372,7 +374,8 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
     async def embed_query(
         self, text: str, **options: Unpack[EmbeddingsOptions]
     ) -> EmbeddingsResult:
-        """Returns the vector of a text to search with. See `EmbeddingsModel.embed_query`.
+        """Returns the vector, of the agent's embeddings model, of a text to search with. See
+        `EmbeddingsModel.embed_query`.
 
         Raises:
             SettingsError: the provider makes no embeddings.
@@ -382,8 +385,8 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
     async def embed_documents(
         self, texts: Iterable[str], **options: Unpack[EmbeddingsOptions]
     ) -> BatchEmbeddingsResult:
-        """Returns the vectors of texts to be found, in the same order. See
-        `EmbeddingsModel.embed_documents`.
+        """Returns the vectors, of the agent's embeddings model, of texts to be found, in the same
+        order. See `EmbeddingsModel.embed_documents`.
 
         Raises:
             SettingsError: the provider makes no embeddings.
@@ -391,7 +394,7 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
         return await self._models.embeddings().embed_documents(texts, **options)
 
     async def list_models(self) -> list[ModelInfo]:
-        """Returns the models that the provider offers.
+        """Returns the models that the agent's provider offers.
 
         Raises:
             SettingsError: the provider lists none.
@@ -459,6 +462,7 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
         return self
 
     async def __aexit__(self, *error: object) -> None:
+        """Closes the agent, as `close`."""
         try:
             if self.toolset is not None:
                 await self.toolset.__aexit__(None, None, None)

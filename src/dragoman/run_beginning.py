@@ -105,13 +105,14 @@ class RunBeginning:
         state: StreamingState,
         conversation: ConversationRecorder | None,
     ) -> None:
+        """Prepares the beginning of a run."""
         self._agent, self._options = agent, run_options
         self._state, self._conversation = state, conversation
         self._has_toolsets = state.toolset is not None
 
     def begin_now(self) -> tuple[Message, ...] | None:
-        """Returns the run's own messages. `None` if the thread must be read first, or if tools of
-        sets decide something: `begin` does it then, once the run has begun.
+        """Begins the run at once and returns its own messages. `None` if the thread must be read
+        first, or if tools of sets decide something: `begin` does it then, once the run has begun.
 
         Raises:
             ResumeError: an answer does not fit what the conversation waits for.
@@ -127,8 +128,8 @@ class RunBeginning:
         return self._begin(self._options.get("history", ()), tools)
 
     async def begin(self) -> tuple[Message, ...]:
-        """Returns the run's own messages once the thread is read and the tools of sets are listed;
-        raises as `begin_now`."""
+        """Begins the run and returns its own messages once the thread is read and the tools of sets
+        are listed; raises as `begin_now`."""
         history = await self._history()
         if self._conversation is not None and self._conversation.restore_state():
             self._state.name_state()
@@ -148,8 +149,8 @@ class RunBeginning:
         return await self._conversation.load(history, self._state.asked)
 
     def _with_system(self, messages: list[Message]) -> list[Message]:
-        """Returns the messages, and the agent's system message before them unless they begin with
-        its words."""
+        """Returns the messages that a run begins with, and the agent's system message before them
+        unless they begin with its words."""
         system = self._agent.system
         if not messages or system is None:
             return messages
@@ -179,7 +180,7 @@ class RunBeginning:
         return self._state.take_over_opening(opening, story.messages)
 
     def _has_results(self, story: Story) -> bool:
-        """True if the results of the calls that were answered are told."""
+        """True if at the run's beginning the results of the calls that were answered are told."""
         asked_ids = {message.id for message in self._state.asked}
         return bool(self._options.get("resume")) and any(
             message.id not in asked_ids for message in story.messages
@@ -188,8 +189,8 @@ class RunBeginning:
     def _go_on(
         self, story: Story, history: list[Message], tools: Mapping[str, Tool] | None
     ) -> tuple[Message, ...] | None:
-        """Goes on where an earlier process of the run has stopped. Returns those of the run's own
-        messages that are not told yet; `None` if the tools are not known yet."""
+        """Begins a run that goes on where an earlier process of the run has stopped. Returns those
+        of the run's own messages that are not told yet; `None` if the tools are not known yet."""
         told_ids = {message.id for message in story.messages}
         untold = [message for message in self._state.asked if message.id not in told_ids]
         if story.has_answer:
@@ -254,7 +255,8 @@ class RunBeginning:
     def _still_waiting(
         self, messages: Sequence[Message], tools: Mapping[str, Tool]
     ) -> ResumePlan | None:
-        """Returns a plan without decisions if the conversation waits, else `None`."""
+        """Returns, at a run's beginning, a plan without decisions if the conversation waits, else
+        `None`."""
         if has_new_prompt(messages) or not (waiting := self._waiting(messages, tools)[0]):
             return None
         return ResumePlan(unanswered=tuple(waiting))
@@ -303,8 +305,8 @@ class RunBeginning:
         tools: Mapping[str, Tool],
         losses: Sequence[Loss],
     ) -> tuple[Message, ...] | None:
-        """Goes on with a conversation that waits. Returns the run's own messages; `None` if nothing
-        was answered, and nothing is waited for any longer."""
+        """Begins a run that goes on with a conversation that waits. Returns the run's own messages;
+        `None` if nothing was answered, and nothing is waited for any longer."""
         waiting, forged = self._waiting(messages, tools)
         decided = self._decide(messages, resume, tools, waiting, forged)
         _check_trust(decided, self._options, self._state.seal, forged)
@@ -332,7 +334,8 @@ class RunBeginning:
     def _waiting(
         self, messages: Sequence[Message], tools: Mapping[str, Tool]
     ) -> tuple[list[WaitingCall], list[OpenCall]]:
-        """Returns the calls that wait, and which of them a client may have made up."""
+        """Returns the calls that wait when a run begins, and which of them a client may have made
+        up."""
         seal, has_toolsets = self._state.seal, self._has_toolsets
         waiting = find_waiting_calls(messages, tools, seal, has_toolsets=has_toolsets)
         if self._options.get("trusted_history", True):
@@ -368,7 +371,8 @@ def _without_calls(losses: Iterable[Loss], calls: Iterable[OpenCall]) -> list[Lo
 def _is_stored(
     waiting: WaitingCall, messages: Sequence[Message], stored: Sequence[Message]
 ) -> bool:
-    """True if a call, and all that is noted of it, comes from a memory."""
+    """True if a call that waits when a run begins, and all that is noted of it, comes from a
+    memory."""
     ids = {message.id for message in stored}
     behind = messages[waiting.call.position :]
     noted = [
@@ -382,8 +386,8 @@ def _is_stored(
 def _check_trust(
     decided: Sequence[Decision], run_options: RunOptions, seal: Seal, forged: Sequence[OpenCall]
 ) -> None:
-    """Raises where a call is to be run and that cannot be justified, or not be noted. `forged`:
-    calls that may be made up."""
+    """Raises, at a run's beginning, where a call is to be run and that cannot be justified, or not
+    be noted. `forged`: calls that may be made up."""
     run = [decision for decision in decided if decision.result is None]
     if not run:
         return

@@ -52,6 +52,7 @@ def index(
 
 
 async def _index(url: str | None, model: str | None, limit: int | None) -> int:
+    """Makes the vectors of the memory's messages."""
     from dragoman.errors import DragomanError
 
     agent, name = make_embedder(model, None)
@@ -77,7 +78,7 @@ async def _index(url: str | None, model: str | None, limit: int | None) -> int:
 
 
 def _show(line: str) -> None:
-    """Shows progress if standard error is a terminal."""
+    """Shows the progress of `dragoman memory index` if standard error is a terminal."""
     if sys.stderr is not None and sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[2K{line}")
         sys.stderr.flush()

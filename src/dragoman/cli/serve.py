@@ -36,6 +36,7 @@ _KEY = "DRAGOMAN_SERVE_KEY"
 
 
 def serve(
+    context: typer.Context,
     targets: Annotated[
         list[str] | None,
         typer.Argument(
@@ -139,6 +140,15 @@ def serve(
             help="With --durable: leave the runs to dragoman worker and other servers.",
         ),
     ] = False,
+    processes: Annotated[
+        int,
+        typer.Option(
+            min=1,
+            max=256,
+            metavar="N",
+            help="How many processes serve, for more than one core. They need a store that they share.",
+        ),
+    ] = 1,
     log: Annotated[
         bool,
         typer.Option(
@@ -175,10 +185,17 @@ def serve(
     a key: --key, or better DRAGOMAN_SERVE_KEY or --key-file, since other users can read
     command lines. Ctrl-C stops the server after the running answers; a second one at once.
     """
+    from dragoman.cli.processes import run_processes
+    from dragoman.http_server.worker import Worker
+
+    worker = Worker.from_environment()
+    if processes > 1 and worker is None:
+        with _show_logs(calls=False):
+            return run_processes(processes, context.find_root().obj, host, port, drain)
     if directory is not None:
         os.chdir(directory)
     try:
-        from dragoman.serve.server import run_server
+        from dragoman.serve.server import run_server, run_worker
     except ImportError as error:
         from dragoman.errors import SettingsError
 
@@ -205,15 +222,18 @@ def serve(
             )
         service: Service = app.state.service
 
-        def ready(url: str) -> None:
+        def greet(url: str) -> str:
             names = [name for backend in service.backends for name in getattr(backend, "names", ())]
-            echo(
-                format_greeting(
-                    names, url, _KEY if service.has_keys else None, agents=_has_agents(service)
-                )
+            return format_greeting(
+                names, url, _KEY if service.has_keys else None, agents=_has_agents(service)
             )
 
-        run_server(app, host=host, port=port, drain_seconds=drain, ready=ready)
+        if worker is None:
+            run_server(
+                app, host=host, port=port, drain_seconds=drain, ready=lambda url: echo(greet(url))
+            )
+        else:
+            run_worker(app, worker, host=host, drain_seconds=drain, ready=greet)
     return 0
 
 
@@ -240,8 +260,8 @@ def _make_policy(on_disconnect: str) -> AgentPolicy:
 
 
 def _read_keys(arguments: list[str], file: Path | None) -> list[Key] | None:
-    """Returns the keys of the command line, or else of the variable, and those of the file; None if
-    there are none."""
+    """Returns the keys that `dragoman serve` takes: those of the command line, or else of the
+    variable, and those of the file; None if there are none."""
     from dragoman.serve.http.callers import Key, parse_keys, read_keys
 
     keys = [Key(argument) for argument in arguments]
@@ -254,7 +274,7 @@ def _read_keys(arguments: list[str], file: Path | None) -> list[Key] | None:
 
 @contextmanager
 def _show_logs(*, calls: bool) -> Generator[None]:
-    """Shows failures on standard error, and with `calls` a line per call."""
+    """Shows failures of the served calls on standard error, and with `calls` a line per call."""
     import logging
 
     log, of_calls = logging.getLogger("dragoman.serve"), logging.getLogger("dragoman.serve.calls")

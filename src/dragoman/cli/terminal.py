@@ -41,8 +41,8 @@ __all__ = [
 
 
 def _make_escapes(first: int, last: int) -> dict[int, str]:
-    """Returns the JSON escape of each code from `first` to `last`; codes beyond 16 bits have
-    two."""
+    """Returns, for JSON on the terminal, the escape of each code from `first` to `last`; codes
+    beyond 16 bits have two."""
     signs = {
         code: chr(code).encode("utf-16-be", "surrogatepass") for code in range(first, last + 1)
     }
@@ -85,7 +85,8 @@ def echo(text: object = "", *, err: bool = False) -> None:
 
 
 def echo_json(value: Any, *, indent: int = 2) -> None:
-    """Prints a value as JSON, escaped as JSON does. `indent`: spaces per level; 0 for one line."""
+    """Prints a value on the terminal as JSON, escaped as JSON does. `indent`: spaces per level; 0
+    for one line."""
     data = msgspec.json.encode(value)
     text = (msgspec.json.format(data, indent=indent) if indent else data).decode()
     print(text.translate(_JSON))  # noqa: T201 - the one place
@@ -122,8 +123,9 @@ def find_exit_code(error: Exception) -> int:
 
 
 def report(error: Exception) -> None:
-    """Prints an error on standard error in one line, with a hint at `--help` if the command line is
-    wrong. A command without arguments raises its help, which is printed as it is."""
+    """Reports on the terminal an error, on standard error in one line, with a hint at `--help` if
+    the command line is wrong. A command without arguments raises its help, which is printed as it
+    is."""
     text = error.format_message() if isinstance(error, TyperException) else str(error)
     for argument, option in _OPTION_NAMES:
         text = text.replace(argument, option)

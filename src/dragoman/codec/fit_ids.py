@@ -115,8 +115,8 @@ def fit_names(
 
 @cache
 def _compile_matcher(rule: NameRule) -> Callable[[str], re.Match[str] | None] | None:
-    """Returns a matcher for all names at once, each followed by a newline; None if the rule allows
-    newlines."""
+    """Returns a matcher for names that fit a rule, all at once, each followed by a newline; None if
+    the rule allows newlines."""
     if _all_of(rule.letters)("\n"):
         return None
     first = f"(?=[{rule.first}])" if rule.first else ""
@@ -224,15 +224,15 @@ class _Fresh:
         self._tries: dict[str, count[int]] = {}
 
     def __call__(self, name: str) -> str:
-        """Returns the stand-in for an id or name that breaks the provider's rule."""
+        """Returns the stand-in for an id or name that does not fit the provider's rule."""
         candidates = (
             self._make_stand_in(name, tries) for tries in self._tries.setdefault(name, count())
         )
         return next(candidate for candidate in candidates if candidate not in self.taken)
 
     def _make_stand_in(self, name: str, tries: int) -> str:
-        """Returns one stand-in for a name that the rule refuses: what is readable of it, with a
-        digest."""
+        """Returns one stand-in for a name that does not fit the rule: what is readable of it, with
+        a digest."""
         rule, filler = self._rule, self._filler
         # What is left of the name comes first, for people who read requests; the digest tells
         # names apart that look alike by then.

@@ -63,7 +63,7 @@ class EventStream:
         return None if self._body is None else bytes(self._body)
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Reads more bytes and returns the data of the events that they complete."""
+        """Reads more framed bytes and returns the data of the events that they complete."""
         if self._start is not None:
             data = self._detect_event_stream(self._start + data)
         elif self._body is not None:
@@ -138,7 +138,7 @@ class LineStream:
         return self._read_lines([self._lines.close()])
 
     def _read_lines(self, lines: list[bytes]) -> list[bytes]:
-        """Returns the JSON lines among these, or collects them as a body."""
+        """Returns the frames (JSON lines) among these, or collects them as a body."""
         lines = [stripped for line in lines if (stripped := line.strip())]
         if lines and not self._begun:
             self._begun = True
@@ -209,7 +209,7 @@ class _Lines:
 
 
 def _at_newlines(data: bytes) -> list[bytes]:
-    """Returns the lines of `data`, split at LF alone."""
+    """Returns the lines (frames) of `data`, split at LF alone."""
     lines = data.split(b"\n")
     if not lines[-1]:
         del lines[-1]

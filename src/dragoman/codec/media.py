@@ -115,8 +115,8 @@ def read_media_text(part: Media) -> str | None:
 
 
 def describe_as_text(part: Media) -> str:
-    """Returns the text that replaces a file which a target cannot hold: its type, its name or URL,
-    and its content if that is text.
+    """Returns the text that replaces a media file which a target cannot hold: its type, its name or
+    URL, and its content if that is text.
 
     All else of it is lost: never is a file's base64 part of a text. A wire notes a `Loss` where
     `read_media_text` is `None`.

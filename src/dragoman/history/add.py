@@ -327,7 +327,8 @@ class Addition:
         self._place_unit(unit, last)
 
     def _place_unit(self, unit: list[Row], last: Row | None) -> None:
-        """Puts a turn, or the end of one, behind the last row, or notes that it belongs before."""
+        """Puts an added turn, or the end of one, behind the last row, or notes that it belongs
+        before."""
         if self._ordered:
             self._least_order = unit[-1].order
         if self.source == "memory" and last is not None and unit[0].order < last.order:
@@ -358,8 +359,8 @@ class Addition:
             rows.append(row, False if self._is_whole and not is_named_late else None)
 
     def _with_step(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        """Returns the messages with the step that the turn ends with: its mark moves from the last
-        model message to the first new one."""
+        """Returns the added messages with the step that the turn ends with: its mark moves from the
+        last model message to the first new one."""
         rows = self.rows
         if messages[0].role is not Role.MODEL or not len(rows):
             return messages
@@ -392,16 +393,16 @@ class Addition:
         return self._continue_unit(first, message)
 
     def _may_join(self, message: Message, last: Row) -> bool:
-        """True if a response is of a kind that continues a turn, and the last row may still get
-        something behind it."""
+        """True if an added response is of a kind that continues a turn, and the last row may still
+        get something behind it."""
         if message.turn is not None or not self.merge:
             return False
         is_answer = message.role is Role.MODEL or holds_only_answers(message)
         return is_answer and last.order > self.rows.sealed
 
     def _continue_unit(self, first: Message, message: Message) -> str | None:
-        """Returns the id of the last turn if a message may join it, and names a turn that has
-        none. `first`: the turn's first message."""
+        """Returns the id of the last turn if an added message may join it, and names a turn that
+        has none. `first`: the turn's first message."""
         rows = self.rows
         unit = rows.between(rows.last_start, len(rows))
         turn_messages = [row.message for row in unit]
@@ -414,7 +415,7 @@ class Addition:
         return self._name_turn(unit)
 
     def _name_turn(self, unit: Sequence[Row]) -> str | None:
-        """Names the last turn by its first message."""
+        """Names the last turn by its first message, before messages are added to it."""
         rows, name = self.rows, unit[0].message.id
         changed = [
             Row(

@@ -141,10 +141,10 @@ class MessageList(ConversationView):
         signatures: bool = False,
         whole: bool = False,
     ) -> Changes:
-        """Merges a client's copy of the conversation, its end, or the body of a request that holds
-        it. What the client added, edited or removed changes here, too; the rest stays as it is
-        stored. Replaced messages become a branch. See `dragoman.history.put` for the options, which
-        say what else than the user's messages the client may change.
+        """Merges into the list a client's copy of the conversation, its end, or the body of a
+        request that holds it. What the client added, edited or removed changes here, too; the rest
+        stays as it is stored. Replaced messages become a branch. See `dragoman.history.put` for the
+        options, which say what else than the user's messages the client may change.
 
         Raises:
             HistoryError: the payload is not of the format; nothing has changed.
@@ -299,9 +299,9 @@ class MessageList(ConversationView):
     # tools and steps
 
     def update_tool(self, result: ToolResultPart, *, name: str | None = None) -> bool:
-        """Adds the result of the newest call with its id, in whatever turn; the call stays as it
-        is. Returns False if there is no such call. `name`: of the tool, for the result of a
-        provider that gives no id."""
+        """Adds to the list the result of the newest call with its id, in whatever turn; the call
+        stays as it is. Returns False if there is no such call. `name`: of the tool, for the result
+        of a provider that gives no id."""
         if turn_updates.put_result(self._rows, result, name, self._mint):
             return True
         _log.warning("no call has the id %r: its result is not kept", result.id)
@@ -400,8 +400,8 @@ class MessageList(ConversationView):
         return self
 
     def regenerate(self, message_id: str | None = None) -> Self:
-        """Takes an answer back, so that the conversation ends in its question; it becomes a branch
-        with all behind it. `message_id`: the answer's or the question's; left out, the last.
+        """Takes an answer back, so that the list ends in its question; it becomes a branch with all
+        behind it. `message_id`: the answer's or the question's; left out, the last.
 
         Raises:
             HistoryError: there is no such message.
@@ -421,9 +421,9 @@ class MessageList(ConversationView):
         *,
         tokens_of: Callable[[Message], int] | None = None,
     ) -> list[Message]:
-        """Removes the oldest exchanges until what is left is within the limits, and returns them;
-        the last exchange always stays. `tokens_of`: a message → its tokens; left out, they are
-        estimated.
+        """Removes from the list the oldest exchanges until what is left is within the limits, and
+        returns them; the last exchange always stays. `tokens_of`: a message → its tokens; left out,
+        they are estimated.
 
         Raises:
             HistoryError: a limit is below 0.
@@ -451,7 +451,7 @@ class MessageList(ConversationView):
     # storing
 
     def dump(self) -> bytes:
-        """Returns all of it as JSON, which `load` reads."""
+        """Returns all of the list as JSON, which `load` reads."""
         return list_json.dump(
             list_json.ListContents(
                 self._rows, self._systems, self._branches, self.thread_id, self.resource_id

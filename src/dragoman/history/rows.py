@@ -231,8 +231,8 @@ class Rows:
         )
 
     def knows(self, ids: AbstractSet[str], turns: Sequence[str]) -> bool:
-        """True if a message may have one of these ids, or a turn one of these names or the id of a
-        message."""
+        """True if a message of the rows may have one of these ids, or a turn one of these names or
+        the id of a message."""
         if not len(self) and not self._waiting:
             return False
         keys = {*ids, *turns} if turns else ids
@@ -325,7 +325,7 @@ class Rows:
             self.insert(units)
 
     def insert(self, early: Sequence[list[Row]]) -> None:
-        """Puts turns where their times belong, and cuts none."""
+        """Puts the rows of turns where their times belong, and cuts none."""
         start = bisect_right(self, min(unit[0].order for unit in early), key=_ORDER)
         if start < len(self):
             start = self.unit(start)[0]

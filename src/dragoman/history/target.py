@@ -17,7 +17,7 @@ from dragoman.model.resolve_model import ModelString, resolve_model
 from dragoman.model_profile import EMPTY, ModelProfile
 from dragoman.profiles.attach import attach_profile
 from dragoman.providers import REGISTRY, Provider
-from dragoman.providers.address import find_written_url, join_url
+from dragoman.providers.base_url import find_written_url, join_url
 from dragoman.repair import Source, trace_repair
 from dragoman.request import ModelRequest
 from dragoman.transport.redaction import public_url

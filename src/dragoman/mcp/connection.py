@@ -113,7 +113,7 @@ class Connection:
             raise self._make_refusal()
 
     async def close(self) -> None:
-        """Ends the MCP session, and waits until its task has ended."""
+        """Closes the connection: ends the MCP session, and waits until its task has ended."""
         self._ended.set()
         if self._task is not None:
             await wait_for_end([self._task], _PATIENCE)
@@ -128,7 +128,7 @@ class Connection:
         return None
 
     async def _abandon_session(self) -> None:
-        """Cancels an MCP session that is still opening."""
+        """Cancels a connection whose MCP session is still opening."""
         if self._task is not None:
             self._task.cancel()
         await self.close()
@@ -157,7 +157,8 @@ class Connection:
         return f"; the last lines that it wrote: {self._tail}" if self._tail.lines else ""
 
     async def _hold_session(self) -> None:
-        """Opens the MCP session, waits until it ends, and closes it, all in this task."""
+        """Holds the connection: opens the MCP session, waits until it ends, and closes it, all in
+        this task."""
         try:
             async with self._new_client() as client, anyio.create_task_group() as group:
                 self._client = client
@@ -242,7 +243,8 @@ def find_log_level() -> Any:
 
 
 def log_message(server: str, params: types.LoggingMessageNotificationParams) -> None:
-    """Logs an MCP server's message as one line of bounded length, escaped."""
+    """Logs a message that an MCP server sends over the connection as one line of bounded length,
+    escaped."""
     text = params.data if isinstance(params.data, str) else repr(params.data)
     where = f"{server} ({params.logger})" if params.logger else server
     _LOG.log(

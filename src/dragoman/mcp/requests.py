@@ -43,7 +43,8 @@ class Requests:
         self._name = name
 
     async def list_tools(self, *, anew: bool = False) -> tuple[types.Tool, ...]:
-        """Returns the MCP server's tools, from the last list if it still holds, unless `anew`."""
+        """Requests the list of the MCP server's tools, from the last list if it still holds, unless
+        `anew`."""
 
         async def read_tools(connection: Connection) -> tuple[types.Tool, ...]:
             if (tools := connection.tools) is None or anew:
@@ -53,7 +54,7 @@ class Requests:
         return await self._send_query(read_tools)
 
     async def list_resources(self) -> list[Resource]:
-        """Lists the resources that an MCP server offers."""
+        """Requests the list of resources that an MCP server offers."""
         return [
             Resource(
                 str(item.uri), item.name, item.title, item.description, item.mime_type, item.size
@@ -62,14 +63,14 @@ class Requests:
         ]
 
     async def list_resource_templates(self) -> list[Resource]:
-        """Lists the resource templates that an MCP server offers."""
+        """Requests the list of resource templates that an MCP server offers."""
         return [
             Resource(item.uri_template, item.name, item.title, item.description, item.mime_type)
             for item in await self._list_items("resource_templates")
         ]
 
     async def list_prompts(self) -> list[Prompt]:
-        """Lists the prompts that an MCP server offers."""
+        """Requests the list of prompts that an MCP server offers."""
         return [
             Prompt(
                 item.name,
@@ -86,7 +87,7 @@ class Requests:
         ]
 
     async def read_resource(self, uri: str) -> tuple[Any, ...]:
-        """Returns the content of an MCP resource as parts."""
+        """Requests the content of an MCP resource, as parts."""
 
         async def read(connection: Connection) -> tuple[Any, ...]:
             """Reads one MCP resource over a connection. Contents of an unknown kind are left
@@ -100,7 +101,7 @@ class Requests:
         return await self._send_query(read)
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> list[Message]:
-        """Returns the messages of a prompt of an MCP server."""
+        """Requests the messages of a prompt of an MCP server."""
 
         async def read_prompt(connection: Connection) -> list[Message]:
             """Gets the prompt from the MCP server, as messages."""
@@ -128,7 +129,7 @@ class Requests:
         does no harm."""
 
         async def run_call(connection: Connection) -> Any:
-            """Calls the MCP tool over one connection."""
+            """Sends the request that calls the MCP tool over one connection."""
             # The library checks results against the tool's output schema, so it must have listed
             # the tool.
             if not connection.has_listed:

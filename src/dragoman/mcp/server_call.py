@@ -77,7 +77,7 @@ class ProgressReporter:
         self._line = ""
 
     async def feed(self, event: Event) -> None:
-        """Reports progress to the MCP client for the next event of the run."""
+        """Reports a call's progress to the MCP client for the next event of the run."""
         if isinstance(event, Custom):
             if event.name == PROGRESS:
                 await self._report_tool(event.value)
@@ -161,7 +161,7 @@ class SuspendedRun(msgspec.Struct, frozen=True):
 
     @classmethod
     def from_json(cls, text: str) -> SuspendedRun:
-        """Reads a suspended run from the JSON that `to_json` wrote.
+        """Reads the suspended run of a call from the JSON that `to_json` wrote.
 
         Raises:
             ValueError: the text is something else.
@@ -261,8 +261,8 @@ def _make_failure_result(name: str, error: Exception) -> CallToolResult:
 def _make_questions(
     waiting: SuspendedRun, context: ClientContext, problem: str | None
 ) -> dict[str, ElicitRequestFormParams | ElicitRequestURLParams] | None:
-    """Returns what the MCP client must ask its user, by interrupt id, or None if it cannot ask all
-    of it."""
+    """Returns what, for a call, the MCP client must ask its user, by interrupt id, or None if it
+    cannot ask all of it."""
     capabilities = context.session.client_capabilities
     questions: dict[str, ElicitRequestFormParams | ElicitRequestURLParams] = {}
     for interrupt in waiting.pending:
@@ -302,7 +302,8 @@ def join_output(before: SuspendedRun | None, output: str) -> str:
 
 
 def _read_answers(waiting: SuspendedRun, responses: JsonMap) -> list[Resume]:
-    """Returns the MCP client's answers to what the run waits for, as far as there are any.
+    """Returns, when a call comes again, the MCP client's answers to what the run waits for, as far
+    as there are any.
 
     Raises:
         ResumeError: an answer cannot be read.

@@ -80,7 +80,8 @@ class MCPToolset(Toolset):
         arguments: JsonMap | None = None,
         context: ToolContext[Any] = _NO_RUN,
     ) -> Any:
-        """Calls a tool by the MCP server's own name for it. Returns a text, a JSON value, or parts.
+        """Calls a tool of the toolset by the MCP server's own name for it. Returns a text, a JSON
+        value, or parts.
 
         Raises:
             ToolError: the call failed; `content` is what the server returned.
@@ -96,7 +97,7 @@ class MCPToolset(Toolset):
         return await self._get_requests().call_tool(name, arguments or {}, context, repeats=repeats)
 
     async def list_resources(self) -> list[Resource]:
-        """Returns the MCP resources that clients may read.
+        """Returns the resources of the toolset's MCP server that clients may read.
 
         Raises:
             ToolError: the request failed.
@@ -104,7 +105,7 @@ class MCPToolset(Toolset):
         return await self._get_requests().list_resources()
 
     async def list_resource_templates(self) -> list[Resource]:
-        """Returns templates of MCP resources: URIs with parameters.
+        """Returns templates of the resources of the toolset's MCP server: URIs with parameters.
 
         Raises:
             ToolError: the request failed.
@@ -112,7 +113,7 @@ class MCPToolset(Toolset):
         return await self._get_requests().list_resource_templates()
 
     async def read_resource(self, uri: str) -> tuple[TextPart | DataPart | LinkPart, ...]:
-        """Returns the content of an MCP resource, as parts for a prompt.
+        """Returns the content of a resource of the toolset's MCP server, as parts for a prompt.
 
         Raises:
             ToolError: there is no such resource, or it cannot be read.
@@ -120,7 +121,7 @@ class MCPToolset(Toolset):
         return await self._get_requests().read_resource(uri)
 
     async def list_prompts(self) -> list[Prompt]:
-        """Lists the prompts that the MCP server offers.
+        """Lists the prompts that the toolset's MCP server offers.
 
         Raises:
             ToolError: the request failed.
@@ -161,8 +162,8 @@ class MCPToolset(Toolset):
                     yield answer
 
     async def _take_redirect(self, address: str) -> None:
-        """Stores the OAuth redirect: the URL to which the user returned from a sign-in, with its code.
-        `address`: the URL, or its query alone.
+        """Stores, for the toolset's sign-in, the OAuth redirect: the URL to which the user returned
+        from a sign-in, with its code. `address`: the URL, or its query alone.
 
         Raises:
             SettingsError: the library `mcp` is missing.
@@ -307,7 +308,7 @@ def _make_tools(
 
 
 def _make_tool(toolset: MCPToolset, options: Options, listed: types.Tool) -> Tool:
-    """Returns a tool that the MCP server lists as a `Tool`."""
+    """Returns a tool that the MCP server lists as a `Tool` of the toolset."""
 
     # The parameter's name must not be that of an argument of the tool.
     async def call(dragoman_context: ToolContext[Any], **arguments: Any) -> Any:
@@ -332,14 +333,15 @@ def _make_tool(toolset: MCPToolset, options: Options, listed: types.Tool) -> Too
 
 
 def _prefix_description(options: Options, description: str | None) -> str:
-    """Returns a tool's description, after the name that the user gave the MCP server."""
+    """Returns the description of a toolset's tool, after the name that the user gave the MCP
+    server."""
     if options.name and description:
         return f"{options.name}: {description}"
     return description or ""
 
 
 def _complete_schema(schema: JsonMap) -> JsonMap:
-    """Returns an MCP tool's schema with its type, which some servers leave out."""
+    """Returns the schema of an MCP toolset's tool with its type, which some servers leave out."""
     if schema.get("type") == "object":
         return schema
     return {"type": "object", **schema}

@@ -136,9 +136,9 @@ class Memory(StoredWorking):
         after: str | None = None,
         quotes: Iterable[Quote] = (),
     ) -> list[Message]:
-        """Appends messages to a thread, which is created if missing, and returns them as stored. A
-        message with the id of a visible one replaces it. Messages without id or time get one. All
-        are durable when it returns.
+        """Saves messages in the memory: appends them to a thread, which is created if missing, and
+        returns them as stored. A message with the id of a visible one replaces it. Messages without
+        id or time get one. All are durable when it returns.
 
         `after`: id of the message that they follow, or `""` for the beginning. If other messages
         follow it already, the new ones begin a branch, which becomes the visible one. This is how
@@ -424,9 +424,9 @@ class Memory(StoredWorking):
     async def load_newest(
         self, reading: ThreadReading, *, other_tokens: int = 0, goes_on: bool = False
     ) -> Loaded:
-        """Returns the messages of a thread that an agent is given, and stores where the token
-        budget cut. `other_tokens`: tokens of what is sent besides. `goes_on`: the last exchange
-        continues, without a new prompt."""
+        """Returns from the memory the messages of a thread that an agent is given, and stores where
+        the token budget cut. `other_tokens`: tokens of what is sent besides. `goes_on`: the last
+        exchange continues, without a new prompt."""
         loaded = await load_newest(reading, self.window, other_tokens=other_tokens, goes_on=goes_on)
         thread = reading.thread
         if thread is not None and loaded.trimmed > thread.trimmed and not self.read_only:
@@ -435,7 +435,7 @@ class Memory(StoredWorking):
         return loaded
 
     async def keep_state(self, state: ThreadState) -> None:
-        """Writes the state of a run if it changed.
+        """Writes the state of a run into the memory if it changed.
 
         Raises:
             StoreError: it cannot be written.
@@ -471,7 +471,8 @@ class Memory(StoredWorking):
         await self._title_tasks.finish()
 
     async def close(self) -> None:
-        """Waits for titles that are being made, and closes the connections of the store."""
+        """Closes the memory: waits for titles that are being made, and closes the connections of
+        the store."""
         await self.finish()
         if self._recaller is not None:
             await self._recaller.close()

@@ -202,8 +202,8 @@ class Recaller:
         await self._vectors.close()
 
     async def _embed_question(self, text: str) -> Sequence[float] | None:
-        """Embeds texts that have no vector yet, as far as half of the time allows, and the
-        question. Returns its vector; None if it has none."""
+        """Embeds, to recall messages, texts that have no vector yet, as far as half of the time
+        allows, and the question. Returns its vector; None if it has none."""
         pieces = split_text(text)
         if not pieces:
             return None
@@ -276,7 +276,7 @@ class Recaller:
     def _write_memo(
         self, candidates: Sequence[Found], seen: set[str], texts: set[str], thread_id: str
     ) -> Recollection | None:
-        """Returns the memo of as many of these messages, best first, as the budget allows.
+        """Returns the memo of as many of these recalled messages, best first, as the budget allows.
 
         Args:
             candidates: the messages, best first.

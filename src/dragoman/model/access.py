@@ -28,8 +28,8 @@ import msgspec
 
 from dragoman import wires
 from dragoman.errors import DragomanError, InvalidRequestError, ProviderError
-from dragoman.providers.address import find_base_url, find_written_url, join_url
 from dragoman.providers.auth import Auth, AuthResponse, Flow, Grant, Sign
+from dragoman.providers.base_url import find_base_url, find_written_url, join_url
 from dragoman.providers.keys import check_key, find_auth, request_headers
 from dragoman.providers.provider import ModelEndpoint, Provider
 from dragoman.request import HttpRequest
@@ -118,8 +118,8 @@ class Access:
 
     @property
     def endpoint(self) -> str:
-        """Returns the base URL in a form that is safe to show, or an empty text if only the
-        credentials or a server that has not started know it."""
+        """Returns the base URL of the access in a form that is safe to show, or an empty text if
+        only the credentials or a server that has not started know it."""
         provider = self.provider
         url = (
             find_written_url(provider, self._base_url, self._environment, self._system)
@@ -215,8 +215,8 @@ class Access:
         return ModelRoute(endpoint.base_url, endpoint.quirks, key)
 
     async def send(self, request: HttpRequest, route: ModelRoute | None = None) -> Response:
-        """Sends a request with the provider's headers. A 401 is tried once more if credentials can
-        be renewed.
+        """Sends a request through this access, with the provider's headers. A 401 is tried once
+        more if credentials can be renewed.
 
         Args:
             request: `path` is the whole URL.
@@ -287,8 +287,8 @@ class Access:
             raise
 
     async def _load_refusal(self, request: HttpRequest, response: Response) -> DragomanError:
-        """Reads the response of a refused request and returns its error. Keys that the response
-        repeats, as Google's do, are masked."""
+        """Reads the response to a request whose access was refused and returns its error. Keys that
+        the response repeats, as Google's do, are masked."""
         request_secrets = find_secrets(request.path, request.headers, request_body(request))
         try:
             body = await _read_error(response)
@@ -356,8 +356,7 @@ class Access:
         return await key if inspect.isawaitable(key) else key
 
     def _find_auth(self, key: str | None) -> Auth | None:
-        """Finds how the provider authorizes requests. Cached, unless a function supplies the
-        key."""
+        """Finds how the provider authorizes access. Cached, unless a function supplies the key."""
         if self._found is None or callable(self._api_key):
             self._found = find_auth(
                 self.provider,

@@ -132,8 +132,8 @@ class Breaker:
     async def _guard_request(
         self, request: ModelRequest, following: Batches, destination: Origin
     ) -> AsyncGenerator[list[Event], None]:
-        """Sends a request unless its endpoint's circuit is open, and notes whether the endpoint
-        works."""
+        """Sends a request unless the breaker has opened its endpoint's circuit, and notes whether
+        the endpoint works."""
         key = endpoint_key(destination, self._per)
         attempt = self._admit(key)
         if not isinstance(attempt, _Attempt):
@@ -210,7 +210,7 @@ class _Circuit:
     __slots__ = ("failed", "opened_at", "trial")
 
     def __init__(self) -> None:
-        """Starts with a closed circuit, through which requests go."""
+        """Starts the breaker with a closed circuit, through which requests go."""
         self.failed: deque[float] = deque()
         """When requests failed, while the circuit was closed."""
         self.opened_at: float | None = None
@@ -220,7 +220,7 @@ class _Circuit:
 
 
 def _circuit_error(destination: Origin, per: Per, wait: float) -> CircuitOpenError:
-    """Returns the error for an endpoint whose circuit is open."""
+    """Returns the error for an endpoint whose circuit the breaker has opened."""
     subject = destination.provider
     if per == "model":
         subject += f":{destination.model}"

@@ -54,7 +54,7 @@ from dragoman.model.learn_refusal import MOST_LESSONS, learn_refusal
 from dragoman.model.report_to_hooks import Watch
 from dragoman.model_profile import ModelProfile
 from dragoman.profiles.attach import attach_profile
-from dragoman.providers.address import join_url
+from dragoman.providers.base_url import join_url
 from dragoman.providers.provider import Provider
 from dragoman.repair import trace_repair
 from dragoman.request import HttpRequest, ModelRequest, RunInfo
@@ -141,8 +141,8 @@ class ModelCaller:
         profile: ModelProfile | None = None,
         lowering_losses: tuple[Loss, ...] = (),
     ) -> AsyncGenerator[list[Event], None]:
-        """Sends a request and yields its events, one list per network read. A failure is a
-        `RunError` at the end.
+        """Calls the model: sends a request and yields its events, one list per network read. A
+        failure is a `RunError` at the end.
 
         Args:
             request: what is asked.

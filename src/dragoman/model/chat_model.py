@@ -254,8 +254,8 @@ class ChatModel:
     def send_stream(
         self, messages: Iterable[Message], output_schema: JsonMap | None = None
     ) -> AsyncGenerator[ChatResult[Message], None]:
-        """Sends a conversation and yields the answer in chunks: the `output` of each is a message
-        that holds what is new. See `answer_chunks`."""
+        """Sends a conversation to the chat model and yields the answer in chunks: the `output` of
+        each is a message that holds what is new. See `answer_chunks`."""
         request = self.request.replace(messages=tuple(messages), output_schema=output_schema)
         return answer_chunks(self.batches(request))
 

@@ -144,8 +144,8 @@ class Fallback(msgspec.Struct, frozen=True, eq=False):
         return self.breaker.batches(request, following, target)
 
     def _order_models(self, request: ModelRequest, target: Target) -> list[str]:
-        """Returns the model strings to ask, each model once. A turn that its provider paused can
-        only continue there."""
+        """Returns the model strings of the fallback to ask, each model once. A turn that its
+        provider paused can only continue there."""
         by_target = {_find_destination(request, target): request.model}
         for model in map(model_string, self.models):
             by_target.setdefault(_find_destination(request.replace(model=model), target), model)
@@ -162,7 +162,7 @@ class Fallback(msgspec.Struct, frozen=True, eq=False):
         return [request.model]
 
     async def _is_refused(self, events: Iterable[Event]) -> bool:
-        """True if `on_answer` refuses the answer that these events tell."""
+        """True if the fallback's `on_answer` refuses the answer that these events tell."""
         answer = next(iter(fold(events)), None)
         if self.on_answer is None or answer is None:
             return False

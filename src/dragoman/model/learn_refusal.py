@@ -125,7 +125,7 @@ def learn_refusal(
 
 
 def _find_setting(error: InvalidRequestError) -> str | None:
-    """Returns the setting that a provider's error names, or None."""
+    """Returns the refused setting that a provider's error names, or None."""
     try:
         body = if_object(json_bytes.decode(error.body or b""))
     except ValueError:

@@ -25,7 +25,7 @@ from dragoman.media_request import ImageRequest, MediaKind, MediaRequest, Speech
 from dragoman.message import DataPart, FinishReason, LinkPart, Message, Origin
 from dragoman.model.access import Access, Key, encoding_error
 from dragoman.model.resolve_model import default_transport
-from dragoman.providers.address import join_url
+from dragoman.providers.base_url import join_url
 from dragoman.providers.provider import Provider
 from dragoman.request import HttpRequest
 from dragoman.result import ChatResult, ModelCall

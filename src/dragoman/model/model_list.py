@@ -16,7 +16,7 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.model.access import Access, ModelRoute
 from dragoman.model.profile_from_list import load_listed_profile
 from dragoman.profiles.registry import REGISTRY
-from dragoman.providers.address import join_url
+from dragoman.providers.base_url import join_url
 from dragoman.request import HttpRequest
 from dragoman.result import ModelInfo
 from dragoman.transport.redaction import public_url

@@ -14,7 +14,7 @@ from dragoman.errors import SettingsError
 from dragoman.json_bytes import Json
 from dragoman.message import NOTES, Content, DataPart, FilePart, Message, Role
 from dragoman.model.access import Access, ModelRoute
-from dragoman.providers.address import join_url
+from dragoman.providers.base_url import join_url
 from dragoman.request import HttpRequest
 
 __all__ = ["download", "list_files"]

@@ -325,8 +325,8 @@ class ApiRequests:
 
 
 async def _read_result(response: Response) -> Any:
-    """Reads an OpenAPI response as the tool's result: JSON as its value, text as text, anything
-    else as a file."""
+    """Reads the response to an OpenAPI request as the tool's result: JSON as its value, text as
+    text, anything else as a file."""
     pieces: list[bytes] = []
     while data := await response.read():
         pieces.append(data)
@@ -353,8 +353,8 @@ async def _read_result(response: Response) -> Any:
 
 
 def _content_type(value: str) -> tuple[str, str]:
-    """Returns the media type in a content type header of an OpenAPI response, and the encoding of
-    its text."""
+    """Returns the media type in a content type header of the response to an OpenAPI request, and
+    the encoding of its text."""
     message = Message()
     message["content-type"] = value
     charset = message.get_content_charset("utf-8")

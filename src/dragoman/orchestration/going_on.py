@@ -30,8 +30,9 @@ __all__ = ["answer_again", "find_calls", "find_transfer", "settle_decisions"]
 
 
 def find_calls(messages: Sequence[Message], story: Story, *, asks: bool) -> CallPlan | None:
-    """Returns what is to be done with the model's last message, if nothing was answered in the
-    conversation after it; `None`: the conversation ends in something else. `asks`: a person is asked about calls that may have acted."""
+    """Returns what a run that goes on is to do with the model's last message, if nothing was
+    answered in the conversation after it; `None`: the conversation ends in something else. `asks`:
+    a person is asked about calls that may have acted."""
     if messages[-1].role is not Role.MODEL:
         return None
     return CallPlan(tuple(messages[-1].tool_calls), story.results, story.begun, asks)
@@ -40,7 +41,8 @@ def find_calls(messages: Sequence[Message], story: Story, *, asks: bool) -> Call
 def find_transfer(
     messages: Sequence[Message], story: Story, tools: Mapping[str, Tool]
 ) -> tuple[ToolCallPart, Transfer] | None:
-    """Returns the hand-off that was accepted and not finished, with its call, or `None`."""
+    """Returns the hand-off with which a run goes on: one that was accepted and not finished, with
+    its call, or `None`."""
     answers = [message for message in messages if message.role is Role.MODEL]
     if not answers:
         return None

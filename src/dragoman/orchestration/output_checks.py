@@ -44,7 +44,7 @@ class OutputChecks:
         return self._accepted == text
 
     def can_read(self, text: str) -> bool:
-        """True if the text is of the type."""
+        """True if the text is of the type that the output checks take."""
         try:
             self._read(text)
         except ValueError:
@@ -110,6 +110,7 @@ def make_checks(
 
 
 async def _call(function: OutputCheck, context: ToolContext[Any], value: Any) -> Any:
+    """Calls an output check, plain or async."""
     if inspect.iscoroutinefunction(function):
         checked = await function(context, value)
     else:

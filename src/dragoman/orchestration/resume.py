@@ -106,8 +106,9 @@ class CallPlan(msgspec.Struct, frozen=True):
     def settle(
         self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool]
     ) -> dict[int, ToolResultPart]:
-        """Returns the results of those calls that are not to be run, by their indexes: the stored
-        result, or an error if the call may have acted and its tool is not idempotent."""
+        """Returns, when a run resumes, the results of those calls that are not to be run, by their
+        indexes: the stored result, or an error if the call may have acted and its tool is not
+        idempotent."""
         settled: dict[int, ToolResultPart] = {}
         for index, call in enumerate(calls):
             if (result := self.find_known(call)) is not None:
@@ -153,7 +154,8 @@ def decide_calls(
     has_toolsets: bool = False,
     forged: Collection[OpenCall] = (),
 ) -> list[Decision]:
-    """Checks all answers and returns a decision for each answered call, in the order of the calls.
+    """Checks all answers (resumes) to a run that waited and returns a decision for each answered
+    call, in the order of the calls.
 
     Args:
         resume: the answers.
@@ -192,8 +194,8 @@ def decide_calls(
 def _find_matches(
     interrupt_id: str, waiting: Sequence[WaitingCall], messages: Sequence[Message]
 ) -> list[tuple[int, int]]:
-    """Returns the indexes of all waiting calls and interrupts with an id: by the interrupts' own
-    ids, or else by the ids that the calls have in other histories."""
+    """Returns, to match a resume, the indexes of all waiting calls and interrupts with an id: by
+    the interrupts' own ids, or else by the ids that the calls have in other histories."""
     matches = [
         (index, interrupt_index)
         for index, waiting_call in enumerate(waiting)
@@ -235,7 +237,7 @@ def _find_interrupt(
 def _explain_missing(
     interrupt_id: str, waiting: Sequence[WaitingCall], messages: Sequence[Message]
 ) -> str:
-    """Returns the message for an answer that matches no waiting interrupt."""
+    """Returns the message for a resume (answer) that matches no waiting interrupt."""
     call_id = interrupt_id.partition("@")[0].partition("?")[0].partition("/")[0]
     ids = {
         piece.id
@@ -255,7 +257,8 @@ def _explain_missing(
 
 
 def _is_for(resume: Resume, interrupt: Interrupt, message: Message) -> bool:
-    """True if an answer was made for a call of this message, as far as its metadata shows."""
+    """True if a resume (answer) was made for a call of this message, as far as its metadata
+    shows."""
     metadata = resume.metadata
     if interrupt.parent:
         return True
@@ -273,7 +276,7 @@ def _decide_call(
     now: datetime,
     has_toolsets: bool,
 ) -> Decision:
-    """Returns the decision about one answered call."""
+    """Returns, when a run resumes, the decision about one answered call."""
     tool = tools.get(waiting.call.call.name)
     if waiting.interrupts[0].parent:
         _check_tool(tool, waiting.call.call, answers[min(answers)][0], tools, has_toolsets)
@@ -374,7 +377,7 @@ def _decide_inner(
 
 
 def _read_payload(resume: Resume) -> JsonMap | None:
-    """Returns the payload of an answer, or None if it cancels."""
+    """Returns the payload of a resume, or None if it cancels."""
     if resume.status == "cancelled":
         return None
     payload: Any = resume.payload
@@ -393,7 +396,8 @@ def _check_answer(
     now: datetime,
     state: bytes,
 ) -> str | None:
-    """Checks an answer against its interrupt. Returns its signature for an agent inside the tool.
+    """Checks a resume (answer) against its interrupt. Returns its signature for an agent inside the
+    tool.
 
     Raises:
         ResumeError: it is forged or late, or no answer to that.
@@ -426,7 +430,7 @@ def _check_answer(
 
 
 def _check_approval(resume: Resume, interrupt: Interrupt, payload: JsonMap) -> None:
-    """Raises `ResumeError` if the payload is no valid approval."""
+    """Raises `ResumeError` if a resume's payload is no valid approval."""
     if payload.get("approved") is not True:
         raise ResumeError(
             f"{resume.interrupt_id!r} waits for an approval; answer with approve() or deny()"
@@ -489,7 +493,8 @@ def _make_denial(call: ToolCallPart, reason: Any) -> ToolResultPart:
 
 
 def _make_undone(call: ToolCallPart, reason: Any) -> ToolResultPart:
-    """Returns the result of a call that a person knows to have done nothing."""
+    """Returns, when a run resumes, the result of a call that a person knows to have done
+    nothing."""
     message = (
         f"not carried out: {reason or 'the process that ran the call ended before it did anything'}"
     )
@@ -497,7 +502,7 @@ def _make_undone(call: ToolCallPart, reason: Any) -> ToolResultPart:
 
 
 def _make_result(call: ToolCallPart, resume: Resume, value: Any) -> ToolResultPart:
-    """Returns an answer's value as the result of its call."""
+    """Returns a resume's value as the result of its call."""
     if isinstance(value, ToolResultPart):
         return msgspec.structs.replace(value, id=call.id, name=call.name)
     try:

@@ -88,7 +88,7 @@ class StreamingState:
         plan: ResumePlan | CallPlan | None = None,
         story: Story | None = None,
     ) -> None:
-        """Copies the history. `tools` may be a mapping by name.
+        """Creates the state of a run, with a copy of the history. `tools` may be a mapping by name.
 
         Raises:
             ToolError: two tools have one name.
@@ -195,7 +195,7 @@ class StreamingState:
         self._accumulated: Message | None = None
 
     def tool_context(self) -> ToolContext[Any]:
-        """Returns the context that the tools of a run receive."""
+        """Returns from the run's state the context that the tools of a run receive."""
         return ToolContext(
             self.deps,
             self.run_id,
@@ -215,7 +215,7 @@ class StreamingState:
         )
 
     async def enter(self) -> None:
-        """Enters the toolsets, if there are any.
+        """Enters the toolsets of the run's state, if there are any.
 
         Raises:
             ToolError: one cannot be entered; none is then.
@@ -225,14 +225,14 @@ class StreamingState:
             self._entered = True
 
     async def leave(self) -> None:
-        """Leaves the toolsets, if they were entered."""
+        """Leaves the toolsets of the run's state, if they were entered."""
         if self.toolset is not None and self._entered:
             self._entered = False
             await self.toolset.__aexit__(None, None, None)
 
     async def list_tools(self) -> bool:
-        """Asks the toolsets for the tools of the next step. Returns True if they changed. Unchanged
-        tools stay the same objects in requests.
+        """Asks the toolsets of the run's state for the tools of the next step. Returns True if they
+        changed. Unchanged tools stay the same objects in requests.
 
         Raises:
             ToolError: a set cannot tell its tools, or two have one name.
@@ -256,16 +256,16 @@ class StreamingState:
         return True
 
     def _begin_calls(self, calls: Sequence[ToolCallPart]) -> Awaitable[None] | None:
-        """Counts calls that are about to be run against the limits. With a log, returns what to await
-        before they are run."""
+        """Counts in the run's state calls that are about to be run against the limits. With a log,
+        returns what to await before they are run."""
         self.account.begin(tool_calls=len(calls))
         if self.stored is None:
             return None
         return self._store_begun(calls)
 
     async def _store_begun(self, calls: Sequence[ToolCallPart]) -> None:
-        """Waits until the log holds these calls, and a mark that they begin. If the process dies
-        later, the log tells which calls may have acted."""
+        """Waits, for the run's state, until the log holds these calls, and a mark that they begin.
+        If the process dies later, the log tells which calls may have acted."""
         self.outbox.put([Custom(CALLS_BEGUN, [call.id for call in calls])])
         await self._wait_until_stored()
 
@@ -278,16 +278,16 @@ class StreamingState:
     def settle_calls(
         self, calls: Sequence[ToolCallPart], without: Collection[int]
     ) -> dict[int, ToolResultPart]:
-        """Returns the results of calls that an earlier process of this run has begun, by their
-        indexes, so that they are not run again. `without`: indexes to leave out."""
+        """Returns, by the run's state, the results of calls that an earlier process of this run has
+        begun, by their indexes, so that they are not run again. `without`: indexes to leave out."""
         if not isinstance(self.plan, CallPlan):
             return {}
         settled = self.plan.settle(calls, self.tool_map)
         return {index: part for index, part in settled.items() if index not in without}
 
     def asks_about(self, call: ToolCallPart) -> bool:
-        """True if a person is to be asked about a call, because it may have acted in an earlier
-        process."""
+        """True if by the run's state a person is to be asked about a call, because it may have
+        acted in an earlier process."""
         plan = self.plan
         if not isinstance(plan, CallPlan) or not plan.asks or plan.find_known(call) is not None:
             return False
@@ -314,7 +314,7 @@ class StreamingState:
         losses: Sequence[Loss] = (),
         plan: ResumePlan | CallPlan | None = None,
     ) -> tuple[Message, ...]:
-        """Sets how the run begins. Returns the messages that are its own.
+        """Sets in the state how the run begins. Returns the messages that are its own.
 
         Args:
             history: the conversation that it goes on with; with a `plan`, without what the plan adds.
@@ -330,8 +330,8 @@ class StreamingState:
     def take_over_opening(
         self, opening: Sequence[Message], stored: Sequence[Message]
     ) -> tuple[Message, ...]:
-        """Puts messages that an earlier process has told in the place of those that the opening has
-        for them. Returns the rest of the opening."""
+        """Puts into the run's state messages that an earlier process has told in the place of those
+        that the opening has for them. Returns the rest of the opening."""
         start = len(self._history) - len(opening)
         self._history[start : start + len(stored)] = stored
         return tuple(opening[len(stored) :])
@@ -348,7 +348,7 @@ class StreamingState:
         return tuple(self._history)
 
     def add_to_history(self, *messages: Message) -> None:
-        """Appends messages to the run's history, and updates its turn."""
+        """Appends messages to the history in the run's state, and updates its turn."""
         self._history.extend(messages)
         for message in messages:
             if message.role is Role.MODEL:
@@ -392,14 +392,15 @@ class StreamingState:
         return self.tool_round
 
     def replace_in_history(self, message: Message) -> None:
-        """Replaces the last message with the same id."""
+        """Replaces, in the state's history, the last message with the same id."""
         for position in reversed(range(len(self._history))):
             if self._history[position].id == message.id:
                 self._history[position] = message
                 return
 
     def output_of(self, events: Sequence[Event]) -> str:
-        """Returns the text that events of the model show, for code that wraps the orchestrator."""
+        """Returns, by the run's state, the text that events of the model show, for code that wraps
+        the orchestrator."""
         if self.output_text is None:
             return UNSAID
         text = self.output_text.read(events, self.shows)
@@ -420,7 +421,7 @@ class StreamingState:
 
     @property
     def has_recent_tool_execution(self) -> bool:
-        """True if one of the last two messages contains tool results."""
+        """True if one of the last two messages in the state contains tool results."""
         return any(
             message.role is Role.USER and message.tool_results for message in self._history[-2:]
         )

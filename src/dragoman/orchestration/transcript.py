@@ -27,7 +27,8 @@ class Transcript:
     """Takes the steps of a run, each once."""
 
     def __init__(self, state: StreamingState, *, typed: bool, has_schema: bool) -> None:
-        """Creates the transcript. `typed`: only the last message is output. `has_schema`: it is JSON."""
+        """Creates the transcript of a run. `typed`: only the last message is output. `has_schema`:
+        it is JSON."""
         self._state, self._typed = state, typed
         self._metadata: Json = {}
         self.messages: list[Message] = []
@@ -51,7 +52,7 @@ class Transcript:
         """True once the run has ended and nothing is open."""
 
     def go_on(self, story: Story) -> None:
-        """Takes over what earlier processes of the run have told."""
+        """Takes over into the transcript what earlier processes of the run have told."""
         state = self._state
         self.messages += story.messages
         self.model_calls = story.model_steps
@@ -69,7 +70,8 @@ class Transcript:
             state.request_next_message_prefix()
 
     def absorb(self, step: StreamingIterationResult) -> StreamingIterationResult:
-        """Records a step's messages, usage and metadata, and returns it as `record` does."""
+        """Records in the transcript a step's messages, usage and metadata, and returns it as
+        `record` does."""
         self.messages += step.messages
         if step.usage is not None or step.messages:
             step = self._add_calls(step)
@@ -81,7 +83,8 @@ class Transcript:
         return self.record(step)
 
     def record(self, step: StreamingIterationResult) -> StreamingIterationResult:
-        """Returns the step with its visible output, and with events for messages that have none."""
+        """Records a step in the transcript: returns it with its visible output, and with events for
+        messages that have none."""
         view, state, events = self.shown, self._state, step.events
         # Events of tools that come after their round's last read are told before the next step.
         if state.outbox.events and state.tool_round is None:
@@ -108,8 +111,8 @@ class Transcript:
         )
 
     def cut(self, reason: FinishReason) -> list[Event]:
-        """Ends the message in whose middle the run ended, with what was shown of it. Returns the
-        closing events."""
+        """Ends, in the transcript, the message in whose middle the run ended, with what was shown
+        of it. Returns the closing events."""
         tool_round, self._state.tool_round = self._state.tool_round, None
         if (intake := self._state.intake) is not None:
             intake.end_call()
@@ -129,8 +132,8 @@ class Transcript:
         return events
 
     def result(self) -> ChatResult[str]:
-        """Returns the result so far, with output as text. An unfinished message is included as far
-        as it was shown."""
+        """Returns from the transcript the result so far, with output as text. An unfinished message
+        is included as far as it was shown."""
         state = self._state
         partial = self._cut_message(FinishReason.cancelled)
         results = state.tool_round.message() if state.tool_round is not None else None
@@ -156,7 +159,8 @@ class Transcript:
         )
 
     def cost(self) -> Decimal | None:
-        """Returns the US dollars of the finished model calls, or None if one has no known price.
+        """Returns from the transcript the US dollars of the finished model calls, or None if one
+        has no known price.
 
         Raises:
             SettingsError: the extra `cost` is not installed.
@@ -171,8 +175,9 @@ class Transcript:
         return self._cost
 
     def _add_calls(self, step: StreamingIterationResult) -> StreamingIterationResult:
-        """Returns the step with the model calls that have ended since the last one. If a custom
-        orchestrator reads the model its own way, the step's usage stands for a call."""
+        """Returns for the transcript the step with the model calls that have ended since the last
+        one. If a custom orchestrator reads the model its own way, the step's usage stands for a
+        call."""
         calls = self._state.calls
         if step.usage is not None and len(calls) == self._counted:
             origin = next(
@@ -185,7 +190,7 @@ class Transcript:
         return msgspec.structs.replace(step, calls=new, usage=usage)
 
     def _count_calls(self) -> tuple[tuple[ModelCall, ...], Usage | None]:
-        """Returns the model calls that were not counted yet, and their usage."""
+        """Returns the model calls that the transcript has not counted yet, and their usage."""
         new = tuple(self._state.calls[self._counted :])
         self._counted += len(new)
         if (usage := sum_usage(new)) is not None:
@@ -193,8 +198,8 @@ class Transcript:
         return new, usage
 
     def _unfold_again(self, messages: Sequence[Message]) -> list[Event]:
-        """Returns the events of whole messages, and first those that retract the parts already
-        shown."""
+        """Returns for the transcript the events of whole messages, and first those that retract the
+        parts already shown."""
         dropped = [
             message.id for message in messages if message.id and self.shown.is_open(message.id)
         ]
@@ -204,7 +209,7 @@ class Transcript:
         ]
 
     def _cut_message(self, reason: FinishReason) -> Message | None:
-        """Returns the unfinished message as far as it was shown, or None."""
+        """Returns for the transcript the unfinished message as far as it was shown, or None."""
         intake = self._state.intake
         if self.is_complete:
             return None

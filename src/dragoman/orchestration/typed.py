@@ -88,7 +88,7 @@ def choose_orchestrator(
 
 
 def _means(provider: Provider, *, tools: bool) -> set[str]:
-    """Returns the ways in which a provider can give typed output."""
+    """Returns the means by which a provider can give typed output."""
     can = provider.capabilities
     means = {"tool"} if Capability.tools in can else set[str]()
     if Capability.typed_output in can:
@@ -105,8 +105,9 @@ class JsonTextStreamingOrchestrator(DefaultStreamingOrchestrator):
     provider_hint = "json_text"
 
     def request(self, state: StreamingState, output_schema: JsonMap | None) -> ModelRequest:
-        """Returns the request with the schema in words at its beginning. The schema itself stays in
-        it too: lowering turns it into the API's JSON mode, where the model has one."""
+        """Returns the request of a typed run with the output schema as a text at its beginning. The
+        schema itself stays in it too: lowering turns it into the API's JSON mode, where the model
+        has one."""
         request = super().request(state, output_schema)
         schema = msgspec.json.encode(output_schema).decode()
         words = f"Answer with JSON alone, without a code fence. It must satisfy this JSON Schema: {schema}"
@@ -210,7 +211,7 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
     def _end_step(
         self, state: StreamingState, calls: Sequence[ToolCallPart], last: StreamingIterationResult
     ) -> StreamingIterationResult:
-        """Returns the last step of a run whose output has arrived."""
+        """Returns the last step of a typed run whose output has arrived."""
         returned = next(call for call in calls if call.name == RETURN_RESULT)
         metadata = {"toolId": returned.id, "toolName": returned.name}
         if state.suppressed_text:
@@ -279,7 +280,7 @@ class TwoPhaseStreamingOrchestrator(DefaultStreamingOrchestrator):
         state: StreamingState,
         output_schema: JsonMap | None = None,
     ) -> Steps:
-        """Makes one model call in the run's current phase."""
+        """Makes one model call in the typed run's current phase."""
         phase = _Tools() if state.set_aside is None else _Answer()
         return phase.process_iteration(model, state, output_schema)
 
@@ -292,7 +293,8 @@ class _Tools(DefaultStreamingOrchestrator):
         state: StreamingState,
         output_schema: JsonMap | None,  # noqa: ARG002
     ) -> ModelRequest:
-        """Returns the request of the first phase, with tools and without the schema."""
+        """Returns the request of the first phase of a typed run, with tools and without the
+        schema."""
         return super().request(state, None)
 
     def shows(self, part: PartStarted) -> bool:  # noqa: ARG002 - whatever it is
@@ -302,8 +304,8 @@ class _Tools(DefaultStreamingOrchestrator):
         return None
 
     async def finish_message(self, state: StreamingState, intake: Intake) -> Steps:
-        """Ends a message of the first phase: runs its tools, or drops its text because the typed
-        answer follows."""
+        """Ends a message of the first phase of a typed run: runs its tools, or drops its text
+        because the typed answer follows."""
         message = intake.message()
         if intake.finish is None or message.tool_calls:
             async with aclosing(super().finish_message(state, intake)) as results:
@@ -325,7 +327,8 @@ class _Answer(DefaultStreamingOrchestrator):
     """The second phase."""
 
     def request(self, state: StreamingState, output_schema: JsonMap | None) -> ModelRequest:
-        """Returns the request of the second phase, with the schema and without tools."""
+        """Returns the request of the second phase of a typed run, with the schema and without
+        tools."""
         request = super().request(state, output_schema)
         settings = msgspec.structs.replace(
             request.settings, tool_choice=None, parallel_tool_calls=None
@@ -333,7 +336,7 @@ class _Answer(DefaultStreamingOrchestrator):
         return request.replace(tools=(), settings=settings)
 
     async def finish_message(self, state: StreamingState, intake: Intake) -> Steps:
-        """Ends a message of the second phase, with the metadata of the first."""
+        """Ends a message of the second phase of a typed run, with the metadata of the first."""
         metadata, state.set_aside = dict(state.set_aside or {}), {}
         async with aclosing(super().finish_message(state, intake)) as results:
             async for result in results:

@@ -43,7 +43,7 @@ def find_refusals(request: ModelRequest, profile: ModelProfile, *, wire: str) ->
 
 
 def _find_options(request: ModelRequest, profile: ModelProfile) -> Iterator[str]:
-    """Yields the options without a neutral name that the model's profile refuses."""
+    """Yields as refusals the options without a neutral name that the model's profile refuses."""
     refused = {*(profile.refused or ())}
     if request.stream:
         refused |= {*(profile.refused_stream or ())}
@@ -60,7 +60,7 @@ def _find_options(request: ModelRequest, profile: ModelProfile) -> Iterator[str]
 
 
 def _find_tools(request: ModelRequest, profile: ModelProfile) -> Iterator[str]:
-    """Yields the tools of a request that the model's profile refuses."""
+    """Yields as refusals the tools of a request that the model's profile refuses."""
     if profile.tools is False and any(isinstance(tool, ToolSpec) for tool in request.tools):
         yield "tools"
     names = [tool.name for tool in request.tools if isinstance(tool, ServerTool)]
@@ -71,8 +71,8 @@ def _find_tools(request: ModelRequest, profile: ModelProfile) -> Iterator[str]:
 
 
 def _find_content(request: ModelRequest, profile: ModelProfile) -> Iterator[str]:
-    """Yields the media kinds, roles and endings of a conversation that the model's profile
-    refuses."""
+    """Yields as refusals the media kinds, roles and endings of a conversation that the model's
+    profile refuses."""
     refused = {*(profile.no_inputs or ())}
     roles = profile.roles
     for message in request.messages:

@@ -141,9 +141,9 @@ class ProfileRegistry:
         self._ready.clear()
 
     def load(self, path: str | Path) -> None:
-        """Reads a file of profiles, which go before all that is known but for those of `register`
-        and of files that are read later. See `dragoman.profiles.profile_table` for its form; its tables are
-        named by providers.
+        """Reads into the registry a file of profiles, which go before all that is known but for
+        those of `register` and of files that are read later. See `dragoman.profiles.profile_table`
+        for its form; its tables are named by providers.
 
         Raises:
             SettingsError: it cannot be read; names the line and the key.
@@ -189,8 +189,8 @@ class ProfileRegistry:
     def _build_profile(
         self, provider: Provider, model: str, wire: str, lesson: ModelProfile | None
     ) -> ModelProfile:
-        """Returns the profile of a model on one wire, merged from all sources, the weakest source
-        first."""
+        """Builds for the registry the profile of a model on one wire, merged from all sources, the
+        weakest source first."""
         shipped = _find_shipped(provider, model).for_wire(wire)
         known = (
             shipped if provider.profile is None else provider.profile.for_wire(wire).over(shipped)
@@ -208,8 +208,8 @@ class ProfileRegistry:
         return known if registered is None else registered.for_wire(wire).over(known)
 
     def _find_lesson(self, endpoint: str, wire: str, model: str) -> ModelProfile | None:
-        """Returns the profile that a provider's error taught about a model, or None if it has
-        expired."""
+        """Returns from the registry the profile that a provider's error taught about a model, or
+        None if it has expired."""
         key = (endpoint, wire, model)
         if key not in self._learned:
             return None
@@ -238,7 +238,8 @@ class ProfileRegistry:
         return profile
 
     def _user_tables(self) -> list[ProfileTable]:
-        """Returns the profile tables that the user registered or loaded, the strongest first."""
+        """Returns the registry's profile tables that the user registered or loaded, the strongest
+        first."""
         if self._tables is None:
             self._tables = []
             for path in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
@@ -265,7 +266,8 @@ def _split_model_string(model: str) -> tuple[Provider, str]:
 
 
 def _find_vendor(provider: Provider, model: str) -> str | None:
-    """Returns the vendor under which the profile table lists a provider's models, or None."""
+    """Returns, for the profile registry, the vendor under which the profile table lists a
+    provider's models, or None."""
     family = provider.family
     if callable(family):
         return family(model)
@@ -276,7 +278,8 @@ def _find_vendor(provider: Provider, model: str) -> str | None:
 
 
 def _find_shipped(provider: Provider, model: str) -> ModelProfile:
-    """Returns the profile of a provider's model in the table that dragoman ships."""
+    """Returns for the profile registry that of a provider's model in the table that dragoman
+    ships."""
     family = _find_vendor(provider, model)
     profile = load_shipped().find(family, model) if family else None
     if profile is None:

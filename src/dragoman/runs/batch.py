@@ -19,7 +19,8 @@ ROW_BYTES = 64 * 1024
 
 
 def pack_events(events: Sequence[Event]) -> list[tuple[int, str]]:
-    """Returns the rows for these events: the number of events in each row, and their lines.
+    """Packs a batch of events: returns the rows for them: the number of events in each row, and
+    their lines.
 
     Raises:
         HistoryError: an event holds a value that JSON cannot.
@@ -49,7 +50,7 @@ _FRAME_BYTES = 256
 
 
 def weigh_event(event: Event) -> int:
-    """Returns about how many bytes an event takes in memory."""
+    """Returns about how many bytes an event of a batch takes in memory."""
     # Nearly all events of a stream are deltas, and this runs for each of them.
     if type(event) is PartDelta:
         return _FRAME_BYTES + len(event.delta)

@@ -69,7 +69,7 @@ class CalledQueue:
         return again
 
     async def _wait_for_turn(self) -> None:
-        """Waits until the rate allows another run."""
+        """Waits until the queue's rate allows another run."""
         async with self._turn:
             begins_at = max(self._next_at, monotonic())
             await asyncio.sleep(begins_at - monotonic())

@@ -13,13 +13,14 @@ from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from dragoman.errors import DragomanError, LogFullError, RunLogError
-from dragoman.event import Event, RunError, RunFinished, event_to_json
+from dragoman.event import Event, RunError, RunFinished, event_to_json, set_time
 from dragoman.logs import logger
 from dragoman.result import ChatResult
 from dragoman.runs.batch import weigh_events
 from dragoman.runs.closing import end_run
 from dragoman.runs.log import Lease, RunLog
 from dragoman.runs.tail import RunTail
+from dragoman.runtime import now
 
 if TYPE_CHECKING:
     from dragoman.run import Run
@@ -118,27 +119,28 @@ class RunDriver:
         self._is_handed_over = False
 
     def hand_over(self) -> None:
-        """Leaves a durable run to another process. Events that already wait are stored before it, then
-        the lease is given back."""
+        """Stops to drive a durable run, and leaves it to another process. Events that already wait
+        are stored before it, then the lease is given back."""
         self._is_handed_over = True
         self._tail.stop_pacing()
         self._queue.close()
 
     def cancel(self) -> None:
-        """Stops the run, which then ends with outcome `cancelled`."""
+        """Cancels the run that this drives, which then ends with outcome `cancelled`."""
         # A run that waits for slow readers would not notice the cancellation.
         self._tail.stop_pacing()
         self._source.cancel(self)
 
     def end_with(self, last: FinalEvent) -> None:
-        """Ends the run at once with this event. Events that already wait are stored before it."""
+        """Ends the driven run at once with this event. Events that already wait are stored before
+        it."""
         self._final_event = self._final_event or last
         self._tail.stop_pacing()
         self._queue.close()
 
     async def wait_until_stored(self) -> None:
-        """Waits until all events that the source has given so far are stored. The log is told to
-        hurry."""
+        """Waits until all events that the driven run's source has given so far are stored. The log
+        is told to hurry."""
         self._log.hurry()
         await self._queue.wait_until_stored()
 
@@ -152,12 +154,13 @@ class RunDriver:
             self._tail.close()
 
     async def _run(self) -> None:
-        """Stores events until the run ends, and ends it if its own end does not come."""
+        """Drives the run: stores events until it ends, and ends it if its own end does not come."""
         log, lease, tail, queue = self._log, self._lease, self._tail, self._queue
         reader = asyncio.create_task(self._read_source(), name=f"dragoman-run-{lease.run_id}")
         failure: Exception | None = None
         try:
             while failure is None and not tail.is_over and (events := await queue.take()):
+                events = set_time(events, now())
                 if queue.is_awaited:
                     log.hurry()
                 try:
@@ -185,8 +188,8 @@ class RunDriver:
             await self._publish(await end_run(log, lease, self._choose_final_event(failure)))
 
     def _choose_final_event(self, failure: Exception | None) -> FinalEvent:
-        """Returns the event that ends a run whose own end did not come. `failure`: the exception
-        with which storing failed."""
+        """Returns the event that ends a driven run whose own end did not come. `failure`: the
+        exception with which storing failed."""
         cause = failure or self._queue.failure
         if cause is None and self._final_event is not None:
             return self._final_event
@@ -196,7 +199,8 @@ class RunDriver:
         return RunError(as_dragoman_error(cause), self._lease.run_id)
 
     async def _publish(self, events: Sequence[Event]) -> None:
-        """Passes stored events to the callbacks, then to the readers in this process."""
+        """Passes stored events of the driven run to the callbacks, then to the readers in this
+        process."""
         last = events[-1] if events else None
         is_over = False
         if self._on_stored is not None:
@@ -211,7 +215,7 @@ class RunDriver:
         self._tail.is_over = is_over
 
     async def _read_source(self) -> None:
-        """Reads the source into the queue, and closes the queue at its end."""
+        """Reads the driven run's source into the queue, and closes the queue at its end."""
         queue = self._queue
         try:
             await self._source.read(queue.put)
@@ -222,7 +226,7 @@ class RunDriver:
 
 
 async def _cancel_and_wait(task: asyncio.Task[None]) -> None:
-    """Cancels a task and waits for its end, even if the caller is cancelled meanwhile."""
+    """Cancels a driver's task and waits for its end, even if the caller is cancelled meanwhile."""
     cancelled: asyncio.CancelledError | None = None
     while not task.done():
         task.cancel()
@@ -250,7 +254,7 @@ class _EventQueue:
         """Done when the next events are stored; `None`: nobody waits for that."""
 
     async def put(self, events: Sequence[Event]) -> None:
-        """Adds events. Waits if the queue is full."""
+        """Adds events of the driven run. Waits if the queue is full."""
         if self._closed:
             # The run is to stop: it treats a cancelled reader as its own cancellation.
             raise asyncio.CancelledError
@@ -266,7 +270,8 @@ class _EventQueue:
             await self._room.wait()
 
     async def take(self) -> list[Event]:
-        """Waits for events and returns all that there are. Returns `[]` at the end."""
+        """Waits for events of the driven run and returns all that there are. Returns `[]` at the
+        end."""
         await self._filled.wait()
         events, self._events, self._bytes = self._events, [], 0
         if not self._closed:
@@ -301,7 +306,7 @@ class _EventQueue:
 
 
 def _select_storable(events: Sequence[Event]) -> list[Event]:
-    """Returns the events before the first one that JSON cannot hold."""
+    """Returns the driven run's events before the first one that JSON cannot hold."""
     storable: list[Event] = []
     with suppress(Exception):
         for event in events:
@@ -311,7 +316,7 @@ def _select_storable(events: Sequence[Event]) -> list[Event]:
 
 
 def as_dragoman_error(failure: Exception) -> DragomanError:
-    """Returns the exception, wrapped if it is not one of dragoman's."""
+    """Returns the exception of a driven run, wrapped if it is not one of dragoman's."""
     if isinstance(failure, DragomanError):
         return failure
     wrapped = DragomanError(

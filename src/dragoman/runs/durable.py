@@ -18,7 +18,7 @@ import msgspec
 
 from dragoman import json_bytes
 from dragoman.errors import DragomanError, LeaseLostError, RunLogError, SettingsError
-from dragoman.event import Event, RunError, RunFinished
+from dragoman.event import Event, RunError, RunFinished, set_time
 from dragoman.logs import logger
 from dragoman.message import FinishReason, Message, Role
 from dragoman.orchestration.iteration import collect_metadata
@@ -81,7 +81,7 @@ class DurableRuns:
         """Names of agents that were asked for and are not here."""
 
     def check_agents(self) -> None:
-        """Raises `SettingsError` if there is no agent."""
+        """Raises `SettingsError` if there is no agent for durable runs, and no job."""
         if not (self._agents or self.jobs):
             raise SettingsError(
                 'a worker needs agents: Runs(log, agents={"support": agent}); runs are enqueued for an agent by its name'
@@ -108,7 +108,7 @@ class DurableRuns:
         return not driven.tail.is_over
 
     async def end_cancelled(self, run_id: str) -> None:
-        """Ends a run that was cancelled before any process has begun it."""
+        """Ends a durable run that was cancelled before any process has begun it."""
         try:
             lease = await self._log.lease(run_id, self._owner, self._lease_seconds)
             await end_run(self._log, lease, RunFinished(run_id, "cancelled"))
@@ -117,8 +117,8 @@ class DurableRuns:
             return
 
     async def _take_over(self, run_id: str) -> DrivenRun | bool:
-        """Begins to drive a run. Returns True if it is to be tried again later, False if it is
-        over."""
+        """Begins to drive a durable run. Returns True if it is to be tried again later, False if it
+        is over."""
         status = (await self._log.status([run_id])).get(run_id)
         if status is None or status.is_over:
             return False
@@ -148,13 +148,14 @@ class DurableRuns:
             reader.feed(page)
             unfinished.feed(page)
             end += len(page)
-        if cut := unfinished.cut(lease.run_id):
+        if cut := set_time(unfinished.cut(lease.run_id), now()):
             await self._log.append(lease.run_id, end, cut, lease=lease)
             reader.feed(cut)
         return reader.story(lease.token), end + len(cut)
 
     def _find_agent(self, status: RunStatus) -> Agent[Any] | Job | None:
-        """Returns the agent of a run or the job, or `None` if this process does not have it."""
+        """Returns the agent of a durable run or the job, or `None` if this process does not have
+        it."""
         name = status.agent or ""
         agent = self._agents.get(name) or self.jobs.get(name)
         if agent is None and status.agent is not None and status.agent not in self._told_missing:
@@ -169,7 +170,7 @@ class DurableRuns:
         return agent
 
     async def _find_end(self, status: RunStatus, deadline: float | None) -> FinalEvent | None:
-        """Returns the event that ends a run before it goes on, or `None` if it goes on."""
+        """Returns the event that ends a durable run before it goes on, or `None` if it goes on."""
         run_id = status.run_id
         if deadline is not None and time() > deadline:
             return RunFinished(run_id, "cancelled")
@@ -199,6 +200,7 @@ class DurableRuns:
             story,
             claim=claim_for(self._log, request.resource_id, terms.conversation),
             deps=deps,
+            model=terms.model,
             trusted_history=terms.trusted,
             output_events=terms.output_events,
         )
@@ -237,7 +239,7 @@ def make_request(
 
 
 def read_result(story: Story, last: Event | None, output_type: Any) -> ChatResult[Any]:
-    """Returns the result of a run that is over. `last`: its last event.
+    """Returns the result of a durable run that is over. `last`: its last event.
 
     Raises:
         DragomanError: with which the run ended.

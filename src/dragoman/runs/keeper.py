@@ -96,14 +96,14 @@ class Keeper:
         self._work.set()
 
     async def idle(self) -> None:
-        """Waits until this process drives no run."""
+        """Waits until the keeper's process drives no run."""
         while self.driven:
             self._idle.clear()
             await self._idle.wait()
 
     async def wait_for_change(self, status: RunStatus) -> None:
-        """Waits until a run has more events than `status` says, or is over. If no process drives
-        it any more, the run is ended, unless it is durable.
+        """Waits until the keeper finds that a run has more events than `status` says, or is over.
+        If no process drives it any more, the run is ended, unless it is durable.
 
         Raises:
             RunLogError: the background task does not run.
@@ -119,7 +119,7 @@ class Keeper:
             self._waiting.pop(future, None)
 
     async def _run(self) -> None:
-        """Runs the background task. At its end all waiting readers get an error."""
+        """Runs the keeper's background task. At its end all waiting readers get an error."""
         try:
             await self._run_rounds()
         finally:
@@ -157,7 +157,7 @@ class Keeper:
                     await asyncio.sleep(self._poll_seconds)
 
     async def _check_runs(self) -> None:
-        """Does one round for the runs that are driven or read here."""
+        """Does one round of the keeper for the runs that are driven or read here."""
         run_ids = {*self.driven, *(status.run_id for status in self._waiting.values())}
         if not run_ids:
             return
@@ -174,7 +174,7 @@ class Keeper:
         )
 
     async def _read_posts(self, statuses: dict[str, RunStatus]) -> None:
-        """Cancels the runs to which a cancellation was posted."""
+        """Cancels, in the keeper's round, the runs to which a cancellation was posted."""
         for run_id, driven in list(self.driven.items()):
             status = statuses.get(run_id)
             if status is None or status.posts <= driven.posts:
@@ -185,7 +185,7 @@ class Keeper:
                     driven.driver.cancel()
 
     async def _renew_leases(self) -> None:
-        """Renews the leases of which a third of their time is over."""
+        """Renews, in the keeper's round, the leases of which a third of their time is over."""
         due = [
             driven
             for driven in self.driven.values()
@@ -195,7 +195,8 @@ class Keeper:
             await asyncio.gather(*map(self._renew_lease, due))
 
     async def _renew_lease(self, driven: DrivenRun) -> None:
-        """Renews the lease of a run. If another process holds it by now, the run is left to it."""
+        """Renews, for the keeper, the lease of a run. If another process holds it by now, the run
+        is left to it."""
         requested_at, lease = monotonic(), driven.lease
         try:
             await self._log.lease(lease.run_id, lease.owner, self._lease_seconds, token=lease.token)
@@ -227,7 +228,7 @@ class Keeper:
                 _LOG.info("run %s is not ended here: %s", status.run_id, refused.message)
 
     def _remove(self, run_id: str, task: asyncio.Task[None]) -> None:
-        """Forgets a run whose task has ended."""
+        """Removes from the keeper a run whose task has ended."""
         self.driven.pop(run_id, None)
         self._idle.set()
         if not task.cancelled() and (error := task.exception()) is not None:

@@ -41,6 +41,7 @@ class NamedEngine(msgspec.Struct, frozen=True):
 ENGINES: Mapping[str, NamedEngine] = {
     "log": NamedEngine("engines", "LogEngine"),
     "restate": NamedEngine("restate_engine", "RestateEngine", "restate"),
+    "temporal": NamedEngine("temporal_engine", "TemporalEngine", "temporalio"),
 }
 """By their names."""
 

@@ -80,6 +80,8 @@ class RunTerms(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What answers without a signature are claimed under; `None`: the thread."""
     output_events: bool = False
     """True if the client is told of the output while it is written."""
+    model: str | None = None
+    """Model string that the client chose; `None`: the agent's model."""
     deadline: float | None = None
     """When the run is cancelled, in seconds since 1970; `None`: never."""
 

@@ -66,8 +66,8 @@ def _find_method(name: str) -> methods.Method:
 
 
 def _read_params(call: Call) -> Json:
-    """Returns the params of a JSON-RPC request, with keys in camelCase. Raises `TaskError` if they
-    are no object."""
+    """Returns the params of an A2A JSON-RPC request, with keys in camelCase. Raises `TaskError` if
+    they are no object."""
     _check_version(call)
     params: Any = call.body.get("params")
     if params is not None and not isinstance(params, dict):
@@ -76,7 +76,8 @@ def _read_params(call: Call) -> Json:
 
 
 def _check_rpc(call: Call, id_: Any) -> None:
-    """Checks that a body is a valid JSON-RPC 2.0 request with a method and an id."""
+    """Checks that the body of an A2A request is a valid JSON-RPC 2.0 request with a method and an
+    id."""
     body = call.body
     is_wrong = body.get("jsonrpc") != "2.0" or not isinstance(body.get("method"), str)
     if is_wrong or isinstance(id_, bool) or not isinstance(id_, str | int | float | None):
@@ -89,10 +90,11 @@ def _check_rpc(call: Call, id_: Any) -> None:
 
 
 def _make_path_handler(method: methods.Method) -> Callable[[Call], Awaitable[None]]:
-    """Returns a handler for the REST binding: it runs a method with the parameters in the path, the
-    query and the body of a request, and answers errors as this binding does."""
+    """Returns a handler for A2A's REST binding: it runs a method with the parameters in the path,
+    the query and the body of a request, and answers errors as this binding does."""
 
     async def answer(call: Call) -> None:
+        """Answers one request of A2A's REST binding."""
         try:
             _check_version(call)
             _check_type(call)
@@ -140,7 +142,7 @@ def _check_type(call: Call) -> None:
 
 
 def _to_camel(params: JsonMap) -> Json:
-    """Returns parameters by the names that JSON has for them; protobuf's are taken too."""
+    """Returns A2A parameters by the names that JSON has for them; protobuf's are taken too."""
     named = {_camel_name(name): value for name, value in params.items()}
     configuration = params.get("configuration")
     if isinstance(configuration, dict):
@@ -204,5 +206,5 @@ class A2aApi(Api):
         purpose: str,
         media_type: str,
     ) -> ErrorResponse:
-        """See `Api`."""
+        """Answers a request of an A2A client that failed. See `Api`."""
         return a2a.dump_refusal(error, purpose, media_type)

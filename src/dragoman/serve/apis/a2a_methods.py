@@ -75,7 +75,7 @@ class _MessageRequest(NamedTuple):
 
 
 async def send_message(call: Call, params: Json, frame: Frame) -> None:
-    """Answers a message with its task, once that is over or waits."""
+    """A2A method: answers a message with its task, once that is over or waits."""
     message = await _read_message(call, params)
     served = find_agent(call, call.parameters.get("model", ""))
     run_id, progress = await _begin_message(call, params, message, served)
@@ -89,7 +89,7 @@ async def send_message(call: Call, params: Json, frame: Frame) -> None:
 
 
 async def stream_message(call: Call, params: Json, frame: Frame) -> None:
-    """Answers a message with its task, streamed."""
+    """A2A method: answers a message with its task, streamed."""
     message = await _read_message(call, params)
     served = find_agent(call, call.parameters.get("model", ""))
     run_id, _ = await _begin_message(call, params, message, served)
@@ -100,8 +100,8 @@ async def stream_message(call: Call, params: Json, frame: Frame) -> None:
 async def _begin_message(
     call: Call, params: Json, message: _MessageRequest, served: ServedAgent
 ) -> tuple[str, TaskProgress]:
-    """Begins the run of a message, and sends what happens in it where its client wants. Returns the
-    run's id, and what becomes of the task."""
+    """Begins the run of an A2A message, and sends what happens in it where its client wants.
+    Returns the run's id, and what becomes of the task."""
     task_id, before = message.task_id, message.before
     if before is None:
         task = None
@@ -219,7 +219,7 @@ async def _stream_task(
 
 
 async def get_task(call: Call, params: Json, frame: Frame) -> None:
-    """Answers `GetTask` with a task of the client."""
+    """A2A method: answers `GetTask` with a task of the client."""
     run = await find_run(call, if_text(params.get("id")))
     length = frame.history_length(params.get("historyLength"))
     task = trim_history(await load_task(call, run), length)
@@ -232,7 +232,7 @@ async def show_tasks(call: Call, params: Json, frame: Frame) -> None:
 
 
 async def cancel_task(call: Call, params: Json, frame: Frame) -> None:
-    """Answers `CancelTask`: cancels the run of a task."""
+    """A2A method: answers `CancelTask`: cancels the run of a task."""
     task_id = if_text(params.get("id"))
     run = await find_run(call, task_id)
     if is_over(run):
@@ -254,7 +254,7 @@ async def cancel_task(call: Call, params: Json, frame: Frame) -> None:
 
 
 async def subscribe_to_task(call: Call, params: Json, frame: Frame) -> None:
-    """Streams a task that goes on or waits."""
+    """A2A method: streams a task that goes on or waits."""
     task_id = if_text(params.get("id"))
     run = await find_run(call, task_id)
     if is_over(run):
@@ -271,8 +271,8 @@ async def subscribe_to_task(call: Call, params: Json, frame: Frame) -> None:
 
 
 async def _wait_for_change(call: Call, run: Answered, task_id: str, frame: Frame) -> Answered:
-    """Shows a task that waits, and stays until somebody goes on with it or ends it. Returns its
-    latest run then."""
+    """Shows an A2A task that waits, and stays until somebody goes on with it or ends it. Returns
+    its latest run then."""
     headers = {
         "content-type": a2a.stream_type,
         "cache-control": "no-cache",

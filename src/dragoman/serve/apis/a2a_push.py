@@ -93,7 +93,8 @@ async def _find_push_task(call: Call, params: Json) -> tuple[Answered, str]:
 
 
 async def subscribe_address(call: Call, task_id: str, params: JsonMap) -> str | None:
-    """Takes the address that comes with a message. Returns its id, or None if none came.
+    """Takes the address for push notifications that comes with a message. Returns its id, or None
+    if none came.
 
     Raises:
         InvalidRequestError: the policy refuses it.
@@ -108,7 +109,7 @@ async def subscribe_address(call: Call, task_id: str, params: JsonMap) -> str | 
 
 
 async def notify(call: Call, run_id: str, task_id: str, request: RunRequest) -> None:
-    """Sends what happens in a run to the addresses that its task has now, whichever process took
+    """Pushes what happens in a run to the addresses that its task has now, whichever process took
     them."""
     hooks = call.service.webhooks
     # For a durable run that is a job.
@@ -141,7 +142,7 @@ async def dump_run(
 
 
 def _read_config(params: JsonMap) -> Json:
-    """Returns the address that the parameters name: by themselves, or in a field of theirs. Of
+    """Returns the push address that the parameters name: by themselves, or in a field of theirs. Of
     several schemes, as 0.3 has them, the first counts."""
     config: Json = dict(params)
     for name in ("config", *_NAMES):

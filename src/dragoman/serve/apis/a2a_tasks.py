@@ -77,8 +77,8 @@ def context_of(call: Call, run: Answered) -> str:
 
 
 def request_of(call: Call, run: Answered) -> RunRequest:
-    """Returns what the client asked of a run, as an envelope of its stream takes it: its last
-    message."""
+    """Returns what the client asked of an A2A task's run, as an envelope of its stream takes it:
+    its last message."""
     # What the client said in words may be an answer: then the words stand in `asked`.
     messages = (run.asked.messages if run.asked is not None else ()) or run.request.messages
     return _in_task(call, run, messages[-1:])
@@ -126,7 +126,8 @@ async def _load_runs(call: Call, run: Answered) -> Sequence[Answered]:
 
 
 async def load_events(call: Call, run: Answered) -> list[Event]:
-    """Returns what happened in a run so far; where the log has forgotten it, what is kept of it."""
+    """Returns what happened in an A2A task's run so far; where the log has forgotten it, what is
+    kept of it."""
     log, events = call.service.log, list[Event]()
     if run.run_id is not None:
         # `read` returns one page, so it is called until it returns nothing.
@@ -136,7 +137,8 @@ async def load_events(call: Call, run: Answered) -> list[Event]:
 
 
 def _closing_events(run: Answered) -> list[Event]:
-    """Returns the events that end a stored run whose log has no end: an error, or its outcome."""
+    """Returns the events that end a task's stored run whose log has no end: an error, or its
+    outcome."""
     if run.state == "in_progress":
         return []
     if run.state == "failed":

@@ -32,7 +32,7 @@ async def chat(call: Call) -> None:
 
 
 async def embed(call: Call) -> None:
-    """Answers a request for embeddings."""
+    """Answers a request to an embeddings model's API."""
     wire = wires.embeddings(call.wire.name)
     if wire is None:
         raise InvalidRequestError(f"the API {call.wire.name} has no embeddings")
@@ -79,7 +79,8 @@ async def show_model(call: Call) -> None:
 
 
 async def _load_request(call: Call) -> tuple[Call, ModelRequest, Backend]:
-    """Returns the call with all that its body names, what it asks, and what answers.
+    """Returns for a model API the call with all that its body names, what it asks, and what
+    answers.
 
     Raises:
         ModelNotFoundError: nothing does.
@@ -95,7 +96,7 @@ async def _load_request(call: Call) -> tuple[Call, ModelRequest, Backend]:
 
 
 def find_backend(call: Call, model: str) -> Backend:
-    """Returns what answers to a name of a model.
+    """Returns what answers to a name of a model in a model API.
 
     Raises:
         ModelNotFoundError: nothing does.
@@ -159,7 +160,7 @@ class OllamaApi(Api):
     """Ollama's API: a request without messages loads a model, or unloads it."""
 
     def __init__(self) -> None:
-        """Creates the handlers of Ollama's API."""
+        """Creates the handlers of Ollama's model API."""
         super().__init__(
             {
                 **HANDLERS,
@@ -171,8 +172,8 @@ class OllamaApi(Api):
         )
 
     async def _answer_ollama_chat(self, call: Call) -> None:
-        """Answers Ollama's chat: a request that only loads or unloads a model without asking the
-        model."""
+        """Answers a request to the model API of Ollama: a request that only loads or unloads a
+        model without asking the model."""
         check_types(call.body, call.wire.name)
         idle = ollama.dump_idle(call.body, call.path, now=call.now)
         if idle is None:

@@ -128,7 +128,7 @@ async def show_response(call: Call) -> None:
 
 
 async def list_input_items(call: Call) -> None:
-    """Lists the input of a kept answer, a page at a time."""
+    """Responses API: lists the input of a kept answer, a page at a time."""
     answered, query = await _find_answer(call), call.query
     most = call.service.limits.conversation_bytes
     chain = await call.service.answers.chain(call.caller.id, answered.id, most_bytes=most)
@@ -159,8 +159,8 @@ async def list_input_items(call: Call) -> None:
 
 
 def _read_limit(text: str) -> int:
-    """Parses the `limit` of a list of input items, from 1 on. Raises `InvalidRequestError` if
-    invalid."""
+    """Parses, for the Responses API, the `limit` of a list of input items, from 1 on. Raises
+    `InvalidRequestError` if invalid."""
     is_number = text.isascii() and text.isdigit() and len(text) <= _LONGEST_LIMIT
     if not is_number or not 0 < int(text) <= _MOST_ITEMS:
         raise InvalidRequestError(
@@ -201,7 +201,8 @@ async def _show_answer(call: Call, answered: Answered) -> None:
 
 
 async def _stream_again(call: Call, answered: Answered) -> None:
-    """Streams an answer that is made in the background, from where its client lost it.
+    """Streams an answer of the Responses API that is made in the background, from where its client
+    lost it.
 
     Raises:
         InvalidRequestError: it is not made so, or its stream is not kept any more.
@@ -252,7 +253,7 @@ def _read_number(call: Call, name: str, default: int) -> int:
 
 
 async def _find_answer(call: Call) -> Answered:
-    """Returns the answer of the id in the path.
+    """Returns the Responses answer of the id in the path.
 
     Raises:
         ModelNotFoundError: there is none that the caller may see.
@@ -268,8 +269,8 @@ async def _find_answer(call: Call) -> Answered:
 
 
 async def settle(call: Call, answered: Answered) -> Answered:
-    """Returns an answer as far as it is by now. One whose process is gone has failed, with what
-    there was of it."""
+    """Returns a Responses answer as far as it is by now. One whose process is gone has failed, with
+    what there was of it."""
     if answered.state != "in_progress":
         return answered
     if answered.ending is not None:
@@ -294,8 +295,8 @@ async def settle(call: Call, answered: Answered) -> Answered:
 
 
 async def find_status(call: Call, answered: Answered) -> RunStatus | None:
-    """Returns the status of the run that makes an answer; None if no run does, or if the log has
-    forgotten it."""
+    """Returns the status of the run that makes a Responses answer; None if no run does, or if the
+    log has forgotten it."""
     if answered.run_id is None:
         return None
     try:
@@ -305,7 +306,7 @@ async def find_status(call: Call, answered: Answered) -> RunStatus | None:
 
 
 async def end_answer(call: Call, answered: Answered) -> None:
-    """Ends an answer that is being made, wherever that is, and waits for its end."""
+    """Ends a Responses answer that is being made, wherever that is, and waits for its end."""
     status = await find_status(call, answered)
     if status is None or status.is_over:
         return
@@ -321,7 +322,7 @@ async def end_answer(call: Call, answered: Answered) -> None:
 
 
 async def _load_from_log(call: Call, answered: Answered, status: RunStatus) -> Answered:
-    """Returns an answer as the log has it."""
+    """Returns a Responses answer as the run log has it."""
     events: list[Event] = []
     async with aclosing(call.service.runs.stored_events(status)) as pages:
         async for page in pages:
@@ -346,7 +347,7 @@ async def _load_from_log(call: Call, answered: Answered, status: RunStatus) -> A
 
 
 def _is_old(call: Call, answered: Answered) -> bool:
-    """True if no process can be making the answer any more."""
+    """True if no process can be making the Responses answer any more."""
     limit = call.service.limits.run_seconds
     age = (call.now - answered.created_at).total_seconds()
     return limit is not None and age > limit + _GRACE_SECONDS
@@ -385,8 +386,8 @@ def _read_links(request: ModelRequest) -> Links:
 
 
 async def _resolve_references(call: Call, *, passes_on: bool) -> Call:
-    """Returns the call with the items that its body names. `passes_on`: those that are not kept are
-    left to the provider.
+    """Returns the call of the Responses API with the items that its body names. `passes_on`: those
+    that are not kept are left to the provider.
 
     Raises:
         InvalidRequestError: one is not kept, or is another's, or is named twice.

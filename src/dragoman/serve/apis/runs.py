@@ -13,6 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
+from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import DragomanError, InvalidRequestError, ModelNotFoundError
 from dragoman.event import Event
 from dragoman.message import Message, Role
@@ -20,7 +21,7 @@ from dragoman.request import RunRequest
 from dragoman.runs.requests import RunTerms
 from dragoman.serve.apis.cards import abilities_of, card_of
 from dragoman.serve.core.agent_protocol_turn import change_memory, join_turn
-from dragoman.serve.core.agents import ServedAgent, find_agent
+from dragoman.serve.core.agents import ServedAgent, choose_model, find_agent
 from dragoman.serve.core.answer_record import Record, RunFollower, latest_key
 from dragoman.serve.core.background import check_room, read_run
 from dragoman.serve.core.call import Api, Call, Handler
@@ -46,6 +47,9 @@ async def run(call: Call) -> None:
     wire = _wire_of(call)
     request = wire.load_run(call.body, path=call.path, headers=call.headers)
     served = find_agent(call, call.parameters.get("model", ""))
+    forwarded = if_object(request.metadata.get("forwarded_props"))
+    if served.policy.models and (model := if_text(forwarded.get("model"))):
+        served = choose_model(call, served, model)
     run_id = await begin_run(call, request, served)
     leaves = served.policy.on_disconnect == "cancel"
     encoder = wire.encoder(**wire.envelope(request, id=run_id, now=call.now))
@@ -65,7 +69,7 @@ async def attach(call: Call) -> None:
 
 
 async def cancel_run(call: Call) -> None:
-    """Cancels a run of an agent protocol."""
+    """Cancels a run that a client of an agent protocol began."""
     answered = await _find_run(call)
     if answered is None or answered.run_id is None:
         raise _unknown_run_error(call)
@@ -74,7 +78,7 @@ async def cancel_run(call: Call) -> None:
 
 
 async def show_capabilities(call: Call) -> None:
-    """Says what an agent can do, as the wire words it."""
+    """Says what an agent, whose runs this API starts, can do, as the wire words it."""
     served = find_agent(call, call.parameters.get("model", ""))
     await call.respond(
         call.served.dump_capabilities(card_of(call, served), abilities_of(call, served))
@@ -182,6 +186,7 @@ async def begin_run(
             run_id = await call.service.runs.start(
                 agent,
                 run_request,
+                model=served.model,
                 on_end=end,
                 on_stored=None if progress is None else progress.feed,
                 trusted_history=turn.is_trusted,
@@ -206,15 +211,18 @@ async def _enqueue(
     # What is wrong with the request is said at once, and not by whoever drives the run.
     agent.run(
         request,
+        model=served.model,
         trusted_history=turn.is_trusted,
         output_schema=schema,
         claim=call.service.log.claim,
     )
-    terms = RunTerms(trusted=turn.is_trusted, output_events=schema is not None)
+    terms = RunTerms(
+        trusted=turn.is_trusted, output_events=schema is not None, model=served.stored_model
+    )
     request = request.replace(output_schema=schema)
     with store_deadline(call.service.limits):
         await change_memory(agent, turn, resource_of(call))
-        await enqueue_run(call, served.name, request, terms, record, always=True)
+        await enqueue_run(call, agent, request, terms, record, always=True)
     return call.id
 
 
@@ -266,13 +274,14 @@ class _NumberedEncoder:
     the last frame that it got."""
 
     def __init__(self, encoder: BytesEncoder, skip: int, *, is_sse: bool) -> None:
-        """Creates an encoder that numbers frames. `skip`: how many events the client already has.
-        `is_sse`: True if frames are Server-Sent Events, which have room for a number."""
+        """Creates an encoder that numbers the frames of a run. `skip`: how many events the
+        client already has. `is_sse`: True if frames are Server-Sent Events, which have room for
+        a number."""
         self._encoder, self._skip, self._is_sse = encoder, skip, is_sse
         self._count = 0
 
     def feed(self, event: Event) -> bytes:
-        """See `Encoder`."""
+        """Encodes an event of a run, with a number. See `Encoder`."""
         data = self._encoder.feed(event)
         self._count += 1
         if self._count <= self._skip:
@@ -287,7 +296,7 @@ class _NumberedEncoder:
 
 
 def _number_frames(data: bytes, number: int) -> bytes:
-    """Puts the number in front of the last of an event's frames."""
+    """Puts the number in front of the last of the frames of a run's event."""
     if not data.endswith(b"\n\n"):
         return data
     if data.count(b"\n\n") > 1:
@@ -339,8 +348,8 @@ async def _request_of(call: Call, answered: Answered, *, goes_on: bool) -> RunRe
 
 
 def _without_native(message: Message) -> Message:
-    """Returns a client's message without native fields and origin, which only the server may
-    set."""
+    """Returns a message of a client's run request without native fields and origin, which only the
+    server may set."""
     content = [
         msgspec.structs.replace(piece, native=None) if piece.native else piece
         for piece in message.content
@@ -349,7 +358,7 @@ def _without_native(message: Message) -> Message:
 
 
 def _with_ids(call: Call, turn: Turn) -> Turn:
-    """Gives every message that is kept an id, the same in each protocol."""
+    """Gives every message of a run's request that is kept an id, the same in each protocol."""
     new_id: Callable[[], str] = call.service.new_id
     messages_by_id = {
         id(message): message if message.id else message.replace(id=new_id())
@@ -376,7 +385,8 @@ async def _find_run(call: Call) -> Answered | None:
 
 
 def _read_offset(call: Call) -> int:
-    """Returns the number of events that a reconnecting client already has, from header or query."""
+    """Returns the number of a run's events that a reconnecting client already has, from header or
+    query."""
     text = call.headers.get("last-event-id") or call.query.get("from") or "0"
     if not (text.isascii() and text.isdigit() and len(text) < 12):
         raise InvalidRequestError(f"the offset must be a number of events, not {text!r:.20}")

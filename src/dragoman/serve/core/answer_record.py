@@ -258,7 +258,7 @@ class Record:
         await self._keep_record(answered, keys)
 
     async def end_run(self, result: ChatResult[str], last: RunFinished | RunError) -> None:
-        """Keeps what a run gave. `last`: the event that ended it."""
+        """Keeps in the record what a run answered. `last`: the event that ended it."""
         self.note(result)
         answered = msgspec.structs.replace(
             self._with_ids(),
@@ -294,8 +294,8 @@ class Record:
         )
 
     def _request_to_store(self) -> ModelRequest:
-        """Returns the request: complete if the client can fetch it, else only what the conversation
-        gains by it."""
+        """Returns the request for the record: complete if the client can fetch it, else only what
+        the conversation gains by it."""
         request = self._answered.request
         if not (self._answered.shared and self._call.gives_answers):
             return ModelRequest(request.model, self._turn.new, wire=request.wire)
@@ -321,8 +321,8 @@ def _run_keys(answered: Answered) -> list[str]:
 
 
 async def find_waiting_task(call: Call, thread: str) -> str | None:
-    """Returns the id of the task that waits in a conversation; None if there is none, or if the
-    store fails."""
+    """Returns from the answer records the id of the task that waits in a conversation; None if
+    there is none, or if the store fails."""
     limits = call.service.limits
     chain = await find_conversation(
         call.service.answers, call.caller.id, [f"thread:{thread}"], limits
@@ -333,7 +333,7 @@ async def find_waiting_task(call: Call, thread: str) -> str | None:
 
 
 def state_of(result: ChatResult[str]) -> AnsweredState:
-    """Returns the stored state for a result: completed, failed or cancelled."""
+    """Returns the record's state for a result: completed, failed or cancelled."""
     reason = str(result.finish_reason or "")
     if reason == "cancelled":
         return "cancelled"

@@ -64,7 +64,7 @@ async def begin_in_background(
 
 
 def public_events(events: Sequence[Event]) -> Sequence[Event]:
-    """Returns events with their errors as a client may read them."""
+    """Returns a background answer's events with their errors as a client may read them."""
     if not any(type(event) is RunError for event in events):
         return events
     return [
@@ -76,7 +76,7 @@ def public_events(events: Sequence[Event]) -> Sequence[Event]:
 
 
 def check_room(call: Call) -> None:
-    """Checks that one more answer may go on without its client.
+    """Checks that one more answer may go on in the background.
 
     Raises:
         OverloadedError: the server makes no answers in the background now, or as many as it may.

@@ -8,10 +8,12 @@ server dies, another one goes on with its jobs as with its runs.
 from __future__ import annotations
 
 from time import time
+from typing import Any
 
 import anyio
 import msgspec
 
+from dragoman.agent import Agent
 from dragoman.request import RunRequest
 from dragoman.runs.requests import RunTerms
 from dragoman.serve.core.answer_record import Record
@@ -25,9 +27,15 @@ KEEP, NOTIFY = "dragoman.keep", "dragoman.notify"
 
 
 async def enqueue_run(
-    call: Call, agent: str, request: RunRequest, terms: RunTerms, record: Record, *, always: bool
+    call: Call,
+    agent: Agent[Any],
+    request: RunRequest,
+    terms: RunTerms,
+    record: Record,
+    *,
+    always: bool,
 ) -> None:
-    """Enqueues the run that answers a call. `agent`: its name. `always`: see `Ending`.
+    """Enqueues the run that answers a call. `always`: see `Ending`.
 
     Raises:
         OverloadedError: as many runs wait and go on as may.
@@ -35,6 +43,7 @@ async def enqueue_run(
         RunLogError: the log refuses it.
     """
     service = call.service
+    name = service.find_name(agent)
     await service.room.check(service.log)
     if service.limits.run_seconds is not None:
         terms = msgspec.structs.replace(terms, deadline=time() + service.limits.run_seconds)
@@ -43,7 +52,7 @@ async def enqueue_run(
         if await _has_addresses(call, record.task_id):
             await enqueue_job(service, NOTIFY, call.id, call.caller.id)
         await enqueue_job(service, KEEP, call.id, call.caller.id)
-        await service.runs.enqueue(agent, terms.within(request), queue=QUEUE, owner=call.caller.id)
+        await service.runs.enqueue(name, terms.within(request), queue=QUEUE, owner=call.caller.id)
     except BaseException:
         # The client is answered that nothing was begun.
         with anyio.CancelScope(shield=True):

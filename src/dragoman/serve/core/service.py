@@ -39,6 +39,7 @@ from dragoman.result import ModelInfo
 from dragoman.runs import Limit, RunLog, Runs, open_log
 from dragoman.runs.driver import EventSource
 from dragoman.runs.log import RunState
+from dragoman.runs.memory_log import MemoryLog
 from dragoman.runtime import new_id, now
 from dragoman.serve.core.webhooks import Webhooks
 from dragoman.serve.http.call_metrics import Observed, ServerMetrics, log_call
@@ -46,7 +47,7 @@ from dragoman.serve.http.callers import Authenticate, Caller
 from dragoman.serve.http.connection import ConcurrencyGate
 from dragoman.serve.http.limits import ServerLimits
 from dragoman.serve.http.processes import check_processes, count_processes
-from dragoman.serve.store.answer_store import AnswerStore
+from dragoman.serve.store.answer_store import AnswerStore, NoAnswers
 from dragoman.serve.store.memory_answers import MemoryAnswers
 from dragoman.serve.store.stored_answer import Answered
 from dragoman.transport.address_policy import AddressPolicy
@@ -78,7 +79,7 @@ class Waiters:
 
     @contextmanager
     def subscribe(self, key: tuple[str, ...]) -> Generator[anyio.Event]:
-        """Gives an event that is set by the next change from now on."""
+        """Gives to a waiter of the service an event that is set by the next change from now on."""
         event = anyio.Event()
         self._events.setdefault(key, set()).add(event)
         try:
@@ -96,8 +97,8 @@ class Waiters:
 
 
 def poll_intervals() -> Iterator[float]:
-    """Yields the seconds to wait before looking whether another process made the change: ever
-    longer, up to a quarter of a minute."""
+    """Yields the seconds that the service waits before looking whether another process made the
+    change: ever longer, up to a quarter of a minute."""
     seconds = _FIRST_SECONDS
     while True:
         yield seconds
@@ -126,6 +127,11 @@ class Offer(Protocol):
     @property
     def working_memories(self) -> Sequence[WorkingMemory]:
         """The working memories of its agents, which clients do not see."""
+        ...
+
+    @property
+    def has_threads_in_memory(self) -> bool:
+        """True if an agent keeps its threads in the memory of this process."""
         ...
 
 
@@ -205,8 +211,8 @@ class Service:
         """Seconds after which a process that is gone has lost its runs."""
         self.runs = self.open_runs()
         self.room = QueueRoom(limits.open_calls)
-        self.gate = ConcurrencyGate(limits)
-        self.metrics = ServerMetrics(lambda: self.gate.open)
+        self.metrics = ServerMetrics()
+        self.gate = ConcurrencyGate(limits, self.metrics.set_open_calls)
         self.new_id = new_id
         self.clock = clock
         self.webhooks = Webhooks(webhooks, answers)
@@ -229,6 +235,11 @@ class Service:
             return answered
         return await self._durability.settle(self, answered)
 
+    def find_name(self, agent: Agent[Any]) -> str:
+        """Returns the name under which runs of an agent are enqueued."""
+        assert self._durability is not None
+        return next(name for name, known in self._durability.agents.items() if known is agent)
+
     def open_runs(self) -> Runs:
         """Returns the runs over the log, before they are opened."""
         durability = self._durability
@@ -245,11 +256,9 @@ class Service:
         what stores and backends hold. It may be entered again if the store is a URL.
 
         Raises:
-            SettingsError: several processes keep answers in memory.
+            SettingsError: several processes keep answers or threads in memory.
         """
-        check_processes(
-            is_in_memory=isinstance(self.answers, MemoryAnswers), count=count_processes()
-        )
+        self.check_processes(count_processes())
         if self._was_closed and self._reopen_stores is not None:
             # Both were closed when the application ended; a second start needs open
             # ones.
@@ -283,6 +292,21 @@ class Service:
                     except Exception:  # noqa: BLE001 - the others are to be closed too
                         _LOG.exception("what a server held could not be closed")
 
+    def check_processes(self, count: int) -> None:
+        """Checks that so many processes can serve together.
+
+        Raises:
+            SettingsError: each would keep answers or threads in its own memory.
+        """
+        in_memory: list[str] = []
+        if isinstance(self.answers, MemoryAnswers):
+            in_memory.append("answers (store=)")
+        elif isinstance(self.log, MemoryLog) and not isinstance(self.answers, NoAnswers):
+            in_memory.append("answers in the background (log=)")
+        if any(backend.has_threads_in_memory for backend in self.backends):
+            in_memory.append("threads of agents (memory=)")
+        check_processes(in_memory, count)
+
     async def drain(self) -> None:
         """Refuses new calls, and waits until none runs, nor an answer in the background."""
         await self.gate.drain()
@@ -290,7 +314,7 @@ class Service:
         await self.runs.idle()
 
     def interrupt(self) -> None:
-        """Ends all calls and runs that go on: their clients read why."""
+        """Ends all of the service's calls and runs that go on: their clients read why."""
         self.gate.closed = True
         if self._working is not None:
             self._working.cancel()
@@ -316,15 +340,16 @@ class Service:
             await asyncio.sleep(_RETRY_SECONDS)
 
     def _warn_of_missing_keys(self) -> None:
-        """Warns of each model that has no key: its clients could not be answered."""
+        """Warns of each of the service's models that has no key: its clients could not be
+        answered."""
         for backend in self.backends:
             for model, error in backend.check_keys().items():
                 if error is not None:
                     _LOG.warning("%s cannot be asked: %s", model, error.message)
 
     async def _prune_stores(self) -> None:
-        """Forgets old answers and runs now and then. A user's own store that cannot be pruned looks
-        after itself."""
+        """Forgets, in the service's stores, old answers and runs now and then. A user's own store
+        that cannot be pruned looks after itself."""
         stores: tuple[Any, ...] = (self.answers, self.log)
         prunes = [store.prune for store in stores if hasattr(store, "prune")]
         seconds = self.limits.kept_seconds
@@ -344,7 +369,7 @@ class Service:
         log_call(call)
 
     async def models(self, caller: Caller) -> list[ModelInfo]:
-        """Returns what a client may name, each name once."""
+        """Returns what a client of the service may name, each name once."""
         models: dict[str, ModelInfo] = {}
         for backend in self.backends:
             for model in await backend.models():
@@ -355,8 +380,8 @@ class Service:
         return list(models.values())
 
     def backend(self, model: str, caller: Caller) -> Offer:
-        """Returns the backend that answers to a name. A name that the caller may not use is as if
-        it were not there.
+        """Returns the service's backend that answers to a name. A name that the caller may not use
+        is as if it were not there.
 
         Raises:
             ModelNotFoundError: there is none.

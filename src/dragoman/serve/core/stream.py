@@ -72,8 +72,14 @@ class Backend(Protocol):
         """The working memories of its agents, which clients do not see."""
         ...
 
+    @property
+    def has_threads_in_memory(self) -> bool:
+        """True if an agent keeps its threads in the memory of this process."""
+        ...
+
     def admit(self, call: Call) -> Call:
-        """Returns the call with only those fields of its body that are passed on.
+        """Backend of streamed answers: returns the call with only those fields of its body that are
+        passed on.
 
         Raises:
             InvalidRequestError: it asks for what is not passed on.
@@ -86,7 +92,8 @@ class Backend(Protocol):
         ...
 
     def answer(self, call: Call, turn: Turn, record: Record) -> AsyncGenerator[list[Event], None]:
-        """Yields the events that the client gets, one list for each read.
+        """Backend of streamed answers: yields the events that the client gets, one list for each
+        read.
 
         A failure is a `RunError`, the last event; what is raised ends the call. What the client
         does not get of the answer is given to `record`.
@@ -98,7 +105,8 @@ class Backend(Protocol):
         ...
 
     async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:
-        """Returns the vectors of texts, for clients of an embeddings API.
+        """Backend of streamed answers: returns the vectors of texts, for clients of an embeddings
+        API.
 
         Raises:
             DragomanError: there are none.
@@ -108,9 +116,9 @@ class Backend(Protocol):
     def make_media(
         self, call: Call, media_kind: MediaKind, request: MediaRequest
     ) -> AsyncGenerator[list[Event], None]:
-        """Yields the events of the message that holds the media, one list for each read. A failure
-        is a `RunError`, the last event. What of the request is left out is noted in
-        `call.observed`.
+        """Backend of streamed answers: yields the events of the message that holds the media, one
+        list for each read. A failure is a `RunError`, the last event. What of the request is left
+        out is noted in `call.observed`.
 
         Raises:
             SettingsError: the model makes no such media.
@@ -136,7 +144,7 @@ class BytesEncoder(Protocol):
 
 
 async def answer(call: Call, request: ModelRequest, backend: Backend) -> None:
-    """Answers a request to a model's API.
+    """Answers a request to a model's API, whole or as a stream.
 
     Raises:
         DragomanError: there is no answer, and nothing was sent yet.
@@ -241,7 +249,7 @@ async def stream(
 async def _observe(
     events: AsyncGenerator[list[Event], None], timer: AnswerTimer
 ) -> AsyncGenerator[list[Event], None]:
-    """Yields pages of events, and lets the timer measure each."""
+    """Yields the stream's pages of events, and lets the timer measure each."""
     async with aclosing(events):
         async for page in events:
             timer.observe(page)
@@ -257,6 +265,7 @@ async def _stream_answer(
     """Streams an answer to the client, with the losses in a header, and records it."""
 
     def take(page: Sequence[Event]) -> Sequence[Event]:
+        """Takes the losses of the streamed answer."""
         if not call.connection.started:
             call.connection.add_headers(loss_headers(losses_of(page)))
         if record is not None:

@@ -32,7 +32,8 @@ _LONGEST = 200
 
 
 def user_of(call: Call) -> str:
-    """Returns the user whom the client calls for, as the body says it; empty if it says nothing.
+    """Returns the user, owner of threads, whom the client calls for, as the body says it; empty if
+    it says nothing.
 
     Raises:
         InvalidRequestError: the name is too long.

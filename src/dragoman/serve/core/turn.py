@@ -222,8 +222,8 @@ def _join_thread(
 def _match_call_ids(
     answer: Message, stored: Sequence[Message], pending: Sequence[Interrupt]
 ) -> dict[str, str]:
-    """Returns the ids by which the thread has the client's last calls: clients of some formats make
-    ids of their own."""
+    """Returns, for a turn, the ids by which the thread has the client's last calls: clients of some
+    formats make ids of their own."""
     end = count_seen_messages(stored)
     calls: list[str] = []
     if end:
@@ -233,7 +233,7 @@ def _match_call_ids(
 
 
 def rename_results(messages: Sequence[Message], ids: Mapping[str, str]) -> list[Message]:
-    """Returns messages whose results answer the calls by the ids that are kept."""
+    """Returns the turn's messages, whose results answer the calls by the ids that are kept."""
     if all(client_id == stored_id for client_id, stored_id in ids.items()):
         return list(messages)
     renamed: list[Message] = []
@@ -249,8 +249,8 @@ def rename_results(messages: Sequence[Message], ids: Mapping[str, str]) -> list[
 
 
 async def _choose_thread(call: Call, turn: Turn, resource: str) -> str:
-    """Returns the id of the thread that a request goes on with; a new one if the client goes on
-    from elsewhere than its end."""
+    """Returns the id of the thread that a request's turn goes on with; a new one if the client goes
+    on from elsewhere than its end."""
     if turn.thread_id is not None and turn.is_named:
         return turn.thread_id
     goes_on = turn.parent is not None and turn.thread_id is not None

@@ -41,7 +41,8 @@ class Webhooks:
     """
 
     def __init__(self, policy: AddressPolicy | None, store: AnswerStore) -> None:
-        """Creates the sender of push notifications. `policy`: which addresses may be called."""
+        """Creates the sender of push notifications to webhooks. `policy`: which addresses may be
+        called."""
         if isinstance(store, NoAnswers):
             self.policy = None
         else:
@@ -53,7 +54,7 @@ class Webhooks:
         """Failures one after the other of addresses: owner, task, id of the configuration."""
 
     async def add(self, owner: str, task_id: str, config: JsonMap, new_id: str) -> Json:
-        """Adds an address to a task. Returns what is kept of it.
+        """Adds the address of a webhook to a task. Returns what is kept of it.
 
         Raises:
             InvalidRequestError: it is none, the policy refuses it, or the task has as many as may be.
@@ -98,7 +99,7 @@ class Webhooks:
         run_id: str,
         objects: AsyncGenerator[JsonMap, None],
     ) -> None:
-        """Sends what happens in a run to an address until the run ends; once at a time."""
+        """Sends what happens in a run to a webhook's address until the run ends; once at a time."""
         key = (owner, task_id, config_id, run_id)
         # One sender per address and run, even if two requests ask for it.
         if key not in self._senders:
@@ -124,7 +125,7 @@ class Webhooks:
                 del self._failures[key]
 
     async def close(self) -> None:
-        """Stops all push notifications."""
+        """Stops all push notifications to webhooks."""
         senders = list(self._senders.values())
         for sender in senders:
             sender.cancel()
@@ -192,7 +193,7 @@ def _check_headers(config: JsonMap) -> None:
 
 
 def _headers_of(config: JsonMap) -> dict[str, str]:
-    """Returns the headers of a push notification: content type, token and authorization."""
+    """Returns the headers of a notification to a webhook: content type, token and authorization."""
     headers = {"content-type": "application/a2a+json"}
     if token := if_text(config.get("token")):
         headers["x-a2a-notification-token"] = token

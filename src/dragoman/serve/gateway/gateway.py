@@ -90,6 +90,8 @@ class Gateway:
     background."""
     working_memories = ()
     """Models have none."""
+    has_threads_in_memory = False
+    """Models have no threads."""
 
     def __init__(
         self,
@@ -209,8 +211,8 @@ class Gateway:
         return [*self._models, *patterns, *self._catch_alls]
 
     async def models(self) -> Sequence[ModelInfo]:
-        """Returns the names that clients may ask for; of a pattern those that the provider lists,
-        refreshed now and then."""
+        """Returns the names that clients may ask the gateway for; of a pattern those that the
+        provider lists, refreshed now and then."""
         # Named models replace listed ones of the same name.
         named = [
             ModelInfo(name, upstream.provider.name, profile=_find_profile(upstream))
@@ -234,7 +236,7 @@ class Gateway:
         return errors
 
     def serves(self, model: str) -> bool:
-        """See `Backend`."""
+        """True if the gateway serves this. See `Backend`."""
         return (
             model in self._models
             or any(pattern.string(model) is not None for pattern in self._patterns)
@@ -242,7 +244,7 @@ class Gateway:
         )
 
     def model_string(self, name: str) -> str:
-        """Returns the model string of the first model that answers to a client's name.
+        """Returns the model string of the gateway's first model that answers to a client's name.
 
         Raises:
             ModelNotFoundError: there is none.
@@ -254,8 +256,8 @@ class Gateway:
         return call if self.references else admit_fields(call)
 
     def remembers(self, call: Call, request: ModelRequest) -> bool:  # noqa: ARG002
-        """See `Backend`. Where one provider stands behind all models, and its API is the client's,
-        clients have all that there is."""
+        """See `Backend`; what the gateway remembers. Where one provider stands behind all models,
+        and its API is the client's, clients have all that there is."""
         name = call.wire.name
         if name not in self._remembering:
             self._remembering[name] = self._is_mixed(
@@ -269,8 +271,8 @@ class Gateway:
         turn: Turn,
         record: Record,  # noqa: ARG002
     ) -> AsyncGenerator[list[Event], None]:
-        """Yields the provider's answer as it is, calls and all. What a retry or a failed model
-        began is left out.
+        """Yields through the gateway the provider's answer as it is, calls and all. What a retry or
+        a failed model began is left out.
 
         Raises:
             ModelNotFoundError: there is no such model.
@@ -304,14 +306,15 @@ class Gateway:
         return seal_answer(events, Sealing(call.wire, sealer, owner, longest_id=self._longest_id))
 
     async def count_tokens(self, call: Call, request: ModelRequest) -> TokenCount:
-        """See `Backend`. The first model of a name is asked, where its API counts."""
+        """Asks the gateway's provider to count tokens. See `Backend`. The first model of a name is
+        asked, where its API counts."""
         models = self._find_models(request.model)
         recalled, _ = open_messages(request.messages, call.wire, self._sealer, call.caller.id)
         return await count_tokens(models.chat(), call, request, recalled)
 
     async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:
-        """See `Backend`. Options go to a provider of the client's wire as they are, and to no
-        other.
+        """Asks the gateway's provider for embeddings. See `Backend`. Options go to a provider of
+        the client's wire as they are, and to no other.
 
         Raises:
             InvalidRequestError: there is no text, or an option that may not be left out.
@@ -343,8 +346,8 @@ class Gateway:
     def make_media(
         self, call: Call, media_kind: MediaKind, request: MediaRequest
     ) -> AsyncGenerator[list[Event], None]:
-        """See `Backend`. Of a fallback the first model is asked. Options go to a provider of the
-        client's API as they are, and to no other.
+        """Asks the gateway's provider for media. See `Backend`. Of a fallback the first model is
+        asked. Options go to a provider of the client's API as they are, and to no other.
 
         Raises:
             SettingsError: the model makes no such media.
@@ -362,7 +365,8 @@ class Gateway:
         await self._upstreams.transport.close()
 
     def _is_mixed(self, wire: str, restores: Callable[[Any], bool] | None) -> bool:
-        """True if clients of a wire may get something that they cannot bring back."""
+        """True if clients of a wire may get from the gateway something that they cannot bring
+        back."""
         behind = [providers.get(pattern.provider) for pattern in self._patterns]
         for models in self._all_models():
             # A model that only makes vectors has no chat.
@@ -375,8 +379,8 @@ class Gateway:
     def _read_client_copy(
         self, call: Call, turn: Turn, recalled: tuple[Message, ...]
     ) -> ClientCopy | None:
-        """Returns what the client sent, if that is the whole conversation. `recalled`: the
-        conversation as the server has it, its seals opened."""
+        """Returns what the gateway's client sent, if that is the whole conversation. `recalled`:
+        the conversation as the server has it, its seals opened."""
         if (sent := turn.sent) is None:
             return None
         opened = recalled
@@ -392,7 +396,8 @@ class Gateway:
     def _prepare_request(
         self, call: Call, request: ModelRequest
     ) -> tuple[ModelRequest, list[Loss]]:
-        """Returns the request as it may go on, and the losses of what no provider is asked for.
+        """Returns the request as the gateway may send it on, and the losses of what no provider is
+        asked for.
 
         Raises:
             InvalidRequestError: it asks for what is not passed on.
@@ -414,7 +419,7 @@ class Gateway:
         ), losses
 
     def _find_models(self, name: str) -> Models:
-        """Returns the models of a client's name.
+        """Returns the gateway's models of a client's name.
 
         Raises:
             ModelNotFoundError: there are none.
@@ -441,8 +446,8 @@ class Gateway:
 
 
 def _find_profile(models: Models) -> ModelProfile | None:
-    """Returns what is known of the first model of a name. A model that only makes vectors has no
-    profile."""
+    """Returns what is known of the first of the gateway's models of a name. A model that only makes
+    vectors has no profile."""
     with suppress(SettingsError):
         return models.chat().find_profile()
     return None

@@ -44,8 +44,8 @@ class Pattern(msgspec.Struct, frozen=True):
         return self.model.partition(":")[0]
 
     def string(self, name: str) -> str | None:
-        """Returns the model string of a client's name, or None if the name is not of this pattern,
-        or gives no plain model string."""
+        """Returns, of an offered pattern, the model string of a client's name, or None if the name
+        is not of this pattern, or gives no plain model string."""
         part = match_name(name, f"{self.before}*{self.after}")
         if part is None:
             return None
@@ -55,7 +55,7 @@ class Pattern(msgspec.Struct, frozen=True):
         return None
 
     def name(self, model: str) -> str | None:
-        """Returns the name by which a client gets this model of the provider, or None."""
+        """Returns the offered name by which a client gets this model of the provider, or None."""
         part = match_star(model, self.model.partition(":")[2])
         if part is None:
             name = ""
@@ -78,8 +78,8 @@ class Offers(msgspec.Struct, frozen=True):
 
 
 def match_name(name: str, pattern: str) -> str | None:
-    """Returns what a client's name has in the place of the `*`, or None if it does not fit or is
-    too long."""
+    """Returns what a client's name for an offer has in the place of the `*`, or None if it does not
+    fit or is too long."""
     if len(name) > _LONGEST_NAME:
         return None
     return match_star(name, pattern)
@@ -122,7 +122,7 @@ def read_offers(offered: OfferedModels) -> Offers:
 
 
 def _make_pattern(name: str, choice: str) -> Pattern:
-    """Returns the pattern of a model string with a `*`.
+    """Returns the offered pattern of a model string with a `*`.
 
     Raises:
         SettingsError: its name has none, or its provider is not known.
@@ -147,7 +147,7 @@ def _make_pattern(name: str, choice: str) -> Pattern:
 
 
 def providers_of(offered: Iterable[ModelChoice | Pattern]) -> set[str]:
-    """Returns the names of all providers behind these models and patterns."""
+    """Returns the names of all providers behind these offers (models and patterns)."""
     names: set[str] = set()
     for choice in offered:
         if isinstance(choice, Pattern):
@@ -162,8 +162,8 @@ def providers_of(offered: Iterable[ModelChoice | Pattern]) -> set[str]:
 
 
 def _name_models(strings: Iterable[str]) -> dict[str, ModelChoice]:
-    """Returns a list of model strings as a mapping under their own names. Raises `SettingsError`
-    for other values."""
+    """Returns a list of offered model strings as a mapping under their own names. Raises
+    `SettingsError` for other values."""
     if isinstance(strings, str) or not hasattr(strings, "__iter__"):
         raise SettingsError(
             f"models={strings!r:.100} must be a list of model strings, or names with their models"
@@ -174,8 +174,8 @@ def _name_models(strings: Iterable[str]) -> dict[str, ModelChoice]:
 
 
 def _check_choice(name: str, choice: object) -> None:
-    """Raises `SettingsError` if a gateway's model is no model string, provider, fallback or
-    list."""
+    """Raises `SettingsError` if a model that a gateway offers is no model string, provider,
+    fallback or list."""
     if not isinstance(choice, str | Provider | Fallback | Sequence) or not choice:
         raise SettingsError(
             f'the model "{name}" must be a model string such as "openai:gpt-4o", or a list of them'
@@ -183,7 +183,7 @@ def _check_choice(name: str, choice: object) -> None:
 
 
 def _check_model(name: str, model: str | Provider) -> None:
-    """Raises `SettingsError` if a model string of a gateway names no known provider."""
+    """Raises `SettingsError` if a model string that a gateway offers names no known provider."""
     if isinstance(model, str):
         try:
             providers.get(parse_model_string(model).provider)
@@ -192,8 +192,8 @@ def _check_model(name: str, model: str | Provider) -> None:
 
 
 def _is_plain(string: str) -> bool:
-    """True if a model string has the one form `provider:model`, so that nothing in a name changes
-    what it means."""
+    """True if an offered model string has the one form `provider:model`, so that nothing in a name
+    changes what it means."""
     try:
         parsed = parse_model_string(string)
     except SettingsError:

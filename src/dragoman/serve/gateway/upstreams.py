@@ -72,7 +72,7 @@ class Upstreams:
         self._cached_models: OrderedDict[str, Models] = OrderedDict()
 
     def models(self, choice: ModelChoice) -> Models:
-        """Returns the chat models behind a gateway's name, in the order of the fallback.
+        """Returns the upstream chat models behind a gateway's name, in the order of the fallback.
 
         Raises:
             SettingsError: as `Models`.
@@ -92,8 +92,8 @@ class Upstreams:
         )
 
     def cached_models(self, string: str) -> Models:
-        """Returns the models of a model string that a client named, and keeps them for the next
-        time.
+        """Returns the upstream models of a model string that a client named, and keeps them for the
+        next time.
 
         Raises:
             SettingsError: as `Models`.
@@ -108,7 +108,7 @@ class Upstreams:
         return models
 
     def access(self, provider: Provider) -> Access:
-        """Returns the gateway's shared access to a provider."""
+        """Returns the gateway's shared access to an upstream provider."""
         access = self._accesses.get(provider.name)
         # A record that was registered again replaces the old one.
         if access is None or access.provider is not provider:
@@ -123,7 +123,7 @@ class Upstreams:
         return access
 
     def key_error(self, name: str) -> AuthenticationError | None:
-        """Returns the error for a provider's missing key, or None."""
+        """Returns the error for an upstream provider's missing key, or None."""
         try:
             self.access(providers.get(name)).check_key()
         except AuthenticationError as error:

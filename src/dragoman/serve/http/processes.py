@@ -48,17 +48,18 @@ def count_processes(
     return max(counts)
 
 
-def check_processes(*, is_in_memory: bool, count: int) -> None:
-    """Refuses to keep answers in memory with more than one process.
+def check_processes(in_memory: Sequence[str], count: int) -> None:
+    """Refuses to keep something in memory with more than one process. `in_memory`: what is, with
+    the argument that says where.
 
     Raises:
         SettingsError: that is asked for.
     """
-    if is_in_memory and count > 1:
+    if in_memory and count > 1:
         raise SettingsError(
-            f'this application runs in {count} processes or more, and keeps answers in the memory of each (store="memory:"): '
-            'a client would find its answer only by chance. Give a database that they share, such as store="sqlite:///server.db" '
-            'or "postgresql://…", store=None to keep none, or serve with one process'
+            f"this application runs in {count} processes or more, and keeps {' and '.join(in_memory)} in the memory of each: "
+            'a client would find them only by chance. Give a database that they share, such as "sqlite:///server.db" '
+            'or "postgresql://…", keep none (store=None, --store none), or serve with one process'
         )
 
 
