@@ -23,6 +23,7 @@ from dragoman.logs import logger
 from dragoman.message import FinishReason, Message, Role
 from dragoman.orchestration.iteration import collect_metadata
 from dragoman.orchestration.output_type import typed_output
+from dragoman.orchestration.seal import claim_within
 from dragoman.orchestration.story import Story
 from dragoman.orchestration.story_reader import StoryReader
 from dragoman.prompt import open_prompt
@@ -38,7 +39,7 @@ from dragoman.runs.driver import (
 )
 from dragoman.runs.keeper import CANCEL, DrivenRun, Keeper
 from dragoman.runs.log import Lease, RunLog, RunStatus
-from dragoman.runs.requests import claim_for, read_terms
+from dragoman.runs.requests import read_terms
 from dragoman.runs.tail import RunTail
 from dragoman.runtime import new_id, now
 
@@ -195,10 +196,13 @@ class DurableRuns:
             deps = self._deps(request)
         if isawaitable(deps):
             deps = await deps
+        claim = self._log.claim
+        if terms.conversation is not None:
+            claim = claim_within(claim, request.resource_id, terms.conversation)
         run = cast("Agent[Any]", agent).go_on(
             request,
             story,
-            claim=claim_for(self._log, request.resource_id, terms.conversation),
+            claim=claim,
             deps=deps,
             model=terms.model,
             trusted_history=terms.trusted,

@@ -3,17 +3,14 @@ client puts its `RunTerms` into the request."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 
 from dragoman.errors import HistoryError, RunLogError
-from dragoman.orchestration.seal import SIGNED
 from dragoman.request import RunRequest
-from dragoman.runs.log import RunLog
 
-__all__ = ["RunTerms", "claim_for", "read_terms", "request_from_json", "request_to_json"]
+__all__ = ["RunTerms", "read_terms", "request_from_json", "request_to_json"]
 
 _VERSION = 1
 """Grows when an older release would misread a request."""
@@ -93,18 +90,3 @@ class RunTerms(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 def read_terms(request: RunRequest) -> RunTerms:
     """Returns the terms of a request; the usual ones if it has none."""
     return msgspec.convert((request.native or {}).get(_TERMS, {}), RunTerms)
-
-
-def claim_for(
-    log: RunLog, owner: str | None, conversation: str | None
-) -> Callable[[str, str, str], Awaitable[bool]]:
-    """Returns the `claim` of a run of a server. A signed answer has its own nonce, so it counts once
-    for its owner, wherever it is sent. One without a signature counts once in its conversation."""
-
-    async def claim(thread_id: str, name: str, run_id: str) -> bool:
-        scope = conversation or thread_id
-        if conversation is not None and name.startswith(SIGNED):
-            scope = f"owner:{owner}"
-        return await log.claim(scope, name, run_id)
-
-    return claim

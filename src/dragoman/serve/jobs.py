@@ -97,14 +97,16 @@ class NotifyJob(_Job):
         answered = await self._wait_for_run()
         if answered is not None and answered.task_id is not None:
             call, count = _call_for(service, answered), 0
-            told = 0
+            sent_count = 0
             async for page in read_pages(service.log, self._entry):
-                told = max([told, *[event.value for event in page if isinstance(event, Custom)]])
+                sent_count = max(
+                    [sent_count, *[event.value for event in page if isinstance(event, Custom)]]
+                )
             objects = dump_run(call, self._run_id, answered.task_id, request_of(call, answered))
             async with aclosing(objects):
                 async for item in objects:
                     count += 1
-                    if count > told:
+                    if count > sent_count:
                         await service.webhooks.deliver(self._owner, answered.task_id, item)
                         await put([Custom(_TOLD, count)])
         await put([RunFinished(self._entry)])

@@ -214,7 +214,7 @@ class Record:
         ending = msgspec.structs.replace(
             ending,
             user=user_of(self._call),
-            asked=tuple([message.id for message in turn.new if message.id]),
+            question_ids=tuple([message.id for message in turn.new if message.id]),
             always=always,
         )
         begun = msgspec.structs.replace(begun, run_id=begun.id, ending=ending)

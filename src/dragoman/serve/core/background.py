@@ -181,19 +181,19 @@ async def read_answer(
         whole: the client gets all at once, so what was retracted is left out.
         cancel_on_leave: see `read_run`.
     """
-    kept: list[Event] = []
+    whole_run: list[Event] = []
     async with read_run(call, call.id, cancel_on_leave=cancel_on_leave) as pages:
         async for page in pages:
             last = page[-1]
             if isinstance(last, RunError) and (error := blame(last.error)) is not last.error:
                 raise error
             if whole:
-                kept += page
+                whole_run += page
             elif events := feed(page):
                 call.observed.add(events)
                 yield events
     if whole:
-        events = feed(drop_retracted(kept))
+        events = feed(drop_retracted(whole_run))
         call.observed.add(events)
         yield events
 

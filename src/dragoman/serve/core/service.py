@@ -168,8 +168,8 @@ class QueueRoom:
             return
         if monotonic() - self._counted_at >= _COUNT_SECONDS or self._count >= self._most:
             states: tuple[RunState, ...] = ("queued", "running")
-            found = [await log.runs(state=state, queue=QUEUE, most=self._most) for state in states]
-            self._count, self._counted_at = sum(map(len, found)), monotonic()
+            lists = [await log.runs(state=state, queue=QUEUE, most=self._most) for state in states]
+            self._count, self._counted_at = sum(map(len, lists)), monotonic()
         if self._count >= self._most:
             raise OverloadedError(
                 "as many runs wait and go on as may; try again", retry_after=_RETRY_SECONDS

@@ -162,7 +162,7 @@ def _list_output(result: ChatResult[str], ending: Ending) -> tuple[Message, ...]
         [
             message
             for message in result.messages
-            if message.id not in ending.asked and message.role is not Role.SYSTEM
+            if message.id not in ending.question_ids and message.role is not Role.SYSTEM
         ]
     )
 

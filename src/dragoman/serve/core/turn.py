@@ -22,8 +22,8 @@ from dragoman.memory.memory import Memory
 from dragoman.memory.window import ThreadReading
 from dragoman.message import Message, Role, ToolResultPart
 from dragoman.orchestration.interrupts import count_seen_messages
+from dragoman.orchestration.seal import claim_within
 from dragoman.request import ModelRequest
-from dragoman.runs.requests import claim_for
 from dragoman.serve.core.call import Call
 from dragoman.serve.core.interrupts import (
     remove_interrupts,
@@ -112,7 +112,8 @@ def make_claim(call: Call, turn: Turn) -> Callable[[str, str, str], Awaitable[bo
     that out. The thread that the run works in is not asked: a request that names none may get a new
     one each time that it is sent.
     """
-    return claim_for(call.service.log, resource_of(call), conversation_to_claim(call, turn))
+    conversation = conversation_to_claim(call, turn)
+    return claim_within(call.service.log.claim, resource_of(call), conversation)
 
 
 def conversation_to_claim(call: Call, turn: Turn) -> str:

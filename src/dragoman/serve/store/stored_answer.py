@@ -43,13 +43,13 @@ class Ending(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
     user: str = ""
     """The user whom the client calls for; empty: it names none."""
-    asked: tuple[str, ...] = ()
+    question_ids: tuple[str, ...] = ()
     """Ids of the client's messages, which the run tells too."""
     scope: str = ""
     """Within which the conversation is looked for."""
-    shown: tuple[str, ...] = ()
+    message_keys: tuple[str, ...] = ()
     """Keys of the conversation's messages, as the client has them."""
-    last: str = ""
+    last_key: str = ""
     """Key of the last message that the client sent."""
     always: bool = True
     """True if the answer is kept however it ends. Else the client waits for it: what failed, or was
@@ -169,19 +169,19 @@ def keys_of(conversation: Sequence[Message], answer: Sequence[Message], scope: s
 def begin_ending(conversation: Sequence[Message], scope: str) -> Ending:
     """Returns what the keys of an answer are made of, beside the answer. See `keys_of`."""
     last = _message_key(conversation[-1]) if conversation else ""
-    return Ending(scope=scope, shown=tuple(_list_keys(conversation)), last=last)
+    return Ending(scope=scope, message_keys=tuple(_list_keys(conversation)), last_key=last)
 
 
 def keys_after(ending: Ending, answer: Sequence[Message]) -> list[str]:
     """Returns the keys of an answer. See `keys_of`."""
     scope = ending.scope
     calls = [
-        f"call:{_digest_key(scope, ending.last, call.id, shared_key(Message.model(call)))}"
+        f"call:{_digest_key(scope, ending.last_key, call.id, shared_key(Message.model(call)))}"
         for message in answer
         for call in message.tool_calls
         if call.id
     ]
-    whole = _digest_key(scope, *ending.shown, *_list_keys(answer))
+    whole = _digest_key(scope, *ending.message_keys, *_list_keys(answer))
     return [f"conversation:{whole}", *dict.fromkeys(calls)]
 
 

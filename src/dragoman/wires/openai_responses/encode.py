@@ -162,11 +162,11 @@ class Encoder(ResponseEncoder):
             del self._waiting[key]
         for key in reversed([key for key in self._items if key[1] in indexes]):
             item = self._items[key]
-            neighbours = [other for other, held in self._items.items() if held is item]
+            neighbours = [other for other, value in self._items.items() if value is item]
             blocks: list[Json] = item.get("content", []) if item.get("type") == "message" else []
             # Texts of several parts may stand in one item, each as a block.
-            place = neighbours.index(key)
-            blocks[place : place + 1] = []
+            position = neighbours.index(key)
+            blocks[position : position + 1] = []
             del self._items[key]
             if not blocks:
                 self._dropped.append(item)
