@@ -9,13 +9,14 @@ SAY := @echo "==>"
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --custom-compile-command "make lock"
 
-.PHONY: help demo test quick service fuzz prefix profiles lint format mutate bench pages lock clean
+.PHONY: help demo test quick service soak fuzz prefix profiles lint format mutate bench pages lock clean
 
 help:
 	@echo "make demo    a real model answers, calls tools and returns a typed value (no key, no network after set-up)"
 	@echo "make test    lint, and all tests but the slow ones"
 	@echo "make quick   the tests alone"
 	@echo "make service the slow tests, those against real servers on this machine, and many examples of each property"
+	@echo "make soak    kill 200 processes of durable runs on each database, in every scene (make service: a tenth)"
 	@echo "make fuzz    a million inputs as nobody means them through all wires (ARGS=\"--count 50000 --wire google\")"
 	@echo "make prefix  scenes before a strict provider that binds thinking to everything before it (needs ../shared/checks)"
 	@echo "make profiles what the model profiles foresee of recorded traffic, and what they leave refused (ARGS=-v names it)"
@@ -41,6 +42,10 @@ quick: .venv/.dev
 service: .cache/aimock/.done .cache/clients/.done .cache/ag_ui/.done .cache/ai_sdk/.done .cache/front_ends/.done .cache/mcp-everything/.done .cache/mcp-inspector/.done .cache/restate/.done $(LIBRARIES:%=.cache/%/.done)
 	$(SAY) "running the slow tests and those against servers"
 	@$(BIN)/python -m pytest -n 2 -m "slow or service or property" $(ARGS)
+
+soak: .venv/.dev
+	$(SAY) "killing the processes of durable runs (DRAGOMAN_KILLS=200 for each database; DRAGOMAN_SEED repeats what was done)"
+	@DRAGOMAN_KILLS=$${DRAGOMAN_KILLS:-200} $(BIN)/python -m pytest -s -m service tests/runs/test_durable_processes.py tests/runs/test_calls_begun.py $(ARGS)
 
 fuzz: .venv/.dev
 	@PYTHONPATH=src:tests $(BIN)/python -m fuzz $(ARGS)

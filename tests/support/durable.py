@@ -1,36 +1,39 @@
-"""Durable runs for tests: an agent whose model follows the conversation, what its tools did, and the
-laws that the log of a run must keep, however often its process died."""
+"""Durable runs for tests: an agent whose model follows the conversation, and what its tools did. The
+laws of their logs are the kit's."""
 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from itertools import pairwise
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from dragoman import Agent, Message, ToolContext, Usage, fold, tool, unfold
-from dragoman.event import (
-    Event,
-    MessageDropped,
-    MessageFinished,
-    MessageStarted,
-    PartDelta,
-    PartFinished,
-    PartStarted,
-    RunError,
-    RunFinished,
-    RunStarted,
-    StepFinished,
-    StepStarted,
-    is_calls_begun,
-    without_inner_runs,
-)
+from dragoman import Agent, Message, ToolContext, Usage, tool, unfold
+from dragoman.event import Event, PartDelta
 from dragoman.message import FinishReason, Role, ToolCallPart
 from dragoman.request import ModelRequest
 from dragoman.runs.memory_log import MemoryLog
+from dragoman.testing.engine import laws
+from dragoman.testing.engine.laws import check_open
+from dragoman.testing.engine.laws import list_begun_calls as begun
+from dragoman.testing.engine.laws import list_unknown_outcomes as outcome_unknown
 from support.model import PROVIDER
+
+__all__ = [
+    "PLAN",
+    "RUN",
+    "Acts",
+    "Follower",
+    "begun",
+    "call",
+    "check_laws",
+    "check_open",
+    "dead_log",
+    "durable_agent",
+    "expire",
+    "outcome_unknown",
+    "work",
+]
 
 RUN = "r"
 
@@ -143,75 +146,9 @@ def expire(log: MemoryLog, run_id: str = RUN) -> None:
     log._ledger.lease_ends[run_id] = 1e-9
 
 
-def begun(events: Iterable[Event]) -> list[str]:
-    """Ids of the calls that have a mark, in order."""
-    return [name for event in events if is_calls_begun(event) for name in event.value]  # type: ignore[union-attr]
-
-
 def check_laws(events: Sequence[Event], run_id: str = RUN) -> list[Message]:
     """Checks what holds for the log of every run that is over. Returns its messages."""
-    own = without_inner_runs(events)
-    check_places(own, run_id)
-    check_open(events)
-    names = [event.name for event in own if isinstance(event, StepStarted)]
-    assert len(names) == len(set(names)), names
-    messages = fold(events)
-    ids = [message.id for message in messages]
-    assert len(ids) == len(set(ids)), ids
-    for before, after in pairwise(messages):
-        assert before.role != after.role, [message.role for message in messages]
-        if before.role is Role.MODEL:
-            check_pairs(before, after)
-    return messages
-
-
-def check_places(own: Sequence[Event], run_id: str) -> None:
-    started = [event for event in own if isinstance(event, RunStarted)]
-    assert [event.run_id for event in started] == [run_id]
-    ends = [event for event in own if isinstance(event, RunFinished | RunError)]
-    assert ends == list(own[-1:])
-
-
-def check_pairs(asked: Message, answered: Message) -> None:
-    """Each call of a message has one result in the next."""
-    calls = Counter(piece.id for piece in asked.tool_calls)
-    results = Counter(piece.id for piece in answered.tool_results)
-    assert calls == results or not results, (calls, results)
-
-
-def check_open(events: Sequence[Event]) -> None:
-    """Messages, parts and steps are spoken of while they are open only, and all are closed."""
-    messages: dict[str, set[int]] = {}
-    steps: set[tuple[str, str | None]] = set()
-    for event in events:
-        if isinstance(event, MessageStarted):
-            assert event.message_id not in messages, event
-            messages[event.message_id] = set()
-        elif isinstance(event, MessageFinished | MessageDropped):
-            assert messages.pop(event.message_id, None) is not None, event
-        elif isinstance(event, PartStarted):
-            messages[event.message_id].add(event.index)
-        elif isinstance(event, PartDelta | PartFinished):
-            assert event.index in messages[event.message_id], event
-        elif isinstance(event, StepStarted):
-            steps.add((event.name, event.run_id))
-        elif isinstance(event, StepFinished):
-            steps.remove((event.name, event.run_id))
-    assert not messages, messages
-    assert not steps, steps
-
-
-def outcome_unknown(messages: Iterable[Message]) -> list[str]:
-    """Ids of the calls whose results say that nobody knows what they did."""
-    return [
-        part.id
-        for message in messages
-        for part in message.tool_results
-        if part.is_error and "outcome unknown" in str(part.result)
-    ]
-
-
-Check = Callable[[Sequence[Event]], None]
+    return laws.check_laws(events, run_id)
 
 
 def work(url: str, acts: str, lease_seconds: float, seconds: float, kills_at: str = "") -> None:

@@ -41,8 +41,8 @@ __all__ = [
 
 
 def _make_escapes(first: int, last: int) -> dict[int, str]:
-    """Returns, for JSON on the terminal, the escape of each code from `first` to `last`; codes
-    beyond 16 bits have two."""
+    """Returns the JSON escape for the terminal of each code from `first` to `last`; codes beyond 16
+    bits have two."""
     signs = {
         code: chr(code).encode("utf-16-be", "surrogatepass") for code in range(first, last + 1)
     }

@@ -174,7 +174,7 @@ class Keeper:
         )
 
     async def _read_posts(self, statuses: dict[str, RunStatus]) -> None:
-        """Cancels, in the keeper's round, the runs to which a cancellation was posted."""
+        """Cancels the keeper's runs to which a cancellation was posted."""
         for run_id, driven in list(self.driven.items()):
             status = statuses.get(run_id)
             if status is None or status.posts <= driven.posts:
@@ -185,7 +185,7 @@ class Keeper:
                     driven.driver.cancel()
 
     async def _renew_leases(self) -> None:
-        """Renews, in the keeper's round, the leases of which a third of their time is over."""
+        """Renews the keeper's leases of which a third of their time is over."""
         due = [
             driven
             for driven in self.driven.values()
@@ -195,7 +195,7 @@ class Keeper:
             await asyncio.gather(*map(self._renew_lease, due))
 
     async def _renew_lease(self, driven: DrivenRun) -> None:
-        """Renews, for the keeper, the lease of a run. If another process holds it by now, the run
+        """Renews the lease of one of the keeper's runs. If another process holds it by now, the run
         is left to it."""
         requested_at, lease = monotonic(), driven.lease
         try:

@@ -159,7 +159,7 @@ async def list_input_items(call: Call) -> None:
 
 
 def _read_limit(text: str) -> int:
-    """Parses, for the Responses API, the `limit` of a list of input items, from 1 on. Raises
+    """Parses the Responses API's `limit` of a list of input items, from 1 on. Raises
     `InvalidRequestError` if invalid."""
     is_number = text.isascii() and text.isdigit() and len(text) <= _LONGEST_LIMIT
     if not is_number or not 0 < int(text) <= _MOST_ITEMS:
