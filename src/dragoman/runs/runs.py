@@ -1,5 +1,4 @@
-"""Runs that go on without the client that asked for them (`Runs`), and how to open a log
-(`open_log`).
+"""Runs that go on without the client that asked for them (`Runs`).
 
 A run is started in one process and can be read and stopped from any process that opens the same
 log. A reader in the process that drives the run reads its tail (`tail.py`). Any other reader reads
@@ -36,16 +35,12 @@ from dragoman.runs.keeper import CANCEL, DrivenRun, Keeper, not_entered_error
 from dragoman.runs.log import RunLog, RunState, RunStatus
 from dragoman.runs.named_engines import OpenEngine, open_engine
 from dragoman.runs.tail import Cursor, RunTail
-from dragoman.sql.address import check_address
 
 if TYPE_CHECKING:
     from dragoman.agent import Agent
     from dragoman.prompt import Prompt, RunOptions
 
-__all__ = [
-    "Runs",
-    "open_log",
-]
+__all__ = ["Runs"]
 
 Deps = TypeVar("Deps", default=None)
 T = TypeVar("T")
@@ -495,23 +490,3 @@ class Runs:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-
-
-def open_log(url: str) -> RunLog:
-    """Opens a log of runs. Its tables are created or migrated on first use.
-
-    Args:
-        url: `memory:` (lost with the process), `sqlite:///path`, or
-            `postgresql://user:password@host/database`.
-
-    Raises:
-        SettingsError: the URL has another scheme, or a package is missing.
-    """
-    if url == "memory:":
-        from dragoman.runs.memory_log import MemoryLog
-
-        return MemoryLog()
-    check_address(url, "log of runs", "log")
-    from dragoman.runs.sql_log import SqlLog
-
-    return SqlLog(url)

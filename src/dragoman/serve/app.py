@@ -125,6 +125,9 @@ def app(
     def open_stores() -> tuple[AnswerStore, RunLog]:
         return open_answers(store), log or open_log(store if isinstance(store, str) else "memory:")
 
+    durability = None
+    if durable:
+        durability = make_durability(served, drives=drives, notifies=webhooks is not None)
     answers, runs_log = open_stores()
     service = Service(
         backends,
@@ -136,7 +139,7 @@ def app(
         answers=answers,
         log=runs_log,
         reopen_stores=open_stores if isinstance(store, str) and store != "memory:" else None,
-        durability=make_durability(served, drives=drives) if durable else None,
+        durability=durability,
     )
     served_wires = [wires.get(name) for name in wires.names()]
     paths = method_paths(served_wires, is_offered)

@@ -8,6 +8,7 @@ notification may then be sent twice.
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from contextlib import aclosing
 from functools import partial
 from typing import Any, cast
@@ -39,17 +40,20 @@ _TOLD = "dragoman.told"
 _AGAIN_SECONDS = 1.0
 
 
-def make_durability(agents: dict[str, Agent[Any]], *, drives: bool) -> Durability:
-    """Returns how a server enqueues runs of these agents. `drives`: it drives runs itself."""
+def make_durability(agents: dict[str, Agent[Any]], *, drives: bool, notifies: bool) -> Durability:
+    """Returns how a server enqueues runs of these agents. `drives`: it drives runs itself. `notifies`:
+    it sends notifications."""
 
     async def settle(service: Service, answered: Answered) -> Answered:
         return await EndKeeper(service, partial(_call_for, service)).settle(answered)
 
-    jobs = {KEEP: KeepJob, NOTIFY: NotifyJob}
+    jobs: dict[str, type[_Job]] = {KEEP: KeepJob}
+    if notifies:
+        jobs[NOTIFY] = NotifyJob
     return Durability(agents=agents, drives=drives, jobs=jobs, settle=settle)
 
 
-class _Job:
+class _Job(ABC):
     """A job for the run of an answer. Its entry in the log has the run's id before the point, and as
     resource the caller whose it is."""
 
@@ -67,32 +71,37 @@ class _Job:
         """See `EventSource`."""
         driver.end_with(RunFinished(self._entry, "cancelled"))
 
-    async def handle_end(self, last: FinalEvent) -> None:
+    async def read(self, put: PutEvents) -> None:
+        """See `EventSource`. What fails is tried again: a store of the user's raises what it likes."""
+        while True:
+            try:
+                await self._work(put)
+                break
+            except Exception:  # noqa: BLE001 - see above
+                _LOG.exception("the job %s is tried again", self._entry)
+                await asyncio.sleep(_AGAIN_SECONDS)
+        await put([RunFinished(self._entry)])
+
+    @abstractmethod
+    async def _work(self, put: PutEvents) -> None:
+        """Does the job, from where the events in its log say it was."""
+
+    async def handle_end(self, last: FinalEvent) -> None:  # noqa: B027 - most do nothing
         """See `EventSource`."""
 
 
 class KeepJob(_Job):
     """Keeps the answer of a run once that is over."""
 
-    async def read(self, put: PutEvents) -> None:
-        """See `EventSource`."""
-        service = self._service
-        keeper = EndKeeper(service, partial(_call_for, service))
-        while True:
-            try:
-                await keeper.keep_end(self._owner, self._run_id)
-                break
-            except Exception:  # noqa: BLE001 - a store of the user's raises what it likes
-                _LOG.exception("the answer of run %s is kept later", self._run_id)
-                await asyncio.sleep(_AGAIN_SECONDS)
-        await put([RunFinished(self._entry)])
+    async def _work(self, put: PutEvents) -> None:  # noqa: ARG002 - it gives no events
+        keeper = EndKeeper(self._service, partial(_call_for, self._service))
+        await keeper.keep_end(self._owner, self._run_id)
 
 
 class NotifyJob(_Job):
     """Sends what happens in a run of a task to the addresses that the task has."""
 
-    async def read(self, put: PutEvents) -> None:
-        """See `EventSource`."""
+    async def _work(self, put: PutEvents) -> None:
         service = self._service
         answered = await self._wait_for_run()
         if answered is not None and answered.task_id is not None:
@@ -109,7 +118,6 @@ class NotifyJob(_Job):
                     if count > sent_count:
                         await service.webhooks.deliver(self._owner, answered.task_id, item)
                         await put([Custom(_TOLD, count)])
-        await put([RunFinished(self._entry)])
 
     async def _wait_for_run(self) -> Answered | None:
         """Returns the answer once its run is in the log, or None if it has none."""

@@ -238,7 +238,8 @@ class Service:
     def find_name(self, agent: Agent[Any]) -> str:
         """Returns the name under which runs of an agent are enqueued."""
         assert self._durability is not None
-        return next(name for name, known in self._durability.agents.items() if known is agent)
+        agents = self._durability.agents.items()
+        return next(name for name, served_agent in agents if served_agent is agent)
 
     def open_runs(self) -> Runs:
         """Returns the runs over the log, before they are opened."""
