@@ -145,6 +145,34 @@ async def test_an_approved_call_in_doubt_is_asked_about_again() -> None:
     assert result.output == "Paid."
 
 
+async def test_a_run_that_takes_itself_over_holds_its_own_claim() -> None:
+    """Its process died when the answer was claimed, and before the call began."""
+    paid: list[str] = []
+
+    @tool(requires_approval=True)
+    async def pay(context: ToolContext[Any]) -> str:
+        """Pays."""
+        paid.append(context.run_id)
+        return "paid"
+
+    a = durable_agent(Acts(), ((call("pay", "p1"),), ("Paid.",)), tools=[pay])[0]
+    first = await a.send("Pay.", thread_id="t")
+    request = RunRequest(first.messages, "t", resume=(first.pending[0].approve(),))
+    request = make_request(request, RUN, None, None)
+    told = (await cut_at_begin(request, a))[:-1]
+    for holder, result in ((RUN, "paid"), ("another", "outcome unknown")):
+        paid.clear()
+        async with MemoryLog() as log, Runs(log, agents={"a": a}, poll_seconds=0.01) as runs:
+            await log.claim("t", "p1", holder)
+            await dead_log(log, told, request)
+            await runs.drive(RUN)
+            events = [event async for _, event in runs.attach(RUN)]
+            assert not await log.claim("t", "p1", "a third one")
+        assert paid == ([RUN] if holder == RUN else [])
+        (part,) = (part for message in fold(events) for part in message.tool_results)
+        assert result in str(part.result)
+
+
 TWINS = (("I write.", call("write", "t"), call("write", "t")), ("Done.",))
 
 

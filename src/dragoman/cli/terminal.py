@@ -35,6 +35,7 @@ __all__ = [
     "echo_json",
     "escape",
     "find_exit_code",
+    "show_progress",
     "to_one_line",
     "report",
 ]
@@ -90,6 +91,14 @@ def echo_json(value: Any, *, indent: int = 2) -> None:
     data = msgspec.json.encode(value)
     text = (msgspec.json.format(data, indent=indent) if indent else data).decode()
     print(text.translate(_JSON))  # noqa: T201 - the one place
+
+
+def show_progress(line: str) -> None:
+    """Shows a line on standard error in the place of the last one, if that is a terminal. `""` removes
+    it."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[2K{escape(line)}")
+        sys.stderr.flush()
 
 
 EXIT_CODES: Mapping[type[Exception], int] = MappingProxyType(

@@ -108,8 +108,8 @@ class DefaultStreamingOrchestrator:
         state: StreamingState,
         output_schema: JsonMap | None = None,
     ) -> Steps:
-        """Default of an orchestrator: calls the model once. If the provider pauses its turn, the
-        next call continues the same message.
+        """Calls the model once, as orchestrators do by default. If the provider pauses its turn,
+        the next call continues the same message.
 
         Raises:
             DragomanError: the call failed; nothing is added to the history for it.

@@ -55,6 +55,16 @@ class DrivenRun:
         else:
             self.driver.cancel()
 
+    async def wait_for_tools(self, seconds: float) -> None:
+        """Waits until no tool of the run is at work, the run has ended, or so many seconds are over."""
+        between_tools = asyncio.create_task(self.driver.calls_at_work.wait_for_none())
+        try:
+            await asyncio.wait(
+                [self.task, between_tools], timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            between_tools.cancel()
+
 
 class Keeper:
     """Looks after the runs that this process drives or reads."""

@@ -63,6 +63,7 @@ class Runs:
         deps: DepsFactory | None = None,
         lease_seconds: float = 30.0,
         poll_seconds: float = 0.2,
+        grace_seconds: float = 10.0,
     ) -> None:
         """Args:
         log: where events are stored. It stays open.
@@ -73,6 +74,8 @@ class Runs:
             are never stored.
         lease_seconds: a process that does nothing for so long loses its runs.
         poll_seconds: seconds from one look for the changes of other processes to the next.
+        grace_seconds: seconds that tools at work have when `work` is cancelled, before their runs are
+            handed over.
 
         Raises:
             SettingsError: no engine has that name, its package is missing, or it cannot work with
@@ -85,7 +88,9 @@ class Runs:
             log, self._owner, lease_seconds=lease_seconds, poll_seconds=poll_seconds
         )
         self._keeper_task: asyncio.Task[None] | None = None
-        self._durable = DurableRuns(log, self._keeper, self._owner, lease_seconds, agents, deps)
+        self._durable = DurableRuns(
+            log, self._keeper, self._owner, lease_seconds, agents, deps, grace_seconds
+        )
         self._own_engine: OpenEngine | None = None
         """The engine, if it was opened here by its name."""
         if isinstance(engine, str):
@@ -196,8 +201,8 @@ class Runs:
         return request.run_id
 
     async def work(self, *, queues: Mapping[str, Limit] = DEFAULT_QUEUES) -> None:
-        """Drives durable runs of these queues until it is cancelled. Then the runs are handed over to
-        other processes.
+        """Drives durable runs of these queues until it is cancelled. Then no other run is begun, tools
+        at work have `grace_seconds` to end, and the runs are handed over to other processes.
 
         `queues`: how much of each queue this process works on at a time.
 
@@ -215,13 +220,19 @@ class Runs:
         is to be tried again later, because another process drives it or has its agent. For engines;
         any number of processes may call it at any time.
 
-        If the caller is cancelled, the run is handed over."""
+        If the caller is cancelled, the run is handed over as with `work`."""
         return await self._durable.drive(run_id)
 
     def add_job(self, name: str, job: Job) -> None:
-        """Has entries of the queue that have this name in the place of an agent's driven by a
-        function, for what a server does beside runs."""
+        """Drives entries of this name in the place of an agent's with a function, for servers."""
         self._durable.jobs[name] = job
+
+    def hand_over(self) -> None:
+        """Hands the durable runs that this process drives over to others at once. A tool that is at
+        work is cancelled, and may have acted."""
+        for driven in self._keeper.driven.values():
+            if driven.is_durable:
+                driven.driver.hand_over()
 
     @overload
     async def result(self, run_id: str, *, timeout: float | None = None) -> ChatResult[str]: ...  # noqa: ASYNC109 - of the contract
@@ -305,10 +316,9 @@ class Runs:
     def interrupt(self, error: DragomanError) -> None:
         """Ends the runs that this process drives with an error, which their readers receive. Durable
         runs are handed over."""
+        self.hand_over()
         for run_id, driven in self._keeper.driven.items():
-            if driven.is_durable:
-                driven.driver.hand_over()
-            else:
+            if not driven.is_durable:
                 driven.driver.end_with(RunError(error, run_id))
 
     async def attach(
@@ -387,11 +397,8 @@ class Runs:
         return status
 
     async def wait(self, run_id: str) -> RunStatus:
-        """Waits until a run is over, without reading its events. Returns its status.
-
-        Raises:
-            RunLogError: the log has no such run, or `Runs` is closed meanwhile.
-        """
+        """Waits until a run is over, without reading its events. Returns its status. Raises
+        `RunLogError` if the log has no such run."""
         while not (status := await self.status(run_id)).is_over:
             if (driven := self._keeper.driven.get(run_id)) is not None:
                 await asyncio.wait([driven.task])

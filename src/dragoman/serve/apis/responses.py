@@ -128,7 +128,7 @@ async def show_response(call: Call) -> None:
 
 
 async def list_input_items(call: Call) -> None:
-    """Responses API: lists the input of a kept answer, a page at a time."""
+    """Lists the input of a kept Responses answer, a page at a time."""
     answered, query = await _find_answer(call), call.query
     most = call.service.limits.conversation_bytes
     chain = await call.service.answers.chain(call.caller.id, answered.id, most_bytes=most)
