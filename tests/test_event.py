@@ -27,9 +27,12 @@ from dragoman.event import (
     StateSnapshot,
     StepFinished,
     StepStarted,
+    ToolStarted,
     event_from_json,
     event_to_json,
+    set_time,
 )
+from dragoman.fold import compact, fold
 from dragoman.interrupt import Interrupt
 from dragoman.loss import Loss, Lost
 from dragoman.message import (
@@ -74,6 +77,8 @@ EVENTS: list[Event] = [
     StateSnapshot([1, {"a": None}]),
     StateDelta(({"op": "remove", "path": "/a"},)),
     Custom("c", {"a": 1}),
+    ToolStarted("1", "f"),
+    ToolStarted("1", "f", {"a": 2}, "inner"),
 ]
 
 
@@ -214,3 +219,35 @@ def test_any_history_comes_back_in_an_error(history: list[Message]):
     told = again(RunError(error))
     assert isinstance(told, RunError)
     assert vars(told.error) == vars(error)
+
+
+AT = datetime(2026, 11, 26, 9, 0, 0, 123456, UTC)
+
+
+@given(some.streams())
+def test_a_time_comes_back_from_json_and_counts_nowhere(told: tuple[list[Message], list[Event]]):
+    plain, stored = set_time(told[1], None), set_time(told[1], AT)
+    assert [event.at for event in map(again, stored)] == [AT] * len(stored)
+    assert [event.at for event in map(again, plain)] == [None] * len(plain)
+    assert stored == plain
+    assert fold(stored) == fold(plain)
+    assert compact(set_time(compact(stored), None)) == compact(plain)
+
+
+def test_a_time_does_not_count_in_comparisons():
+    for event in EVENTS:
+        (stored,) = set_time([event], AT)
+        assert stored == event
+        assert stored.at == AT
+        assert type(stored) is type(event)
+    assert StepStarted("a", at=AT) != StepStarted("b", at=AT)
+    assert StepStarted("a") != StepFinished("a")
+    assert hash(StepStarted("a", at=AT)) == hash(StepStarted("a"))
+    assert set_time([PartDelta("m", 0, b"x")], AT)[0] == PartDelta("m", 0, b"x")
+
+
+def test_events_of_earlier_releases_are_read():
+    stored = b'{"type":"part_delta","message_id":"m","index":0,"delta":"x"}'
+    assert event_from_json(stored) == PartDelta("m", 0, "x")
+    assert event_from_json(stored).at is None
+    assert repr(event_from_json(b'{"type":"step_started","name":"s"}')) == "StepStarted(name='s')"

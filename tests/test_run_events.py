@@ -37,6 +37,7 @@ from dragoman.event import (
     RunStarted,
     StepFinished,
     StepStarted,
+    ToolStarted,
 )
 from dragoman.fold import parse_call
 from dragoman.message import FinishReason, Role, TextPart, ThinkingPart
@@ -90,6 +91,7 @@ def told(events: list[Event]) -> list[Event]:
 RUN, PROMPT, OTHER = "own0", "own1", "own2"
 ASKED = unfold([Message.user("hi").replace(id=PROMPT)])
 BEGIN = [RunStarted(RUN, RUN), *ASKED]
+BEGUN = ToolStarted("c1", "t")
 BEGIN_TYPED = [RunStarted(RUN, RUN, typed="text"), *ASKED]
 
 
@@ -120,7 +122,7 @@ async def test_tools() -> None:
     events = await events_of(scripted(calls, answer, tools=[t]))
     assert told(events) == [
         *BEGIN,
-        *step(1, *whole(calls, "m1"), *unfold([results])),
+        *step(1, *whole(calls, "m1"), BEGUN, *unfold([results])),
         *step(2, *whole(answer, "m2")),
         RunFinished(
             RUN, "success", Usage(input_tokens=0, output_tokens=3, total_tokens=3), result="A\nB"
@@ -144,7 +146,7 @@ async def test_d29_thinking_alone_after_tools_is_retracted_and_asked_again() -> 
         result = await run.result()
     assert told(events) == [
         *BEGIN,
-        *step(1, *whole(calls, "m1"), *unfold([results])),
+        *step(1, *whole(calls, "m1"), BEGUN, *unfold([results])),
         *step(2, *nothing, MessageDropped("m2", "nothing was said; the model is asked again")),
         *step(3, *whole(answer, "m3")),
         RunFinished(
@@ -269,7 +271,7 @@ async def test_a_limit() -> None:
     assert isinstance(run.error, LimitReachedError)
     assert told(events) == [
         *BEGIN,
-        *step(1, *whole(calls, "m1"), *unfold([results])),
+        *step(1, *whole(calls, "m1"), BEGUN, *unfold([results])),
         RunError(run.error, RUN),
     ]
 
@@ -403,7 +405,7 @@ async def test_d29_of_an_empty_message_after_tools_nothing_is_told() -> None:
     events = await events_of(scripted(calls, says(usage=5), answer, tools=[t]))
     assert told(events) == [
         *BEGIN,
-        *step(1, *whole(calls, "m1"), *unfold([results])),
+        *step(1, *whole(calls, "m1"), BEGUN, *unfold([results])),
         *step(2),
         *step(3, *whole(answer, "m3")),
         RunFinished(

@@ -48,10 +48,12 @@ __all__ = [
     "StateSnapshot",
     "StepFinished",
     "StepStarted",
+    "ToolStarted",
     "event_from_json",
     "event_to_json",
     "is_calls_begun",
     "is_log_mark",
+    "set_time",
     "without_inner_runs",
 ]
 
@@ -72,7 +74,29 @@ class OpenText(TextPart, frozen=True, omit_defaults=True, tag="open_text"):
         pass
 
 
-class RunStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="run_started"):
+_astuple = msgspec.structs.astuple
+
+
+class _TimedEvent(
+    msgspec.Struct, frozen=True, omit_defaults=True, repr_omit_defaults=True, kw_only=True
+):
+    """What every event may have."""
+
+    at: datetime | None = None
+    """When the log of its run stored it, in UTC; `None`: no log did, or that of an earlier release.
+    It does not count when events are compared."""
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        # `at` is the last field.
+        return _astuple(self)[:-1] == _astuple(other)[:-1]
+
+    def __hash__(self) -> int:
+        return hash(_astuple(self)[:-1])
+
+
+class RunStarted(_TimedEvent, frozen=True, tag="run_started"):
     """A run begins."""
 
     run_id: str
@@ -91,7 +115,7 @@ class RunStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="run_start
     """What a format has beside these fields, by its name."""
 
 
-class RunFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="run_finished"):
+class RunFinished(_TimedEvent, frozen=True, tag="run_finished"):
     """A run ended as it should, or waits for its client."""
 
     run_id: str
@@ -108,7 +132,7 @@ class RunFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="run_fini
     """What a format has beside these fields, by its name."""
 
 
-class RunError(msgspec.Struct, frozen=True, omit_defaults=True, tag="run_error"):
+class RunError(_TimedEvent, frozen=True, tag="run_error"):
     """A model call or a run failed. What came before stands."""
 
     error: DragomanError
@@ -119,7 +143,7 @@ class RunError(msgspec.Struct, frozen=True, omit_defaults=True, tag="run_error")
     """What a format has beside these fields, by its name."""
 
 
-class StepStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="step_started"):
+class StepStarted(_TimedEvent, frozen=True, tag="step_started"):
     """One step of a run begins: a model call and the tools it asks for."""
 
     name: str
@@ -130,7 +154,7 @@ class StepStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="step_sta
     """Of a run within a tool: its id; `None`: of the run whose stream this is."""
 
 
-class StepFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="step_finished"):
+class StepFinished(_TimedEvent, frozen=True, tag="step_finished"):
     """The step of that name ended."""
 
     name: str
@@ -144,7 +168,7 @@ class StepFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="step_fi
     """Of a run within a tool: its id; `None`: of the run whose stream this is."""
 
 
-class MessageStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="message_started"):
+class MessageStarted(_TimedEvent, frozen=True, tag="message_started"):
     """A message is open."""
 
     message_id: str
@@ -172,7 +196,7 @@ class MessageStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="messa
     """Of a run within a tool: its id; `None`: of the run whose stream this is."""
 
 
-class PartStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="part_started"):
+class PartStarted(_TimedEvent, frozen=True, tag="part_started"):
     """A part is open. `part` is what is known of it: `OpenText()` for text, a call without its
     arguments, …"""
 
@@ -184,7 +208,7 @@ class PartStarted(msgspec.Struct, frozen=True, omit_defaults=True, tag="part_sta
     """What is known of it."""
 
 
-class PartDelta(msgspec.Struct, frozen=True, omit_defaults=True, tag="part_delta", gc=False):
+class PartDelta(_TimedEvent, frozen=True, tag="part_delta", gc=False):
     """More of an open part: text, thinking, a call's arguments as text, or bytes of data."""
 
     message_id: str
@@ -202,7 +226,7 @@ class PartDelta(msgspec.Struct, frozen=True, omit_defaults=True, tag="part_delta
         return f"PartDelta({self.message_id!r}, {self.index}, {delta})"
 
 
-class PartFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="part_finished"):
+class PartFinished(_TimedEvent, frozen=True, tag="part_finished"):
     """A part is closed. `part` is the whole of it, and the authority where deltas said otherwise.
 
     A second one amends a part of thinking whose signature the provider corrected at the end of the
@@ -217,7 +241,7 @@ class PartFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="part_fi
     """All of it."""
 
 
-class MessageFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="message_finished"):
+class MessageFinished(_TimedEvent, frozen=True, tag="message_finished"):
     """A message is closed. Origin, metadata and native add to those of its start."""
 
     message_id: str
@@ -240,7 +264,7 @@ class MessageFinished(msgspec.Struct, frozen=True, omit_defaults=True, tag="mess
     bound to another conversation. Of the event alone: no message keeps it."""
 
 
-class MessageDropped(msgspec.Struct, frozen=True, omit_defaults=True, tag="message_dropped"):
+class MessageDropped(_TimedEvent, frozen=True, tag="message_dropped"):
     """A message is retracted: a retry or a fallback begins again."""
 
     message_id: str
@@ -249,7 +273,7 @@ class MessageDropped(msgspec.Struct, frozen=True, omit_defaults=True, tag="messa
     """Why, in words for people."""
 
 
-class StateSnapshot(msgspec.Struct, frozen=True, omit_defaults=True, tag="state_snapshot"):
+class StateSnapshot(_TimedEvent, frozen=True, tag="state_snapshot"):
     """The whole state that agent and client share."""
 
     state: Any
@@ -260,7 +284,7 @@ class StateSnapshot(msgspec.Struct, frozen=True, omit_defaults=True, tag="state_
     """Of a run within a tool: its id; `None`: of the run whose stream this is."""
 
 
-class StateDelta(msgspec.Struct, frozen=True, omit_defaults=True, tag="state_delta"):
+class StateDelta(_TimedEvent, frozen=True, tag="state_delta"):
     """A change of the shared state, as JSON Patch (RFC 6902)."""
 
     operations: tuple[Mapping[str, Any], ...]
@@ -271,7 +295,20 @@ class StateDelta(msgspec.Struct, frozen=True, omit_defaults=True, tag="state_del
     """Of a run within a tool: its id; `None`: of the run whose stream this is."""
 
 
-class Custom(msgspec.Struct, frozen=True, omit_defaults=True, tag="custom"):
+class ToolStarted(_TimedEvent, frozen=True, tag="tool_started"):
+    """A tool of the agent begins to run. Until then its call waits, for a person or its turn."""
+
+    call_id: str
+    """Id of the call."""
+    name: str
+    """Name of the tool."""
+    arguments: Mapping[str, Any] | None = None
+    """Those that a person put in place of the model's; `None`: the model's own."""
+    run_id: str | None = None
+    """Of a run within a tool: its id; `None`: of the run whose stream this is."""
+
+
+class Custom(_TimedEvent, frozen=True, tag="custom"):
     """Anything else, by name."""
 
     name: str
@@ -323,7 +360,7 @@ def is_calls_begun(event: Event) -> bool:
     return type(event) is Custom and event.name == CALLS_BEGUN
 
 
-class _BytesDelta(msgspec.Struct, frozen=True, tag="part_delta_bytes"):
+class _BytesDelta(_TimedEvent, frozen=True, tag="part_delta_bytes"):
     """How JSON has a `PartDelta` of bytes, so that it comes back as one."""
 
     message_id: str
@@ -345,6 +382,7 @@ Event = (
     | MessageDropped
     | StateSnapshot
     | StateDelta
+    | ToolStarted
     | Custom
 )
 
@@ -358,7 +396,7 @@ def event_to_json(event: Event) -> bytes:
     """
     try:
         if type(event) is PartDelta and isinstance(event.delta, bytes):
-            return _encode(_BytesDelta(event.message_id, event.index, event.delta))
+            return _encode(_BytesDelta(event.message_id, event.index, event.delta, at=event.at))
         return _encode(event)
     except (TypeError, ValueError, RecursionError) as error:
         raise HistoryError(f"an event cannot be stored as JSON: {error}") from error
@@ -377,8 +415,19 @@ def event_from_json(data: bytes | str) -> Event:
             f"not a stored event: {error}. Write it with event_to_json()."
         ) from error
     if type(event) is _BytesDelta:
-        return PartDelta(event.message_id, event.index, event.delta)
+        return PartDelta(event.message_id, event.index, event.delta, at=event.at)
     return event
+
+
+def set_time(events: Iterable[Event], time: datetime | None) -> list[Event]:
+    """Returns the events with this time, or without any."""
+    # A delta, as nearly all of a stream is, is made anew at a third of the cost of `replace`.
+    return [
+        PartDelta(event.message_id, event.index, event.delta, at=time)
+        if type(event) is PartDelta
+        else msgspec.structs.replace(event, at=time)
+        for event in events
+    ]
 
 
 def _encode_error(value: object) -> Any:

@@ -17,7 +17,7 @@ import pytest
 
 from dragoman.runs import RunLog, Runs, open_log
 from support.durable import check_laws
-from support.engines import FLEET_LIMIT, FLEET_QUEUES, fleet_worker
+from support.fleet import FLEET_LIMIT, FLEET_QUEUES, fleet_worker
 
 pytestmark = [pytest.mark.anyio, pytest.mark.service, pytest.mark.timeout(900)]
 
@@ -94,7 +94,7 @@ class Fleet:
     def __init__(self, url: str, notes: Notes) -> None:
         self.url, self.notes = url, notes
         self.context: ForkServerContext = multiprocessing.get_context("forkserver")
-        self.context.set_forkserver_preload(["support.engines", "dragoman.runs.dbos_engine"])
+        self.context.set_forkserver_preload(["support.fleet", "dragoman.runs.dbos_engine"])
         self.workers: list[ForkServerProcess] = []
         self.killed: dict[int, float] = {}
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import os
+import random
 import re
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from time import monotonic
@@ -29,6 +32,8 @@ from support.until import until
 pytestmark = [pytest.mark.anyio, pytest.mark.service, pytest.mark.timeout(120)]
 
 LEASE = 1.0
+KILLS = int(os.environ.get("DRAGOMAN_KILLS", "20"))
+"""See `test_durable_processes.py`; a tenth of the runs here, each with up to three kills."""
 Drive = Callable[[str], Awaitable[bool]]
 
 
@@ -191,7 +196,7 @@ async def test_another_process_goes_on(
         assert workers[driver].exitcode == (0 if how is signal.SIGTERM else -how)
         assert await owner(runs, run_id, driver) in workers
         if how is signal.SIGKILL:
-            assert monotonic() - stopped_at < LEASE + 3.0
+            assert monotonic() - stopped_at < LEASE + 4.0
         async with asyncio.timeout(30):
             events = await reader
         check(events, (tmp_path / "acts").read_text().split(), run_id)
@@ -285,11 +290,13 @@ async def test_a_run_that_is_longer_than_a_call_goes_on(
 ) -> None:
     monkeypatch.setattr(restate_engine, "_CALL_SECONDS", 0.2)
     monkeypatch.setattr(restate_engine, "_MOST_CALLS", 2)
-    begun: list[str] = []
+    begun, over = list[str](), list[str]()
 
     async def drive(run_id: str) -> bool:
-        begun.append(run_id)
-        await asyncio.sleep(3)
+        if run_id not in over:
+            begun.append(run_id)
+            await asyncio.sleep(3)
+            over.append(run_id)
         return False
 
     engine = RestateEngine(log := MemoryLog(), poll_seconds=0.02)
@@ -301,6 +308,38 @@ async def test_a_run_that_is_longer_than_a_call_goes_on(
         # One invocation takes the place of another, so that no journal grows without end.
         assert 2 <= len(invocations(server, queue)) <= 8
         assert begun == ["r"]
+    await engine.close()
+
+
+async def test_all_queues_of_a_worker_hand_over_at_once(
+    server: Restate, settings: Any, queue: str
+) -> None:
+    driven: list[str] = []
+
+    async def drive(run_id: str) -> bool:
+        driven.append(run_id)
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            # Tools that are at work have some time to end.
+            await asyncio.sleep(1)
+            driven.remove(run_id)
+            raise
+        return False
+
+    queues = {f"{queue}-{number}": Limit() for number in range(3)}
+    engine = RestateEngine(log := MemoryLog(), poll_seconds=0.02)
+    async with log:
+        async with working(engine.work(drive, queues=queues)) as worker:
+            await until(lambda: server.knows(f"dragoman-{queue}-0"))
+            for number, name in enumerate(queues):
+                await engine.enqueue(f"r{number}", queue=name)
+            await until(lambda: len(driven) == 3)
+            stopped_at = monotonic()
+            worker.cancel()
+            await asyncio.wait((worker,))
+        assert driven == []
+        assert monotonic() - stopped_at < 2.5
     await engine.close()
 
 
@@ -390,3 +429,37 @@ async def test_the_worker_takes_no_calls_but_those_of_restate(
         await engine.enqueue("r", queue=queue)
         await until(lambda: driven == ["r"])
     await engine.close()
+
+
+@pytest.mark.timeout(900)
+async def test_killed_at_random(
+    settings: Any, queue: str, shared_url: str, start: Start, tmp_path: Path
+) -> None:
+    """Two workers are always there; the one that drives is killed, and another one begins."""
+    chance = random.Random(datetime.now(UTC).toordinal())
+    arguments = (settings, queue, shared_url)
+    async with (
+        open_log(shared_url) as log,
+        Runs(log, engine="restate", lease_seconds=LEASE, poll_seconds=0.02) as runs,
+    ):
+        for number in range(max(1, KILLS // 10)):
+            run_id, acts = name(), tmp_path / f"acts-{number}"
+            workers = {
+                process.pid: process
+                for process in [start(*arguments, str(acts), LEASE, 0.02) for _ in range(2)]
+            }
+            await runs.enqueue("a", "Do it.", run_id=run_id, queue=queue)
+            reader = asyncio.create_task(read(runs, run_id))
+            driver = 0
+            for _ in range(chance.randint(1, 3)):
+                driver = await owner(runs, run_id, driver)
+                await asyncio.sleep(chance.uniform(0.0, 0.6))
+                if reader.done():
+                    break
+                workers[driver].kill()
+                process = start(*arguments, str(acts), LEASE, 0.02)
+                workers[process.pid] = process
+            async with asyncio.timeout(60):
+                check(await reader, acts.read_text().split(), run_id)
+            for process in workers.values():
+                process.kill()

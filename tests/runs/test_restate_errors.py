@@ -85,9 +85,9 @@ async def test_a_refusal_is_told_with_its_reason(
 @pytest.mark.parametrize("queue", ["", "a/b", "é", "a b", "a?b", "../x"])
 async def test_a_queue_needs_a_name_that_restate_takes(log: MemoryLog, queue: str) -> None:
     engine = RestateEngine(log)
-    with pytest.raises(SettingsError, match="is no name for Restate: use letters"):
+    with pytest.raises(SettingsError, match="is no name for Restate, with"):
         await engine.enqueue("r", queue=queue)
-    with pytest.raises(SettingsError, match="is no name for Restate: use letters"):
+    with pytest.raises(SettingsError, match="is no name for Restate, with"):
         await engine.work(drive, queues={queue: Limit()})
 
 
@@ -123,10 +123,11 @@ async def test_settings_come_from_the_environment(
     monkeypatch.setattr("dragoman.transport.aiohttp.AiohttpTransport.send", send)
     monkeypatch.setenv("RESTATE_INGRESS_URL", "https://restate.example/")
     monkeypatch.setenv("RESTATE_AUTH_TOKEN", "secret")
+    monkeypatch.setenv("RESTATE_SERVICE_PREFIX", "acme")
     with pytest.raises(RunLogError) as caught:
         await RestateEngine(log).enqueue("a/é", queue="q")
     assert "secret" not in str(caught.value)
-    assert sent[0].path == "https://restate.example/dragoman-q/drive/send"
+    assert sent[0].path == "https://restate.example/acme-q/drive/send"
     assert sent[0].headers["authorization"] == "Bearer secret"
     assert sent[0].headers["idempotency-key"] == "a%2F%C3%A9"
     assert sent[0].body == '"a/é"'.encode()

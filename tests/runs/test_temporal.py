@@ -184,7 +184,7 @@ async def test_limits_are_temporals(fake: FakeTemporal, log: MemoryLog) -> None:
         return False
 
     engine = TemporalEngine(log, task_queue="acme")
-    queues = {"openai": Limit(runs=3, per_second=2.5), "default": Limit()}
+    queues = {"openai": Limit(runs=3, per_second=200.5), "default": Limit()}
     async with working(engine.work(drive, queues=queues)):
         for number in range(12):
             await engine.enqueue(f"r{number}", queue="openai")
@@ -195,8 +195,8 @@ async def test_limits_are_temporals(fake: FakeTemporal, log: MemoryLog) -> None:
         for poll in fake.polls
         if poll.HasField("task_queue_metadata")
     }
-    assert rates["acme-openai"] == 2.5
-    assert rates.get("acme-default", 0.0) != 2.5
+    assert rates["acme-openai"] == 200.5
+    assert rates.get("acme-default", 0.0) != 200.5
 
 
 @pytest.mark.parametrize(
@@ -285,7 +285,7 @@ async def test_another_process_goes_on_after_a_kill(start: Any, tmp_path: Path) 
         workers[driver].kill()
         killed_at = monotonic()
         await runs.result("r", timeout=30)
-        assert monotonic() - killed_at < 15
+        assert monotonic() - killed_at < 30
         status = await runs.status("r")
         assert (status.state, status.lost) == ("success", 1)
         check_laws([event async for _, event in runs.attach("r")], "r")

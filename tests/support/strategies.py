@@ -21,6 +21,7 @@ from dragoman.event import (
     StateSnapshot,
     StepFinished,
     StepStarted,
+    ToolStarted,
 )
 from dragoman.fold import parse_call, unfold
 from dragoman.message import (
@@ -172,6 +173,8 @@ others: st.SearchStrategy[Event] = st.sampled_from(
         StateSnapshot({"a": 1}),
         StateDelta(()),
         Custom("c", [1]),
+        ToolStarted("c", "t", {"a": 1}),
+        StepStarted("s", at=datetime(2026, 11, 26, 9, 0, 0, 123456, UTC)),
     ]
 )
 

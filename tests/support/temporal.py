@@ -7,8 +7,8 @@ import asyncio
 import json
 import os
 from collections import defaultdict
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from itertools import count
 from pathlib import Path
 from time import monotonic
@@ -16,6 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 import grpc
+from anyio.from_thread import start_blocking_portal
 from temporalio.api.common.v1 import Payloads, WorkflowExecution, WorkflowType
 from temporalio.api.enums.v1 import CommandType, EventType, WorkflowIdConflictPolicy
 from temporalio.api.history.v1 import History, HistoryEvent
@@ -83,6 +84,7 @@ class FakeTemporal(WorkflowServiceServicer):
         self._beat_seconds = beat_seconds
         self._workflows: dict[str, asyncio.Queue[Execution]] = defaultdict(asyncio.Queue)
         self._activities: dict[str, asyncio.Queue[Activity]] = defaultdict(asyncio.Queue)
+        self._next_at: dict[str, float] = defaultdict(float)
         self._tokens: dict[bytes, Any] = {}
         self._numbers = count(1)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -234,6 +236,7 @@ class FakeTemporal(WorkflowServiceServicer):
         self.polls.append(request)
         queue = self._activities[request.task_queue.name]
         activity = await queue.get()
+        await self._wait_for_turn(request)
         activity.attempt += 1
         activity.seen_at = monotonic()
         token = f"a{next(self._numbers)}".encode()
@@ -257,6 +260,15 @@ class FakeTemporal(WorkflowServiceServicer):
         for name in ("scheduled_time", "current_attempt_scheduled_time", "started_time"):
             getattr(answer, name).GetCurrentTime()
         return answer
+
+    async def _wait_for_turn(self, request: Any) -> None:
+        """Holds the rate that the worker gives for a task queue."""
+        rate = request.task_queue_metadata.max_tasks_per_second.value
+        if rate:
+            queue = request.task_queue.name
+            begins_at = max(self._next_at[queue], monotonic())
+            self._next_at[queue] = begins_at + 1 / rate
+            await asyncio.sleep(begins_at - monotonic())
 
     def _watch(self, activity: Activity, attempt: int) -> None:
         """Gives an activity to another worker if its worker is silent."""
@@ -345,3 +357,13 @@ async def _work(a: Agent[Any], url: str, lease_seconds: float) -> None:
     how: Any = {"lease_seconds": lease_seconds, "poll_seconds": 0.02}
     async with open_log(url) as log, Runs(log, engine="temporal", agents={"a": a}, **how) as runs:
         await runs.work()
+
+
+@contextmanager
+def temporal_in_thread(beat_seconds: float) -> Iterator[str]:
+    """Starts the server in a thread of its own. Yields its address."""
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(fake_temporal(beat_seconds)) as (_, address),
+    ):
+        yield address

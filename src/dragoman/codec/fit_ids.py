@@ -60,10 +60,10 @@ class NameRule(msgspec.Struct, frozen=True):
     """What ids or names a wire takes."""
 
     letters: str = "a-zA-Z0-9_-"
-    """The characters allowed, as they stand in a regular expression's brackets; lower-case letters
-    and digits at least."""
+    """The allowed characters, as in the brackets of a regular expression. They include lower-case
+    letters and digits."""
     most: int = 64
-    """Length at most, in characters."""
+    """The maximum length in characters."""
     least: int = 1
     """Length at least, in characters; not over 32."""
     first: str = ""

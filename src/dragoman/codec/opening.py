@@ -105,15 +105,15 @@ class Opening(NamedTuple):
         """Returns the opening's messages: those behind the head with each change before its answer,
         and for each the position that it has in `messages`; a change has that of its answer."""
         restored: list[Message] = []
-        places: list[int] = []
+        moved: list[int] = []
         begin = count_system_messages(messages)
         for position, change in self.changes:
             restored += (*messages[begin:position], change.message)
-            places += (*range(begin, position), position)
+            moved += (*range(begin, position), position)
             begin = position
         restored += messages[begin:]
-        places += range(begin, len(messages))
-        return tuple(restored), places
+        moved += range(begin, len(messages))
+        return tuple(restored), moved
 
 
 def find_opening(messages: Sequence[Message], target: Origin) -> Opening:

@@ -34,7 +34,7 @@ from dragoman import json_bytes
 from dragoman.codec.framing import frame_server_event
 from dragoman.codec.opening import hide_opening
 from dragoman.codec.response_encoder import NO_OBJECTS, Objects
-from dragoman.event import Event, MessageStarted, OpenText, PartDelta
+from dragoman.event import Event, MessageStarted, OpenText, PartDelta, ToolStarted
 from dragoman.json_bytes import JsonMap
 from dragoman.message import Content
 
@@ -129,6 +129,11 @@ class RunEncoder(ABC, Generic[P]):
     def objects(self, event: Event) -> Objects:
         """Returns the objects of the run's stream that tell of an event, before they become
         bytes."""
+        # No protocol has a place for it.
+        if type(event) is ToolStarted:
+            return NO_OBJECTS
+        if event.at is not None:
+            event = msgspec.structs.replace(event, at=None)
         if type(event) is MessageStarted and event.native:
             event = msgspec.structs.replace(event, native=hide_opening(event.native))
         if self.admit(event) and (step := self.STEPS.get(type(event))) is not None:

@@ -82,8 +82,8 @@ class Piece(NamedTuple):
 
 
 def is_shared(piece: Content) -> bool:
-    """True if a client's copy of a message is expected to have it: no thinking, nothing that only a
-    provider or a UI understands."""
+    """True if a client's copy of a message is expected to have this piece: no thinking, nothing
+    that only a provider or a UI understands."""
     if isinstance(piece, ThinkingPart | ProviderPart | MarkPart):
         return False
     return not isinstance(piece, ToolCallPart | ToolResultPart) or piece.run_by != "provider"
@@ -128,7 +128,7 @@ class Flat(NamedTuple):
 
 
 def lay_flat(messages: Sequence[Message]) -> Flat:
-    """Returns the messages of a turn as pieces."""
+    """Returns the messages of a turn as pieces, laid flat."""
     pieces: list[Piece] = []
     open_calls: dict[str, list[int]] = {}
     for home, message in enumerate(messages):
@@ -191,8 +191,7 @@ class _Making:
         return self._messages
 
     def _add_empty(self, stop: int) -> None:
-        """Adds, while pieces become messages, those before `stop` that never had a content where
-        they stood."""
+        """Adds the messages before `stop` that have no pieces and never had a content."""
         for home in range(stop):
             if home not in self._used and not self._homes[home].content:
                 self._used.add(home)

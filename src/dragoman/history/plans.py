@@ -39,8 +39,8 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 @contextmanager
 def name_unwritable(messages: Iterable[Message]) -> Generator[None]:
-    """Names, while a plan is made, the first message that JSON cannot hold if the block fails
-    because of one.
+    """Names the first message that JSON cannot hold if the plan within the block fails because of
+    one.
 
     Raises:
         HistoryError: there is one.
@@ -145,8 +145,8 @@ def _restore_changes(
     if not opening.changes:
         return messages, positions
     head = count_system_messages(messages)
-    restored, places = opening.restore(messages)
-    return (*messages[:head], *restored), [positions[at] for at in (*range(head), *places)]
+    restored, moved = opening.restore(messages)
+    return (*messages[:head], *restored), [positions[index] for index in (*range(head), *moved)]
 
 
 def _find_moved(mended: Sequence[Message], sources: Sequence[Source] | None) -> Iterator[Loss]:

@@ -71,7 +71,9 @@ def settle_decisions(
         tools: by name.
         asks: a person is asked about calls that may have acted.
     """
-    past = CallPlan(tuple([each.call for each in opened]), story.results, story.begun, asks)
+    past = CallPlan(
+        tuple([open_call.call for open_call in opened]), story.results, story.begun, asks
+    )
     calls = [decision.waiting.call.call for decision in decisions]
     # A hand-off is accepted again, and then goes on.
     settled = {

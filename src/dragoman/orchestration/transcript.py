@@ -58,13 +58,13 @@ class Transcript:
         self.model_calls = story.model_steps
         state.calls.extend(story.calls)
         self._count_calls()
-        told = story.messages
-        spoken = [message for message in told if message.role is Role.MODEL]
+        visible = story.messages
+        spoken = [message for message in visible if message.role is Role.MODEL]
         if spoken and spoken[-1].finish_reason is not None:
             self.finish_reason = spoken[-1].finish_reason
         if spoken and self._typed:
-            told = story.messages[story.messages.index(spoken[-1]) :]
-        self.shown.feed(unfold(told), state.shows, chunks=False)
+            visible = story.messages[story.messages.index(spoken[-1]) :]
+        self.shown.feed(unfold(visible), state.shows, chunks=False)
         self._metadata.update(story.set_aside or {})
         if any(message.tool_results for message in story.messages):
             state.request_next_message_prefix()
@@ -111,8 +111,8 @@ class Transcript:
         )
 
     def cut(self, reason: FinishReason) -> list[Event]:
-        """Ends, in the transcript, the message in whose middle the run ended, with what was shown
-        of it. Returns the closing events."""
+        """Ends the transcript's message in whose middle the run ended, with what was shown of it.
+        Returns the closing events."""
         tool_round, self._state.tool_round = self._state.tool_round, None
         if (intake := self._state.intake) is not None:
             intake.end_call()

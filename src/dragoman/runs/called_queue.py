@@ -17,7 +17,7 @@ class CalledQueue:
     def __init__(self, drive: Drive, limit: Limit, call_seconds: float) -> None:
         """`call_seconds`: seconds that a call lasts at most."""
         self._drive, self._call_seconds = drive, call_seconds
-        self._places = asyncio.Semaphore(limit.runs or sys.maxsize)
+        self._slots = asyncio.Semaphore(limit.runs or sys.maxsize)
         self._pause = 1.0 / limit.per_second if limit.per_second is not None else 0.0
         """Seconds from one run that is begun to the next."""
         self._turn = asyncio.Lock()
@@ -56,7 +56,7 @@ class CalledQueue:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _run(self, run_id: str) -> bool:
-        async with self._places:
+        async with self._slots:
             await self._wait_for_turn()
             self._driven.add(run_id)
             try:

@@ -24,10 +24,12 @@ from dragoman.event import (
     RunStarted,
     StepFinished,
     StepStarted,
+    set_time,
 )
 from dragoman.fold import MessageBuilder
 from dragoman.message import FinishReason, MarkPart
 from dragoman.runs.log import Lease, RunLog
+from dragoman.runtime import now
 
 __all__ = ["Unfinished", "closing_events", "end_run", "read_pages"]
 
@@ -118,7 +120,7 @@ def closing_events(events: Iterable[Event], last: RunFinished | RunError) -> lis
 
 
 async def read_pages(log: RunLog, run_id: str) -> AsyncGenerator[list[Event], None]:
-    """Yields, before a run is closed, all events that its log holds, piece by piece."""
+    """Yields all events that the log of a run to be closed holds, piece by piece."""
     end = 0
     while page := await log.read(run_id, end):
         end += len(page)
@@ -135,6 +137,6 @@ async def end_run(log: RunLog, lease: Lease, last: RunFinished | RunError) -> li
     async for page in read_pages(log, lease.run_id):
         unfinished.feed(page)
         end += len(page)
-    closing = unfinished.end(last)
+    closing = set_time(unfinished.end(last), now())
     await log.append(lease.run_id, end, closing, lease=lease)
     return closing

@@ -39,6 +39,8 @@ _CALL_SECONDS = 25.0
 """Seconds until a call is answered: less than the idle time of common proxies, and of Restate (60)."""
 _MOST_CALLS = 100
 """Calls of one invocation. A new one takes its place then, so that its journal stays short."""
+_LONGEST_PAUSE = 8
+"""The pauses between the calls for a run double until they are so many times the first one."""
 _REGISTER_SECONDS = 30.0
 """Seconds in which Restate must be able to reach the worker: a load balancer takes its time."""
 _RETRY = restate.InvocationRetryPolicy(
@@ -48,13 +50,13 @@ _RETRY = restate.InvocationRetryPolicy(
     max_attempts=2**31 - 1,
 )
 """When Restate tries again after a worker that died. It must not give up: the run has not ended."""
-_GONE = timedelta(minutes=1)
+_GONE = timedelta(seconds=40)
 """How long Restate waits for a worker that neither answers nor closes the connection."""
 _RETENTION = timedelta(minutes=1)
 """How long Restate remembers an invocation that is over. A run that is enqueued again after that is
 looked at once more, which does nothing."""
 _HANDLER = "drive"
-_QUEUE = re.compile(r"[A-Za-z0-9._-]+")
+_SERVICE = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 
 
 class RestateEngine:
@@ -73,14 +75,16 @@ class RestateEngine:
         worker_url: str | None = None,
         listen: str | None = None,
         token: str | None = None,
+        prefix: str | None = None,
         identity_keys: Sequence[str] = (),
     ) -> None:
         """What is `None` comes from the environment.
 
         Args:
             log: the log of the runs.
-            poll_seconds: a run that could not be driven is tried again after ten times as long, and
-                the log is asked for runs that Restate does not know after 25 times as long.
+            poll_seconds: a run that could not be driven is tried again after 10 times as long, later
+                after 80 times. After 25 times as long the log is asked for runs that Restate does not
+                know.
             ingress_url: where Restate takes calls (`RESTATE_INGRESS_URL`, `http://127.0.0.1:8080`).
             admin_url: where workers are registered (`RESTATE_ADMIN_URL`, `http://127.0.0.1:9070`).
             worker_url: where Restate reaches the workers, or their load balancer
@@ -88,17 +92,20 @@ class RestateEngine:
             listen: host and port that this worker listens at, such as `0.0.0.0:9080`
                 (`RESTATE_WORKER_LISTEN`, host and port of `worker_url`).
             token: the bearer token of Restate Cloud (`RESTATE_AUTH_TOKEN`).
+            prefix: begin of the names of its services: the queue `default` is `dragoman-default`. Programs
+                that share a Restate, but no log, have different ones (`RESTATE_SERVICE_PREFIX`,
+                `dragoman`).
             identity_keys: public keys of Restate (`publickeyv1_…`). Calls that are not signed with one
                 of them are refused.
         """
-        variables = os.environ
         self._log, self._poll_seconds = log, poll_seconds
-        self._ingress = ingress_url or variables.get("RESTATE_INGRESS_URL", "http://127.0.0.1:8080")
-        self._admin = admin_url or variables.get("RESTATE_ADMIN_URL", "http://127.0.0.1:9070")
-        self._worker = worker_url or variables.get("RESTATE_WORKER_URL", "http://127.0.0.1:9080")
-        self._listen = listen or variables.get("RESTATE_WORKER_LISTEN", self._worker)
+        self._ingress = ingress_url or _find("RESTATE_INGRESS_URL", "http://127.0.0.1:8080")
+        self._admin = admin_url or _find("RESTATE_ADMIN_URL", "http://127.0.0.1:9070")
+        self._worker = worker_url or _find("RESTATE_WORKER_URL", "http://127.0.0.1:9080")
+        self._listen = listen or _find("RESTATE_WORKER_LISTEN", self._worker)
+        self._prefix = prefix or _find("RESTATE_SERVICE_PREFIX", "dragoman")
         self._headers = {"content-type": "application/json"}
-        if token := token or variables.get("RESTATE_AUTH_TOKEN"):
+        if token := token or _find("RESTATE_AUTH_TOKEN", ""):
             self._headers["authorization"] = f"Bearer {token}"
         self._identity_keys = list(identity_keys)
         self._queues: Collection[str] = ()
@@ -113,7 +120,7 @@ class RestateEngine:
                 enqueues it when Restate is there.
             SettingsError: the name of the queue is no name for Restate.
         """
-        url = f"{self._ingress.rstrip('/')}/{_service_name(queue)}/{_HANDLER}/send"
+        url = f"{self._ingress.rstrip('/')}/{self._service_name(queue)}/{_HANDLER}/send"
         # Any text may be the id of a run, but not a header.
         status, answer = await self._post(url, run_id, {"idempotency-key": quote(run_id, safe="")})
         if status == 404 and "register the service" in answer:
@@ -134,7 +141,9 @@ class RestateEngine:
         self._queues = queues
         called = {name: CalledQueue(drive, limit, _CALL_SECONDS) for name, limit in queues.items()}
         again = timedelta(seconds=10 * self._poll_seconds)
-        services = [_make_service(name, queue, again) for name, queue in called.items()]
+        services = [
+            _make_service(self._service_name(name), queue, again) for name, queue in called.items()
+        ]
         app = restate.app(services, identity_keys=self._identity_keys)
         # The SDK would take SIGTERM over with the first request that it sees, but not outside the
         # main thread.
@@ -146,8 +155,7 @@ class RestateEngine:
             finally:
                 # What is handed over is told to Restate before the worker stops to listen.
                 with anyio.CancelScope(shield=True):
-                    for queue in called.values():
-                        await queue.stop()
+                    await asyncio.gather(*[queue.stop() for queue in called.values()])
 
     async def close(self) -> None:
         """See `OpenEngine`."""
@@ -162,12 +170,35 @@ class RestateEngine:
         while True:
             status, answer = await self._post(url, value)
             if status < 400:
-                return _check_queues(self._worker, answer, self._queues)
+                return self._check_queues(answer)
             if monotonic() > ends_at:
                 raise RunLogError(
                     f"Restate cannot use the worker at {self._worker} ({status}): {answer:.500}; it must be able to reach it there: set RESTATE_WORKER_URL"
                 )
             await asyncio.sleep(1.0)
+
+    def _check_queues(self, answer: str) -> None:
+        """Raises `SettingsError` if Restate knows the address of the workers by other queues."""
+        try:
+            deployment = decode(answer)
+            registered = {service["name"] for service in deployment["services"]}
+        except (ValueError, KeyError, TypeError) as error:
+            raise RunLogError(
+                f"no Restate answers there: {answer:.200}; set RESTATE_ADMIN_URL"
+            ) from error
+        if registered != {self._service_name(queue) for queue in self._queues}:
+            raise SettingsError(
+                f"Restate knows {self._worker} for {', '.join(sorted(registered))}, and this worker is for the queues {', '.join(self._queues)}: workers at one address have the same queues; give this one another (RESTATE_WORKER_URL), or remove deployment {deployment['id']} from Restate"
+            )
+
+    def _service_name(self, queue: str) -> str:
+        """Returns the name under which Restate knows a queue."""
+        name = f"{self._prefix}-{queue}"
+        if not _SERVICE.fullmatch(name) or not queue:
+            raise SettingsError(
+                f"queue {queue!r:.100} is no name for Restate, with {self._prefix!r:.100} before it: use letters, digits, '.', '_' and '-'"
+            )
+        return name
 
     async def _post(
         self, url: str, value: object, headers: Mapping[str, str] = {}
@@ -195,19 +226,21 @@ async def _send_nowhere(message: JsonMap) -> None:
     pass
 
 
-def _service_name(queue: str) -> str:
-    """Returns the name under which Restate knows a queue."""
-    if not _QUEUE.fullmatch(queue):
-        raise SettingsError(
-            f"queue {queue!r:.100} is no name for Restate: use letters, digits, '.', '_' and '-'"
-        )
-    return f"dragoman-{queue}"
+def _find(variable: str, default: str) -> str:
+    """Returns a variable of the environment, if it is set to something."""
+    return os.environ.get(variable) or default
 
 
 def _make_service(name: str, queue: CalledQueue, again: timedelta) -> restate.Service:
-    """Returns what Restate calls for the runs of a queue. `again`: pause before a run is tried again."""
+    """Returns what Restate calls for the runs of a queue.
+
+    Args:
+        name: name of the service.
+        queue: where the runs are driven.
+        again: first pause before a run is tried again.
+    """
     service = restate.Service(
-        _service_name(name),
+        name,
         abort_timeout=_GONE,
         idempotency_retention=_RETENTION,
         invocation_retry_policy=_RETRY,
@@ -215,28 +248,13 @@ def _make_service(name: str, queue: CalledQueue, again: timedelta) -> restate.Se
 
     @service.handler(_HANDLER)
     async def drive_run(context: restate.Context, run_id: str) -> None:  # pyright: ignore[reportUnusedFunction]
-        for _ in range(_MOST_CALLS):
+        for number in range(_MOST_CALLS):
             if not await context.run_typed("drive", queue.call, run_id=run_id):
                 return
-            await context.sleep(again)
+            await context.sleep(again * min(2**number, _LONGEST_PAUSE))
         context.service_send(drive_run, run_id)
 
     return service
-
-
-def _check_queues(worker: str, answer: str, queues: Collection[str]) -> None:
-    """Raises `SettingsError` if Restate knows an address by other queues than these."""
-    try:
-        deployment = decode(answer)
-        known = {service["name"] for service in deployment["services"]}
-    except (ValueError, KeyError, TypeError) as error:
-        raise RunLogError(
-            f"no Restate answers there: {answer:.200}; set RESTATE_ADMIN_URL"
-        ) from error
-    if known != {_service_name(queue) for queue in queues}:
-        raise SettingsError(
-            f"Restate knows {worker} for {', '.join(sorted(known))}, and this worker is for the queues {', '.join(queues)}: workers at one address have the same queues; give this one another (RESTATE_WORKER_URL), or remove deployment {deployment['id']} from Restate"
-        )
 
 
 def _split_address(address: str) -> tuple[str, int]:

@@ -46,8 +46,9 @@ class TemporalEngine:
     ) -> None:
         """Args:
         log: the log of the runs.
-        poll_seconds: a run that could not be driven is tried again after ten times as long, and the
-            log is asked for runs that Temporal does not know after 25 times as long.
+        poll_seconds: a run that could not be driven is tried again after 10 times as long, later
+            after 80 times. After 25 times as long the log is asked for runs that Temporal does not
+            know.
         client: a connection of yours. `None`: one to where `TEMPORAL_ADDRESS`, `TEMPORAL_NAMESPACE`
             and the other variables and files of Temporal's clients say.
         task_queue: begin of the names of its task queues: the queue `default` is `dragoman-default`.

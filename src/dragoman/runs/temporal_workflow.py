@@ -17,6 +17,8 @@ HEARTBEAT = timedelta(seconds=20)
 _LONGEST = timedelta(days=30)
 """Time that one worker may drive a run. Then it is handed over."""
 _RETRY = RetryPolicy(initial_interval=timedelta(seconds=0.1), maximum_interval=timedelta(seconds=5))
+_LONGEST_PAUSE = 8
+"""The pauses double until they are so many times the first one."""
 _MOST_CALLS = 100
 """Calls of one execution. A new one takes its place then, so that its history stays short."""
 
@@ -28,8 +30,8 @@ class DriveRun:
 
     @workflow.run
     async def run(self, run_id: str, again_seconds: float) -> None:
-        """`again_seconds`: pause before a run is tried again."""
-        for _ in range(_MOST_CALLS):
+        """`again_seconds`: first pause before a run is tried again."""
+        for number in range(_MOST_CALLS):
             again = await workflow.execute_activity(
                 ACTIVITY,
                 run_id,
@@ -40,5 +42,5 @@ class DriveRun:
             )
             if not again:
                 return
-            await workflow.sleep(again_seconds)
+            await workflow.sleep(again_seconds * min(2**number, _LONGEST_PAUSE))
         workflow.continue_as_new(args=[run_id, again_seconds])

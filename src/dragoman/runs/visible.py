@@ -34,6 +34,7 @@ from dragoman.event import (
     RunStarted,
     StepFinished,
     StepStarted,
+    ToolStarted,
     is_log_mark,
 )
 from dragoman.fold import arguments_text, part_events
@@ -142,7 +143,7 @@ class Visible:
             if self._in_step:
                 return [*self._drop_void_answers(), event]
             return [event]
-        if is_log_mark(event):
+        if type(event) is ToolStarted or is_log_mark(event):
             return []
         return [event]
 

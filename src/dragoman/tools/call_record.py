@@ -93,6 +93,8 @@ class CallRecord:
         runs: Iterable[InnerRun] = (),
         resume: Iterable[Resume] = (),
         question_metadata: JsonMap = {},
+        *,
+        is_edited: bool = False,
     ) -> None:
         """Creates the record of the calls of a run that waited."""
         self.answers = tuple(answers)
@@ -103,6 +105,8 @@ class CallRecord:
         """Runs of agents in the tool, in order."""
         self.resume = tuple(resume)
         """Answers to what the last of them waits for."""
+        self.is_edited = is_edited
+        """True if a person changed the arguments of the call."""
         self.steps: set[str] = set()
         """Names of the steps that the tool has begun."""
         self.questions = 0
@@ -121,6 +125,11 @@ class CallRecords:
         # By identity, since two calls of a round may have one id; the call is held, so that no
         # other gets its identity.
         return self._records.setdefault(id(call), (call, CallRecord()))[1]
+
+    def edited_arguments(self, call: ToolCallPart) -> JsonMap | None:
+        """Returns the arguments of a call if a person changed them."""
+        _, record = self._records.get(id(call), (call, None))
+        return call.arguments if record is not None and record.is_edited else None
 
     def begin(self, call: ToolCallPart, record: CallRecord) -> None:
         """Gives a call that is about to be run again its record."""

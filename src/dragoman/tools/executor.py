@@ -12,6 +12,7 @@ from time import monotonic
 from typing import Any
 
 from dragoman.errors import SettingsError, ToolError
+from dragoman.event import ToolStarted
 from dragoman.hooks import Hooks, ToolEnd, ToolStart, call_hooks, find_active_hooks
 from dragoman.logs import logger
 from dragoman.message import ToolCallPart
@@ -98,7 +99,11 @@ class ToolExecutor:
         """Executes one tool call. Every error, also a failed lookup, becomes a result for the
         model."""
         try:
-            return success_result(call, await _find_tool(call, tools).run(call, context))
+            tool = _find_tool(call, tools)
+            if context.records is not None:
+                edited = context.records.edited_arguments(call)
+                context.outbox.put([ToolStarted(call.id, call.name, edited)])
+            return success_result(call, await tool.run(call, context))
         except AskUser as question:
             return error_result(call, question)
         except Exception as error:  # noqa: BLE001 - the model is told

@@ -21,6 +21,7 @@ from dragoman.event import (
     StateSnapshot,
     StepFinished,
     StepStarted,
+    ToolStarted,
 )
 from dragoman.json_bytes import Json
 from dragoman.result import ModelCall
@@ -101,7 +102,7 @@ class Account:
 
 
 _Owned: TypeAlias = (
-    MessageStarted | StepStarted | StepFinished | StateSnapshot | StateDelta | Custom
+    MessageStarted | StepStarted | StepFinished | StateSnapshot | StateDelta | ToolStarted | Custom
 )
 """Events that say by their `run_id` whose they are."""
 

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 
 from dragoman.errors import StreamCutError
-from dragoman.event import Event, RunError, RunStarted
+from dragoman.event import Event, RunError, RunStarted, ToolStarted
 from dragoman.fold import compact, unfold
 from dragoman.message import Message
 from dragoman.wires import ag_ui
@@ -44,6 +44,8 @@ def without_empty(events: list[Event]) -> list[Event]:
 def test_events_come_back_as_they_were(stream: tuple[list[Message], list[Event]]) -> None:
     events = without_empty(stream[1])
     back = decoded(encoded(events))
+    # The protocol has no place for it.
+    events = [event for event in events if not isinstance(event, ToolStarted)]
     if back and isinstance(last := back[-1], RunError):  # the run was not ended
         assert isinstance(last.error, StreamCutError) and isinstance(events[0], RunStarted)
         del back[-1]

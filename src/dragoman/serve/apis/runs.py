@@ -15,13 +15,14 @@ from typing import Any, cast
 import anyio
 import msgspec
 
+from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import DragomanError, InvalidRequestError, ModelNotFoundError
 from dragoman.event import Event
 from dragoman.message import Message, Role
 from dragoman.request import RunRequest
 from dragoman.serve.apis.cards import abilities_of, card_of
 from dragoman.serve.core.agent_protocol_turn import change_memory, join_turn
-from dragoman.serve.core.agents import ServedAgent, find_agent
+from dragoman.serve.core.agents import ServedAgent, choose_model, find_agent
 from dragoman.serve.core.answer_record import Record, RunFollower, latest_key
 from dragoman.serve.core.background import check_room
 from dragoman.serve.core.call import Api, Call, Handler
@@ -46,6 +47,9 @@ async def run(call: Call) -> None:
     wire = _wire_of(call)
     request = wire.load_run(call.body, path=call.path, headers=call.headers)
     served = find_agent(call, call.parameters.get("model", ""))
+    forwarded = if_object(request.metadata.get("forwarded_props"))
+    if served.policy.models and (model := if_text(forwarded.get("model"))):
+        served = choose_model(call, served, model)
     run_id = await begin_run(call, request, served)
     leaves = served.policy.on_disconnect == "cancel"
     encoder = wire.encoder(**wire.envelope(request, id=run_id, now=call.now))
@@ -179,6 +183,7 @@ async def begin_run(
             run_id = await call.service.runs.start(
                 agent,
                 run_request,
+                model=served.model,
                 on_end=end,
                 on_stored=None if progress is None else progress.feed,
                 trusted_history=turn.is_trusted,

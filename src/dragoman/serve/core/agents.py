@@ -33,6 +33,7 @@ from dragoman.memory.working_memory import WorkingMemory
 from dragoman.message import Content, Message, ToolResultPart
 from dragoman.model.tokens import TokenCount, request_tokens
 from dragoman.orchestration.state import Claim
+from dragoman.providers.provider import Provider
 from dragoman.request import EmbeddingsRequest, ModelRequest, RunRequest, ServerTool, ToolSpec
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
 from dragoman.run import Run
@@ -44,7 +45,7 @@ from dragoman.serve.core.threads import resource_of
 from dragoman.serve.core.turn import Turn, join_memory, make_claim
 from dragoman.serve.http.call_metrics import find_offered_name
 
-__all__ = ["AgentBackend", "ServedAgent", "find_agent"]
+__all__ = ["AgentBackend", "ServedAgent", "choose_model", "find_agent"]
 
 # Characters of a name.
 _LONGEST_NAME = 200
@@ -95,8 +96,11 @@ class AgentBackend:
 
     @property
     def names(self) -> Sequence[str]:
-        """Returns the names of agents that clients may ask for."""
-        return list(self._agents)
+        """Returns the names that clients may ask for: of agents, and of agents with a model."""
+        models = self._policy.model_names
+        if self._single_agent is not None:
+            return [*dict.fromkeys([*self._agents, *models])]
+        return [*self._agents, *[f"{name}@{model}" for name in self._agents for model in models]]
 
     def admit(self, call: Call) -> Call:
         """See `Backend`. An agent's provider gets no field of a client's but those of
@@ -127,8 +131,8 @@ class AgentBackend:
     async def models(self) -> Sequence[ModelInfo]:
         """Returns the agents as entries for a list of models."""
         return [
-            ModelInfo(name, "dragoman", display_name=agent.display_name)
-            for name, agent in self._agents.items()
+            ModelInfo(name, "dragoman", display_name=self._find(name).agent.display_name)
+            for name in self.names
         ]
 
     def check_keys(self) -> Mapping[str, AuthenticationError | None]:
@@ -141,21 +145,22 @@ class AgentBackend:
 
     def serves(self, model: str) -> bool:
         """See `Backend`."""
-        return self._single_agent is not None or model in self._agents
+        return self._names_agent(model) or self._splits(model)
 
     async def answer(
         self, call: Call, turn: Turn, record: Record
     ) -> AsyncGenerator[list[Event], None]:
         """Yields a run as its client may see it: the agent's own calls are hidden, the client's
         tools wait for the client."""
-        agent, claim = self._agent(turn.model_request.model), make_claim(call, turn)
+        served, claim = self._find(turn.model_request.model), make_claim(call, turn)
+        agent = served.agent
         turn = _without_cache_marks(turn)
         request, losses = apply_policy(
             turn.model_request, call.wire.name, self._policy, agent.all_tools
         )
         turn = await _join_turn(agent, call, turn, request)
         record.follow(turn)
-        run = _make_run(agent, call, turn, request, claim)
+        run = _make_run(served, call, turn, request, claim)
         client_answer = ClientAnswer(call, losses, turn.new)
         async with run, aclosing(run.steps(chunks=False)) as steps:
             async for step in steps:
@@ -176,9 +181,9 @@ class AgentBackend:
         for agent in self._agents.values():
             await agent.close()
 
-    def get_served(self, name: str) -> tuple[Agent[Any], AgentPolicy]:
-        """Returns the agent with a name, and the policy for what clients may change of its runs."""
-        return self._agent(name), self._policy
+    def get_served(self, name: str) -> ServedAgent:
+        """Returns what answers to a name that is served."""
+        return self._find(name)
 
     async def count_tokens(self, call: Call, request: ModelRequest) -> TokenCount:  # noqa: ARG002 the protocol's
         """See `Backend`. What the agent adds to a conversation is not the client's to know."""
@@ -186,7 +191,7 @@ class AgentBackend:
 
     async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:  # noqa: ARG002 the protocol's
         """See `Backend`."""
-        return await self._agent(request.model).embed_documents(request.texts)
+        return await self._find(request.model).agent.embed_documents(request.texts)
 
     def make_media(
         self,
@@ -203,8 +208,27 @@ class AgentBackend:
             f"{request.model!r:.100} is an agent, which makes no {media_kind}; a gateway's models do"
         ).at(field="model")
 
-    def _agent(self, model: str) -> Agent[Any]:
-        return self._single_agent or self._agents[model]
+    def _names_agent(self, name: str) -> bool:
+        """True if a name is that of an agent, or any name will do."""
+        if self._single_agent is None:
+            return name in self._agents
+        # With models to choose from, a name that ends in none of them is a mistake.
+        return not (self._policy.models and "@" in name and name not in self.names)
+
+    def _splits(self, name: str) -> bool:
+        """True if a name is that of an agent with a model that clients may choose."""
+        agent, _, model = name.partition("@")
+        return self._names_agent(agent) and model in self._policy.model_names
+
+    def _find(self, name: str) -> ServedAgent:
+        """Returns what answers to a name that is served."""
+        agent, _, model = name.partition("@")
+        if self._single_agent is not None and name in self._policy.model_names:
+            agent, model = next(iter(self._agents)), name
+        elif not self._splits(name):
+            agent, model = name, ""
+        choice = self._policy.find_model(model) if model else None
+        return ServedAgent(agent, self._single_agent or self._agents[agent], self._policy, choice)
 
 
 async def _join_turn(agent: Agent[Any], call: Call, turn: Turn, request: ModelRequest) -> Turn:
@@ -224,7 +248,7 @@ async def _join_turn(agent: Agent[Any], call: Call, turn: Turn, request: ModelRe
 
 
 def _make_run(
-    agent: Agent[Any], call: Call, turn: Turn, request: ModelRequest, claim: Claim
+    served: ServedAgent, call: Call, turn: Turn, request: ModelRequest, claim: Claim
 ) -> Run[Any]:
     """Returns the run of the served agent that answers a request.
 
@@ -241,8 +265,9 @@ def _make_run(
         settings=request.settings,
     )
     try:
-        return agent.run(
+        return served.agent.run(
             run_request,
+            model=served.model,
             output_schema=request.output_schema,
             trusted_history=turn.is_trusted,
             claim=claim,
@@ -265,6 +290,8 @@ class ServedAgent(msgspec.Struct, frozen=True):
     """Itself."""
     policy: AgentPolicy
     """What clients may change of its runs."""
+    model: str | Provider | None = None
+    """The model that the client chose; `None`: the agent's own."""
 
 
 def find_agent(call: Call, name: str = "") -> ServedAgent:
@@ -281,10 +308,24 @@ def find_agent(call: Call, name: str = "") -> ServedAgent:
         for candidate in [name] if name else backend.names:
             if call.caller.may_use(candidate) and backend.serves(candidate):
                 call.observed.model = find_offered_name(candidate, backend.names)
-                return ServedAgent(candidate, *backend.get_served(candidate))
+                return backend.get_served(candidate)
     raise ModelNotFoundError(
         f"there is no agent {name!r:.200} here" if name else "there is no agent here"
     )
+
+
+def choose_model(call: Call, served: ServedAgent, model: str) -> ServedAgent:
+    """Returns the agent with the model that a client chooses by its model string.
+
+    Raises:
+        InvalidRequestError: it is none that the client may choose.
+    """
+    choice = served.policy.find_model(model)
+    if not call.caller.may_use(f"{served.name}@{model}"):
+        raise InvalidRequestError(f"the model {model!r:.200} cannot be chosen with this key").at(
+            field="model"
+        )
+    return msgspec.structs.replace(served, model=choice)
 
 
 def _check_name(name: object) -> None:
@@ -298,8 +339,8 @@ def _check_name(name: object) -> None:
 
 
 def _without_cache_marks(turn: Turn) -> Turn:
-    """Returns, for an agent, the conversation without a client's cache marks. If there were some,
-    and no setting says it, the request asks for the cache.
+    """Returns the conversation as an agent gets it, without a client's cache marks. If there were
+    some, and no setting says it, the request asks for the cache.
 
     A client moves its marks along with its conversation, of which an agent has its own copy, with
     messages that the client never saw: there they would stay in their old places, one more each
@@ -325,8 +366,8 @@ def _with_cache(request: ModelRequest) -> ModelRequest:
 
 
 def _unmark_message(message: Message) -> Message:
-    """Returns, for an agent, a client's message without cache marks, in its content and in its own
-    fields."""
+    """Returns a client's message as an agent gets it, without cache marks, in its content and in
+    its own fields."""
     content = [_unmark_piece(piece) for piece in message.content]
     if not all(map(is_, content, message.content)):
         message = message.replace(content=tuple(content))
@@ -334,8 +375,8 @@ def _unmark_message(message: Message) -> Message:
 
 
 def _unmark_piece(piece: Content) -> Content:
-    """Returns, for an agent, a piece of content without cache marks, also in the parts of a tool
-    result."""
+    """Returns a piece of content as an agent gets it, without cache marks, also in the parts of a
+    tool result."""
     if isinstance(piece, ToolResultPart) and piece.is_content:
         result: Sequence[Any] = [_unmark(inner) for inner in piece.result]
         if not all(map(is_, result, piece.result)):
@@ -344,7 +385,7 @@ def _unmark_piece(piece: Content) -> Content:
 
 
 def _unmark(bearer: Bearer) -> Bearer:
-    """Returns, for an agent, a value without cache marks in its native fields."""
+    """Returns a value as an agent gets it, without cache marks in its native fields."""
     native = bearer.native
     if not native or not any(
         _CACHE_MARK in fields for fields in native.values() if isinstance(fields, dict)

@@ -8,12 +8,16 @@ from typing import Literal, TypeVar, get_args, get_type_hints
 
 import msgspec
 
+from dragoman.arguments import expect_each
 from dragoman.errors import DragomanError, InvalidRequestError, SettingsError, ToolError
 from dragoman.interrupt import Resume
 from dragoman.json_bytes import Json, JsonMap
 from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Role
+from dragoman.model.fallbacks import model_string
+from dragoman.model.resolve_model import resolve_model
 from dragoman.orchestration.interrupts import has_new_prompt
+from dragoman.providers.provider import Provider
 from dragoman.repair import find_open_calls
 from dragoman.request import ModelRequest, RunRequest, ServerTool, Settings, ToolSpec
 from dragoman.serve.core.interrupts import RESERVED
@@ -57,6 +61,10 @@ class AgentPolicy(msgspec.Struct, frozen=True, kw_only=True):
     that does."""
     on_disconnect: Literal["cancel", "detach"] = "cancel"
     """What becomes of a run whose client leaves: it ends, or goes on and its answer is kept."""
+    models: tuple[str | Provider, ...] = ()
+    """Models, as model strings or records of providers, that clients may choose in place of the agent's
+    own: they ask for `AGENT@MODEL`, or for `MODEL` alone where a single agent is served without a
+    name."""
 
     def __post_init__(self) -> None:
         """Raises `SettingsError` for an unknown value of a policy's field, or an unknown name of a
@@ -74,6 +82,27 @@ class AgentPolicy(msgspec.Struct, frozen=True, kw_only=True):
                 raise SettingsError(
                     f"AgentPolicy(settings=…) names {name!r}; there are {', '.join(names)}"
                 )
+        for model in expect_each("AgentPolicy(models=…)", self.models, str, Provider):
+            resolve_model(model)
+
+    @property
+    def model_names(self) -> list[str]:
+        """Returns the model strings of `models`."""
+        return [model_string(model) for model in self.models]
+
+    def find_model(self, name: str) -> str | Provider:
+        """Returns the model that a client chooses by its model string.
+
+        Raises:
+            InvalidRequestError: it is none of `models`.
+        """
+        for model in self.models:
+            if model_string(model) == name:
+                return model
+        names = ", ".join(self.model_names) or "none"
+        raise InvalidRequestError(
+            f"the model {name!r:.200} cannot be chosen here; there are: {names}"
+        ).at(field="model")
 
 
 def apply_policy(
@@ -110,8 +139,9 @@ def client_tools(request: ModelRequest) -> tuple[ToolSpec, ...]:
 
 
 def blame_client(error: DragomanError, tools: Sequence[ToolSpec | ServerTool]) -> DragomanError:
-    """Returns, for the policy, what a run failed with, as the client's fault if one of its tools
-    has a name that is taken: the tools of sets are known only once the run has begun."""
+    """Returns what a run failed with as the fault of the client, whose tools the policy let in, if
+    one of its tools has a name that is taken: the tools of sets are known only once the run has
+    begun."""
     if not isinstance(error, ToolError):
         return error
     name = next((tool.name for tool in tools if f"named {tool.name!r}" in error.message), None)
@@ -121,9 +151,9 @@ def blame_client(error: DragomanError, tools: Sequence[ToolSpec | ServerTool]) -
 def check_results(
     before: Sequence[Message], new: Sequence[Message], resumes: Sequence[Resume], *, trusted: bool
 ) -> None:
-    """Refuses, whatever the policy, results of calls that the client was not given, and calls of
-    its own, or made up by it, that it leaves without one. `trusted`: the messages before are as
-    this server kept them.
+    """Refuses under every policy results of calls that the client was not given, and calls of its
+    own, or made up by it, that it leaves without one. `trusted`: the messages before are as this
+    server kept them.
 
     Raises:
         InvalidRequestError: there is one.
@@ -148,7 +178,8 @@ def check_results(
 def _check_answered(
     before: Sequence[Message], new: Sequence[Message], resumed: set[str], *, trusted: bool
 ) -> None:
-    """Raises, for the policy, an error if the client leaves calls open that only it can answer."""
+    """Raises an error if the client leaves calls open that only it can answer, whatever the
+    policy."""
     messages = [*before, *new]
     # New words from the user close open calls: repair answers them.
     if has_new_prompt(messages):

@@ -13,6 +13,7 @@ from typing import Any
 
 from dragoman.codec.fit_ids import DistinctIds
 from dragoman.codec.json_values import if_object, optional_field, read_extra_fields
+from dragoman.codec.response_encoder import Objects
 from dragoman.codec.serving import SSE_PING
 from dragoman.errors import StreamCutError
 from dragoman.event import (
@@ -76,6 +77,15 @@ class Encoder(MessagesEncoder):
         """The event that started the run, or None if there was none."""
         self._steps: set[tuple[str | None, str]] = set()
         self._subagent_ids = DistinctIds()
+
+    def objects(self, event: Event) -> Objects:
+        """Implements `RunEncoder.objects` for AG-UI. Each object has the time of its event, in
+        milliseconds since 1970; deltas on their short way have none."""
+        objects = super().objects(event)
+        if event.at is None:
+            return objects
+        milliseconds = int(event.at.timestamp() * 1000)
+        return [{**fields, "timestamp": milliseconds} for fields in objects]
 
     def admit(self, event: Event) -> bool:
         """Implements `RunEncoder.admit` for AG-UI. Another run may follow the first."""
