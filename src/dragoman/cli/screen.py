@@ -192,7 +192,8 @@ def find_cost(results: Iterable[ChatResult[Any]]) -> Decimal | None:
 
 
 def format_usage(usage: Usage | None, cost: Decimal | None = None) -> str:
-    """Returns the line of `--verbose` with token counts, and the cost if it is known."""
+    """Returns the line that `--verbose` shows on the screen, with token counts, and the cost if it
+    is known."""
     usage = usage or Usage()
     counts = {
         "Input": usage.input_tokens,

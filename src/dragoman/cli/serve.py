@@ -171,16 +171,16 @@ def serve(
     command lines. Ctrl-C stops the server after the running answers; a second one at once.
     """
     from dragoman.cli.processes import run_processes
-    from dragoman.http_server.worker import Worker
+    from dragoman.http_server.server_process import ServerProcess
 
-    worker = Worker.from_environment()
-    if processes > 1 and worker is None:
+    process = ServerProcess.from_environment()
+    if processes > 1 and process is None:
         with _show_logs(calls=False):
             return run_processes(processes, context.find_root().obj, host, port, drain)
     if directory is not None:
         os.chdir(directory)
     try:
-        from dragoman.serve.server import run_server, run_worker
+        from dragoman.serve.server import run_process, run_server
     except ImportError as error:
         from dragoman.errors import SettingsError
 
@@ -211,12 +211,12 @@ def serve(
                 names, url, _KEY if service.has_keys else None, agents=_has_agents(service)
             )
 
-        if worker is None:
+        if process is None:
             run_server(
                 app, host=host, port=port, drain_seconds=drain, ready=lambda url: echo(greet(url))
             )
         else:
-            run_worker(app, worker, host=host, drain_seconds=drain, ready=greet)
+            run_process(app, process, host=host, drain_seconds=drain, ready=greet)
     return 0
 
 
