@@ -22,16 +22,12 @@ from statistics import median
 from typing import Any
 from uuid import uuid4
 
-ROUNDS, TOGETHER, ALONE = 5, 40, 8
-ROWS = (
-    "agent.run",
-    "Runs.start, no barrier",
-    "Runs.start",
-    "enqueue, log",
-    "enqueue, DBOS",
-)
+ROUNDS, TOGETHER, ALONE = 3, 40, 8
+ROWS = ("agent.run", "Runs.start", "enqueue, log", "enqueue, DBOS")
 PEER_ROWS = ("pydantic-ai", "pydantic-ai on DBOS")
 
+BARRIERS: list[float] = []
+"""Seconds that rounds of tools waited until they were stored."""
 Batch = Callable[[int], Awaitable[None]]
 
 
@@ -84,12 +80,14 @@ async def opened(row: str, url: str) -> AsyncIterator[Batch]:
 
         yield plain
         return
-    if row.endswith("no barrier"):
+    wait = driver.RunDriver.wait_until_stored
 
-        async def at_once(self: Any) -> None:
-            pass
+    async def timed(self: Any) -> None:
+        began = time.perf_counter()
+        await wait(self)
+        BARRIERS.append(time.perf_counter() - began)
 
-        driver.RunDriver.wait_until_stored = at_once  # type: ignore[method-assign]
+    driver.RunDriver.wait_until_stored = timed  # type: ignore[method-assign]
     engine = "dbos" if row.endswith("DBOS") else "log"
     async with open_log(url) as log, Runs(log, engine=engine, agents={"a": a}) as runs:
         worker = asyncio.create_task(runs.work(queues={"default": Limit(runs=TOGETHER)}))
@@ -117,7 +115,9 @@ async def serve(row: str, url: str) -> None:
             wall, cpu = time.perf_counter(), time.process_time()
             await batch(int(line))
             wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-            print(wall, cpu, flush=True)
+            barrier = median(BARRIERS) if BARRIERS else 0.0
+            BARRIERS.clear()
+            print(wall, cpu, barrier, flush=True)
 
 
 def main() -> None:
@@ -146,32 +146,31 @@ def measure(url: str, peer: str | None, folder: str) -> None:
         for row, command in commands.items()
     }
 
-    def ask(row: str, count: int) -> tuple[float, float]:
+    def ask(row: str, count: int) -> tuple[float, float, float]:
         process = rows[row]
         assert process.stdin is not None
         assert process.stdout is not None
         print(count, file=process.stdin, flush=True)
-        wall, cpu = map(float, process.stdout.readline().split())
-        return wall / count * 1000, cpu / count * 1000
+        wall, cpu, barrier = map(float, process.stdout.readline().split())
+        return wall / count * 1000, cpu / count * 1000, barrier * 1000
 
     for row in rows:
         ask(row, TOGETHER)
-    alone: dict[str, list[float]] = {row: [] for row in rows}
-    together: dict[str, list[tuple[float, float]]] = {row: [] for row in rows}
+    alone: dict[str, list[tuple[float, ...]]] = {row: [] for row in rows}
+    together: dict[str, list[tuple[float, ...]]] = {row: [] for row in rows}
     for _ in range(ROUNDS):
         for row in rows:
-            alone[row] += [ask(row, 1)[0] for _ in range(ALONE)]
+            alone[row] += [ask(row, 1) for _ in range(ALONE)]
             together[row].append(ask(row, TOGETHER))
     for process in rows.values():
         assert process.stdin is not None
         process.stdin.close()
         process.wait()
-    print(f"{'ms a run':24} {'alone':>8} {f'of {TOGETHER}':>8} {'CPU':>8}")
+    print(f"{'ms a run':24} {'alone':>8} {f'of {TOGETHER}':>8} {'CPU':>8} {'barrier':>8}")
     for row in rows:
-        wall, cpu = (min(column) for column in zip(*together[row], strict=True))
-        print(f"{row:24} {median(alone[row]):8.1f} {wall:8.1f} {cpu:8.1f}")
-    barrier = median(alone["Runs.start"]) - median(alone["Runs.start, no barrier"])
-    print(f"barrier, a round: {barrier / 2:.2f} ms")
+        wall, cpu, _ = map(min, zip(*together[row], strict=True))
+        one, _, barrier = map(median, zip(*alone[row], strict=True))
+        print(f"{row:24} {one:8.1f} {wall:8.1f} {cpu:8.1f} {barrier:8.2f}")
 
 
 if __name__ == "__main__":
