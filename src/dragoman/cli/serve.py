@@ -125,6 +125,21 @@ def serve(
             min=0, metavar="SECONDS", help="How long running answers may take after a stop signal."
         ),
     ] = 30.0,
+    durable: Annotated[
+        bool,
+        typer.Option(
+            "--durable",
+            help="Put agents' runs into the store: another server or dragoman worker goes on with them "
+            "if this process ends. Clients name the agent.",
+        ),
+    ] = False,
+    no_drive: Annotated[
+        bool,
+        typer.Option(
+            "--no-drive",
+            help="With --durable: leave the runs to dragoman worker and other servers.",
+        ),
+    ] = False,
     processes: Annotated[
         int,
         typer.Option(
@@ -201,6 +216,8 @@ def serve(
                     "hosts": host_names,
                     "origins": origins or (),
                     "policy": _make_policy(on_disconnect),
+                    "durable": durable,
+                    "drives": not no_drive,
                 },
             )
         service: Service = app.state.service
@@ -307,6 +324,11 @@ def _make_app(served: list[tuple[str, Any]], file: Path | None, options: Json) -
             raise typer.BadParameter(
                 "the application has its own; give one of the two", param_hint="--gateway"
             )
+        if options["durable"] or not options["drives"]:
+            raise typer.BadParameter(
+                "the application says it itself: dragoman.serve.app(…, durable=True)",
+                param_hint="--durable",
+            )
         if not hasattr(application.state, "service"):
             raise typer.BadParameter(
                 "it is no application of dragoman.serve.app", param_hint=_TARGET
@@ -320,8 +342,9 @@ def _make_app(served: list[tuple[str, Any]], file: Path | None, options: Json) -
         prepare_agent(agent)
     if not agents:
         return app(None, gateway=gateway, **options)
-    # One agent alone answers to any model name, which would hide the names of a gateway.
-    if len(agents) == 1 and gateway is None:
+    # One agent alone answers to any model name, which would hide the names of a gateway. Workers find
+    # an agent by its name.
+    if len(agents) == 1 and gateway is None and not options["durable"]:
         return app(next(iter(agents.values())), **options)
     return app(agents, gateway=gateway, **options)
 
