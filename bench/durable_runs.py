@@ -90,14 +90,14 @@ async def opened(row: str, url: str) -> AsyncIterator[Batch]:
     driver.RunDriver.wait_until_stored = timed  # type: ignore[method-assign]
     engine = "dbos" if row.endswith("DBOS") else "log"
     async with open_log(url) as log, Runs(log, engine=engine, agents={"a": a}) as runs:
-        worker = asyncio.create_task(runs.work(queues={"default": Limit(runs=TOGETHER)}))
+        worker = asyncio.create_task(runs.work(queues={engine: Limit(runs=TOGETHER)}))
 
         async def stored(count: int) -> None:
             async def one() -> None:
                 if row.startswith("Runs.start"):
                     run_id = await runs.start(a, "Go.")
                 else:
-                    run_id = await runs.enqueue("a", "Go.")
+                    run_id = await runs.enqueue("a", "Go.", queue=engine)
                 async for _ in runs.attach(run_id):
                     pass
                 assert (await runs.status(run_id)).state == "success"
