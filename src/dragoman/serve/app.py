@@ -8,9 +8,9 @@ stores of a URL are opened again if the application is started a second time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dragoman import wires
 from dragoman.arguments import expect
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dragoman.runs import RunLog
     from dragoman.serve.core.policy import AgentPolicy
     from dragoman.serve.gateway.gateway import Gateway
-    from dragoman.serve.http.callers import Auth
+    from dragoman.serve.http.callers import Auth, Key
     from dragoman.serve.http.limits import ServerLimits
     from dragoman.serve.store.answer_store import AnswerStore
     from dragoman.transport.address_policy import AddressPolicy
@@ -46,6 +46,7 @@ def app(
     origins: Iterable[str] = (),
     webhooks: AddressPolicy | None = None,
     cards: AgentCard | Mapping[str, AgentCard] | None = None,
+    page: bool = False,
 ) -> Starlette:
     """Returns an ASGI application that speaks every wire. Each API is served at the paths that its
     own clients expect, and again under `/WIRE`.
@@ -66,6 +67,7 @@ def app(
         webhooks: addresses to which clients may have notifications of tasks sent. By default none
             are sent.
         cards: the card of the agent, or of several agents by their names.
+        page: browsers get a page at `/`, on which people talk to the agents and see what they did.
 
     Raises:
         SettingsError: a key is too short, there is no agent, or a host, origin or store is invalid.
@@ -107,6 +109,9 @@ def app(
     agent_names = [
         name for backend in backends if isinstance(backend, AgentBackend) for name in backend.names
     ]
+    # An iterator can be read once.
+    if isinstance(auth, Iterator):
+        auth = list(cast("Iterator[str | Key]", auth))
     authenticate, agent_cards = make_authenticator(auth), assign_cards(cards, agent_names)
 
     def open_stores() -> tuple[AnswerStore, RunLog]:
@@ -134,6 +139,16 @@ def app(
         )
         for method_path in paths
     ]
+    if page:
+        from dragoman.serve.page.files import PageRoot
+        from dragoman.serve.page.routes import page_routes
+
+        root = next(
+            route for route in routes if route.path == "/" and "GET" in (route.methods or ())
+        )
+        root.endpoint = root.app = PageRoot(root.app)
+        routes = [*page_routes(service, auth), *routes]
+        service.has_page = True
     application = Starlette(
         routes=[*operation_routes(service, paths), plan_route(service), *routes],
         lifespan=lambda _: service.running(),

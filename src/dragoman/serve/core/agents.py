@@ -95,6 +95,11 @@ class AgentBackend:
         self._policy = policy or AgentPolicy()
 
     @property
+    def agent_names(self) -> Sequence[str]:
+        """Returns the names of the agents."""
+        return list(self._agents)
+
+    @property
     def names(self) -> Sequence[str]:
         """Returns the names that clients may ask for: of agents, and of agents with a model."""
         models = self._policy.model_names
