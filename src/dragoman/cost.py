@@ -195,8 +195,8 @@ def _is_free(origin: Origin) -> bool:
 
 
 def _find_pricing(origin: Origin) -> tuple[str | None, str | None]:
-    """Returns, for the cost, the fields `priced_as` and `free` of the record of the provider that
-    answered."""
+    """Returns the fields that decide a cost, `priced_as` and `free` of the record of the provider
+    that answered."""
     # Records stand layers above this module, which results and hooks need below them: they are
     # found late, by name.
     record = import_module("dragoman.providers.registry").REGISTRY.find(origin.provider)
@@ -239,7 +239,7 @@ def _priced_units(usage: Usage, response: JsonMap) -> dict[str, int]:
 
 
 def _read_modalities(response: JsonMap) -> Iterator[tuple[str, int]]:
-    """Yields, to price them, Google's counts of tokens that are no text, each with its unit. Two of
+    """Yields the counts of Google's tokens that are no text, each with the unit of its cost. Two of
     its modalities may be of one unit."""
     for name, unit in _MODALITIES.items():
         for entry in map(_object, _list(_at(response, ("usageMetadata", name)))):
@@ -249,8 +249,8 @@ def _read_modalities(response: JsonMap) -> Iterator[tuple[str, int]]:
 
 
 def _find_adviser_usage(served: str, response: JsonMap) -> list[tuple[str, dict[str, int]]]:
-    """Returns, for the cost, Anthropic's usage of other models that took part in an answer, such as
-    an adviser or a compaction, which its totals leave out."""
+    """Returns Anthropic's usage of other models that took part in an answer and count for its cost,
+    such as an adviser or a compaction, which its totals leave out."""
     parts: list[tuple[str, dict[str, int]]] = []
     for step in map(_object, _list(_at(response, ("usage", "iterations")))):
         if step.get("type") in (None, "message"):

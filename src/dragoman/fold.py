@@ -334,7 +334,7 @@ def parse_call(call: ToolCallPart, text: str) -> ToolCallPart:
 
 
 def arguments_text(call: ToolCallPart) -> str:
-    """Returns, to unfold a call, its arguments as JSON text, in the provider's spelling if that
+    """Returns the arguments of an unfolded call as JSON text, in the provider's spelling if that
     still holds. `{}` if they are cut or invalid."""
     text = _encode(call.arguments)
     if call.state != "complete" or call.raw is None:
@@ -408,8 +408,7 @@ def _encode(arguments: json_bytes.JsonMap) -> str:
 
 
 def _merge_native(first: Native, second: Native) -> Native:
-    """Merges, while a part is folded, the native fields of its start and its end, wire by wire; the
-    second's win."""
+    """Merges the native fields of a folded part's start and end, wire by wire; the second's win."""
     if not first or not second:
         return second or first
     merged = dict(first)

@@ -118,7 +118,7 @@ class ModelEnd(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def message(self) -> Message | None:
-        """Hook value: returns the model's message without a piece that was cut, built anew on each
+        """Returns for hooks the model's message without a piece that was cut, built anew on each
         access, or None if nothing came. `None` if nothing came."""
         events = [
             event
@@ -130,8 +130,8 @@ class ModelEnd(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def cost(self) -> Decimal | None:
-        """Hook value: returns the cost in US dollars, as `ModelCall.cost`, or None if unknown. It
-        is looked up on each access. `None`: unknown.
+        """Returns for hooks the cost in US dollars, as `ModelCall.cost`, or None if unknown. It is
+        looked up on each access. `None`: unknown.
 
         Raises:
             SettingsError: the extra `cost` is not installed.

@@ -297,7 +297,7 @@ def _restore_member(members: Json, key: str, value: object, order: list[str] | N
 
 
 def _is_equal(value: object, other: object) -> bool:
-    """Returns, for a patch's `test`, whether two JSON values are equal: 1 equals 1.0, but true does
+    """Returns whether two JSON values are equal for a patch's `test`: 1 equals 1.0, but true does
     not equal 1."""
     if isinstance(value, bool) or isinstance(other, bool):
         return value is other

@@ -41,7 +41,7 @@ class Shape:
 
     @cached_property
     def keys(self) -> Mapping[str, str]:
-        """For a `Partial`: name of each field in Python → its key in the JSON."""
+        """Maps the names of a `Partial`'s fields in Python to their keys in the JSON."""
         keys_by_name: dict[str, str] = {}
         for pair in self._branches:
             keys, names = _both(pair, "properties")

@@ -66,8 +66,8 @@ class Portal:
             raise
 
     def iterate(self, items: AsyncGenerator[T, None]) -> Iterator[T]:
-        """Iterates, through the portal's loop, over an async generator from outside; leaving early
-        closes it, and so does the end of the portal."""
+        """Iterates in the portal's loop over an async generator from outside; leaving early closes
+        it, and so does the end of the portal."""
         try:
             while (item := self.call(_next(items))) is not _END:
                 yield cast(T, item)

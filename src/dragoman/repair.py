@@ -142,9 +142,9 @@ def make_interrupted_result(call: ToolCallPart) -> ToolResultPart:
 
 
 def _last_round(messages: Sequence[Message]) -> tuple[int, int] | None:
-    """Returns, for repair, where the model's last turn with a call begins and where its last call
-    stands, or None if there is none. Sees at once of a long conversation that there is no call in
-    it."""
+    """Returns where the model's last turn with a call begins and where its last call stands, the
+    round to repair, or None if there is none. Sees at once of a long conversation that there is no
+    call in it."""
     contents = map(_CONTENT, reversed(messages))
     if ToolCallPart not in map(type, chain.from_iterable(contents)):
         return None
@@ -197,8 +197,8 @@ def _answers_call(piece: Content, call_id: str) -> bool:
 
 
 def _rounds(messages: Iterable[Message]) -> list[list[tuple[int, Message]]]:
-    """Returns, to repair each, the messages before the first round, and the rounds; each message
-    with its position."""
+    """Returns the messages before the first round, and the rounds to repair; each message with its
+    position."""
     rounds: list[list[tuple[int, Message]]] = [[]]
     # What the model has called since somebody else spoke.
     called: set[str] = set()
@@ -220,8 +220,8 @@ def _never_came(position: int, index: int) -> Loss:
 
 
 def _take_open_call(result: ToolResultPart, open_: deque[int], all_: Sequence[int]) -> int | None:
-    """Returns, for repair, the call that a result belongs to, taken off the open ones; `None`:
-    there is none."""
+    """Returns the call that repair pairs a result with, taken off the open ones; `None`: there is
+    none."""
     mark: Any = (result.native or {}).get(OURS)
     if isinstance(mark, dict):
         turn = cast("dict[str, Any]", mark).get(_TURN)
@@ -238,7 +238,7 @@ def _take_open_call(result: ToolResultPart, open_: deque[int], all_: Sequence[in
 
 
 def _with_name(result: ToolResultPart, call: ToolCallPart) -> ToolResultPart:
-    """Returns, repaired, a result that stands where it belongs, with the call's name where it has
+    """Repairs a result that stands where it belongs: returns it with the call's name where it has
     none."""
     if result.native and OURS in result.native:
         remaining = {key: value for key, value in result.native.items() if key != OURS}
@@ -252,7 +252,7 @@ _NONE: deque[int] = deque()
 
 
 def _list_wanted_calls(message: Message) -> list[tuple[int, ToolCallPart]]:
-    """Returns, for repair, the calls that a model's message wants answered, each with its place in
+    """Returns the calls of a model's message that repair must see answered, each with its place in
     the content."""
     if message.role is not Role.MODEL:
         return []

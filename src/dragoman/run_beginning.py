@@ -255,8 +255,8 @@ class RunBeginning:
     def _still_waiting(
         self, messages: Sequence[Message], tools: Mapping[str, Tool]
     ) -> ResumePlan | None:
-        """Returns, at a run's beginning, a plan without decisions if the conversation waits, else
-        `None`."""
+        """Returns the plan that a run begins with if the conversation waits and nothing was
+        decided, else `None`."""
         if has_new_prompt(messages) or not (waiting := self._waiting(messages, tools)[0]):
             return None
         return ResumePlan(unanswered=tuple(waiting))
@@ -386,8 +386,8 @@ def _is_stored(
 def _check_trust(
     decided: Sequence[Decision], run_options: RunOptions, seal: Seal, forged: Sequence[OpenCall]
 ) -> None:
-    """Raises, at a run's beginning, where a call is to be run and that cannot be justified, or not
-    be noted. `forged`: calls that may be made up."""
+    """Raises an error if a run is to begin with a call that cannot be justified, or not be noted.
+    `forged`: calls that may be made up."""
     run = [decision for decision in decided if decision.result is None]
     if not run:
         return

@@ -135,7 +135,7 @@ def build_run(
 def find_pending(
     history: Iterable[Message], *, tools: Iterable[Tool | Toolset], seal: Seal
 ) -> tuple[Interrupt, ...]:
-    """Returns, as a run would be built, what a conversation waits for; nothing, once somebody has
+    """Returns what a conversation waits for, without building a run; nothing, once somebody has
     said something."""
     messages = expect_each("history", history, Message, hint=suggest_place)
     if has_new_prompt(messages):
@@ -194,8 +194,8 @@ def _make_orchestrator(
 
 
 def _check_tool_choice(agent: RunDefaults, run_options: RunOptions) -> None:
-    """Checks, before a run is built, the tool that the program says must be called. What a set of
-    tools has is not known before the run."""
+    """Checks the tool that a run to be built must call by the program's word. What a set of tools
+    has is not known before the run."""
     settings = run_options.get("settings")
     if settings is None or settings.tool_choice is None:
         return

@@ -8,6 +8,7 @@ import os
 import random
 import re
 import signal
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
@@ -26,6 +27,7 @@ from dragoman.runs import Limit, RunLog, Runs, open_log, restate_engine
 from dragoman.runs.memory_log import MemoryLog
 from dragoman.runs.restate_engine import RestateEngine
 from support.durable import Acts, begun, check_laws, durable_agent
+from support.ports import free_port
 from support.restate import Restate, restate, work
 from support.until import until
 
@@ -151,7 +153,7 @@ async def test_a_run_is_enqueued_once_and_driven(
 
 async def owner(runs: Runs, run_id: str, before: int = 0) -> int:
     """The process that drives a run, after `before`."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(90):
         while True:
             status = await runs.status(run_id)
             if status.driven and (process := int(str(status.owner).split(":")[1])) != before:
@@ -196,12 +198,46 @@ async def test_another_process_goes_on(
         assert workers[driver].exitcode == (0 if how is signal.SIGTERM else -how)
         assert await owner(runs, run_id, driver) in workers
         if how is signal.SIGKILL:
-            assert monotonic() - stopped_at < LEASE + 3.0
+            assert monotonic() - stopped_at < LEASE + 4.0
         async with asyncio.timeout(30):
             events = await reader
         check(events, (tmp_path / "acts").read_text().split(), run_id)
         # A run that is handed over is not held against the run.
         assert (await runs.status(run_id)).lost == (1 if how is signal.SIGKILL else 0)
+
+
+@pytest.mark.timeout(300)
+async def test_the_command_line_works_for_restate(
+    settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, acts = f"sqlite:///{tmp_path}/runs.db", tmp_path / "acts"
+    (tmp_path / "app.py").write_text(
+        "from pathlib import Path\n"
+        "from support.durable import Acts, durable_agent\n"
+        f"a, _ = durable_agent(Acts(Path({str(acts)!r}), 0.1), seconds=0.05)\n"
+    )
+    root = Path(__file__).parents[2]
+    monkeypatch.setenv("PYTHONPATH", f"{root / 'src'}:{root / 'tests'}")
+    options = ("--log", url, "--engine", "restate", "--runs", "2", "-C", str(tmp_path))
+    command = (sys.executable, "-m", "dragoman", "worker", "app:a", *options)
+    async with open_log(url) as log, Runs(log, engine="restate", poll_seconds=0.02) as runs:
+        run_id = await runs.enqueue("a", "Do it.", run_id=name())
+        first = await asyncio.create_subprocess_exec(*command)
+        assert await owner(runs, run_id) == first.pid
+        # The SDK would take SIGTERM over.
+        first.terminate()
+        assert await asyncio.wait_for(first.wait(), 60) == 0
+        second = await asyncio.create_subprocess_exec(*command)
+        await runs.result(run_id, timeout=90)
+        assert (await runs.status(run_id)).lost == 0
+        second.terminate()
+        assert await asyncio.wait_for(second.wait(), 60) == 0
+        check(await read(runs, run_id), acts.read_text().split(), run_id)
+    monkeypatch.setenv("RESTATE_ADMIN_URL", f"http://127.0.0.1:{free_port()}")
+    third = await asyncio.create_subprocess_exec(*command, stderr=asyncio.subprocess.PIPE)
+    _, error = await asyncio.wait_for(third.communicate(), 60)
+    assert (third.returncode, b"Restate cannot be reached" in error) == (3, True)
+    assert len(error.strip().splitlines()) == 1, error
 
 
 async def test_workers_that_share_an_address_share_the_runs(
@@ -308,6 +344,38 @@ async def test_a_run_that_is_longer_than_a_call_goes_on(
         # One invocation takes the place of another, so that no journal grows without end.
         assert 2 <= len(invocations(server, queue)) <= 8
         assert begun == ["r"]
+    await engine.close()
+
+
+async def test_all_queues_of_a_worker_hand_over_at_once(
+    server: Restate, settings: Any, queue: str
+) -> None:
+    driven: list[str] = []
+
+    async def drive(run_id: str) -> bool:
+        driven.append(run_id)
+        try:
+            await asyncio.sleep(30)
+        except asyncio.CancelledError:
+            # Tools that are at work have some time to end.
+            await asyncio.sleep(1)
+            driven.remove(run_id)
+            raise
+        return False
+
+    queues = {f"{queue}-{number}": Limit() for number in range(3)}
+    engine = RestateEngine(log := MemoryLog(), poll_seconds=0.02)
+    async with log:
+        async with working(engine.work(drive, queues=queues)) as worker:
+            await until(lambda: server.knows(f"dragoman-{queue}-0"))
+            for number, name in enumerate(queues):
+                await engine.enqueue(f"r{number}", queue=name)
+            await until(lambda: len(driven) == 3)
+            stopped_at = monotonic()
+            worker.cancel()
+            await asyncio.wait((worker,))
+        assert driven == []
+        assert monotonic() - stopped_at < 2.5
     await engine.close()
 
 

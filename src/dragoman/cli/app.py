@@ -14,11 +14,14 @@ from dragoman.cli.generate import generate
 from dragoman.cli.mcp import mcp
 from dragoman.cli.memory import index
 from dragoman.cli.plan_and_decode import decode, plan
+from dragoman.cli.runs import attach, cancel, list_runs, retry
+from dragoman.cli.runs import show as show_run
 from dragoman.cli.serve import serve
 from dragoman.cli.terminal import echo
 from dragoman.cli.threads import delete, export, list_threads, show
 from dragoman.cli.threads import search as search_threads
 from dragoman.cli.ui import ui
+from dragoman.cli.worker import worker
 
 __all__ = ["app"]
 
@@ -42,6 +45,9 @@ _local = typer.Typer(
 _memory = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="A store of conversations as a whole."
 )
+_runs = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="The runs in a log: durable and other ones."
+)
 _threads = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="The conversations of chat --thread."
 )
@@ -55,6 +61,7 @@ app.command()(convert)
 app.command()(plan)
 app.command()(serve)
 app.command()(ui)
+app.command()(worker)
 app.command()(mcp)
 _embed.command()(create)
 _embed.command()(search)
@@ -62,6 +69,12 @@ _embed.command()(text)
 app.add_typer(_embed, name="embed")
 _local.command()(pull)
 app.add_typer(_local, name="local")
+_runs.command(name="list")(list_runs)
+_runs.command()(attach)
+_runs.command()(cancel)
+_runs.command()(retry)
+_runs.command(name="show")(show_run)
+app.add_typer(_runs, name="runs")
 _threads.command(name="list")(list_threads)
 _threads.command()(show)
 _threads.command()(export)
@@ -104,6 +117,7 @@ def dragoman(
     dragoman serve                             serve the embedded model to clients of any model API
     dragoman serve myagent:agent               serve your agent; --gateway FILE: models of providers
     dragoman ui myagent:agent                  talk to your agent in a browser, and see what it did
+    dragoman worker myagent:agent --log URL    drive durable runs; dragoman runs list shows them
     dragoman mcp myagent:agent                 serve your agent to MCP clients
     dragoman providers                         list the providers and what each can do
 

@@ -80,8 +80,8 @@ def _describe_question(interrupt: Interrupt) -> str:
 
 
 def _describe_call(interrupt: Interrupt, *, pretty: bool = False) -> str:
-    """Returns, to ask the user, the name and arguments of the interrupt's call, or an empty
-    text."""
+    """Returns the name and arguments of the interrupt's call as the user is asked about it, or an
+    empty text."""
     call = interrupt.call
     return (
         ""

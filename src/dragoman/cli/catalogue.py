@@ -151,7 +151,7 @@ def _echo_profile(model: str, *, why: bool, indent: int) -> None:
 
 
 def _format_value(value: object) -> str:
-    """Returns, for the catalogue of models, a profile's value as `dragoman models` prints it."""
+    """Returns a profile's value as the catalogue (`dragoman models`) prints it."""
     if value is True or value is False:
         return "yes" if value else "no"
     if isinstance(value, int):

@@ -195,7 +195,7 @@ def _switch_model(talk: _Conversation, name: str) -> None:
 
 
 def _resolve_model(name: str, current: str) -> str:
-    """Returns, in a conversation at the terminal, the model string that `/model NAME` means: a full
+    """Returns the model string that `/model NAME` means in a conversation at the terminal: a full
     model string, or a model of the current provider.
 
     Raises:

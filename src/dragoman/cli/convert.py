@@ -179,7 +179,8 @@ def convert(
 
 
 def _parse_size(size: str) -> int:
-    """Returns, for `dragoman convert`, the bytes of a size such as `500`, `500K`, `64M` or `2G`.
+    """Returns the bytes of a size in an option of `dragoman convert`, such as `500`, `500K`, `64M`
+    or `2G`.
 
     Raises:
         BadParameter: it is not a size.
@@ -296,7 +297,7 @@ def _check_format(name: str, option: str) -> str:
 
 
 def _resolve_model(model: str) -> tuple[Origin, str]:
-    """Returns, for `dragoman convert`, the model of a model string as an origin, and its wire."""
+    """Returns the model that `dragoman convert` is given as an origin, and its wire."""
     from dragoman.message import Origin
     from dragoman.model.resolve_model import parse_model_string
     from dragoman.providers.registry import REGISTRY
@@ -309,7 +310,8 @@ def _resolve_model(model: str) -> tuple[Origin, str]:
 
 
 def _count_cores() -> int:
-    """Returns, for `dragoman convert --jobs`, the number of cores that this process may use."""
+    """Returns the number of cores that this process may use, the default of `dragoman convert
+    --jobs`."""
     # A container may allow fewer cores than the machine has. macOS and Windows cannot tell.
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

@@ -183,7 +183,7 @@ def show_pending(pending: Sequence[Interrupt], then: str) -> None:
 
 
 def find_cost(results: Iterable[ChatResult[Any]]) -> Decimal | None:
-    """Returns, to show it, the cost of results in US dollars, or None if it is unknown or the extra
+    """Returns the cost of results to show in US dollars, or None if it is unknown or the extra
     `cost` is not installed."""
     try:
         return sum_cost(call for result in results for call in result.calls)
@@ -192,7 +192,8 @@ def find_cost(results: Iterable[ChatResult[Any]]) -> Decimal | None:
 
 
 def format_usage(usage: Usage | None, cost: Decimal | None = None) -> str:
-    """Returns the line of `--verbose` with token counts, and the cost if it is known."""
+    """Returns the line that `--verbose` shows on the screen, with token counts, and the cost if it
+    is known."""
     usage = usage or Usage()
     counts = {
         "Input": usage.input_tokens,

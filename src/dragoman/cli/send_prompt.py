@@ -70,7 +70,7 @@ def make_asker(screen: Screen, interrupts: Interrupts) -> Ask:
 async def _answer_nothing(
     _pending: Sequence[Interrupt], _check: Callable[[Resume], object]
 ) -> list[Resume]:
-    """Answers, after a prompt was sent, no interrupt, so that all stay pending."""
+    """Answers none of the interrupts that follow a prompt, so that all stay pending."""
     return []
 
 

@@ -35,14 +35,15 @@ __all__ = [
     "echo_json",
     "escape",
     "find_exit_code",
+    "show_progress",
     "to_one_line",
     "report",
 ]
 
 
 def _make_escapes(first: int, last: int) -> dict[int, str]:
-    """Returns, for JSON on the terminal, the escape of each code from `first` to `last`; codes
-    beyond 16 bits have two."""
+    """Returns the JSON escape for the terminal of each code from `first` to `last`; codes beyond 16
+    bits have two."""
     signs = {
         code: chr(code).encode("utf-16-be", "surrogatepass") for code in range(first, last + 1)
     }
@@ -90,6 +91,14 @@ def echo_json(value: Any, *, indent: int = 2) -> None:
     data = msgspec.json.encode(value)
     text = (msgspec.json.format(data, indent=indent) if indent else data).decode()
     print(text.translate(_JSON))  # noqa: T201 - the one place
+
+
+def show_progress(line: str) -> None:
+    """Shows a line on standard error in the place of the last one, if that is a terminal. `""` removes
+    it."""
+    if sys.stderr is not None and sys.stderr.isatty():
+        sys.stderr.write(f"\r\x1b[2K{escape(line)}")
+        sys.stderr.flush()
 
 
 EXIT_CODES: Mapping[type[Exception], int] = MappingProxyType(

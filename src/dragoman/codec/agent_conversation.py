@@ -150,8 +150,8 @@ def _split_by_sizes(
 def _split_by_results(
     content: Sequence[Content],
 ) -> Iterator[tuple[str | None, Sequence[Content]]]:
-    """Yields, of a message of the agent's, runs of results and of other pieces, since a result is
-    the user's to an agent."""
+    """Yields runs of results and of other pieces of an agent's message, since a result is the
+    user's to an agent."""
     group: list[Content] = []
     for piece in content:
         if group and isinstance(piece, ToolResultPart) != isinstance(group[-1], ToolResultPart):

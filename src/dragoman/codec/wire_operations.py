@@ -60,9 +60,9 @@ class ConversationFormat(msgspec.Struct, Generic[O, P], frozen=True):
     def load_messages(
         self, payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
     ) -> list[Message]:
-        """Operation of a wire or format: converts the part of a request that holds the conversation
-        to messages. `origin` is given to the model's. With `problems`, an element that cannot be
-        read is left out and noted there.
+        """Converts, as every wire and format does, the part of a request that holds the
+        conversation to messages. `origin` is given to the model's. With `problems`, an element that
+        cannot be read is left out and noted there.
 
         Raises:
             HistoryError: the payload is no conversation of this format.
@@ -80,7 +80,7 @@ class ConversationFormat(msgspec.Struct, Generic[O, P], frozen=True):
         quirks: Any = None,
         losses: list[Loss] | None = None,
     ) -> P:
-        """Operation of a wire or format: converts messages to the part of a request that holds the
+        """Converts, as every wire and format does, messages to the part of a request that holds the
         conversation. What the format or its target cannot hold is added to `losses`."""
         return self.dump(self.outgoing(messages, target, quirks, losses))
 
@@ -173,7 +173,7 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
         origin: Origin | None = None,
         problems: list[Problem] | None = None,
     ) -> ModelRequest:
-        """Operation of a wire: converts a body, with its path and headers, to the neutral request.
+        """Converts, as every wire does, a body, with its path and headers, to the neutral request.
         `problems` as for `load_messages`.
 
         Raises:
@@ -194,7 +194,7 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
         quirks: Q | None = None,
         losses: list[Loss] | None = None,
     ) -> Json:
-        """Operation of a wire: converts the neutral request to a body."""
+        """Converts, as every wire does, the neutral request to a body."""
         return cast("Json", self._dump_model_request(request, target, quirks, losses, None).body)
 
     def dump_http(
@@ -206,7 +206,7 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
         losses: list[Loss] | None = None,
         history: DumpedRequest | None = None,
     ) -> HttpRequest:
-        """Operation of a wire: converts the neutral request to path, headers and body. `history`:
+        """Converts, as every wire does, the neutral request to path, headers and body. `history`:
         what the model knows of earlier requests.
 
         Raises:
@@ -252,7 +252,7 @@ class ResponseFormat(msgspec.Struct, Generic[E], frozen=True):
     def dump_response(
         self, events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any
     ) -> Json:
-        """Operation of a wire: converts events to a whole response; an error's body where they tell
+        """Converts, as every wire does, events to a whole response; an error's body where they tell
         of an error. `envelope` as for `encoder`."""
         message = join_messages(events, losses)
         if isinstance(message, DragomanError):

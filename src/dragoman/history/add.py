@@ -149,8 +149,8 @@ class Addition:
         return [(position, tuple([message for _, message in group])) for position, group in pieces]
 
     def _find_named_turn(self, name: str | None) -> int | None:
-        """Returns, for added messages, the position at which the turn of that name starts; `None`:
-        there is none."""
+        """Returns the position at which the turn starts that added messages name; `None`: there is
+        none."""
         if name is None:
             return None
         start = self.rows.turn(name)

@@ -93,7 +93,7 @@ def _anchors(these: Sequence[Key], those: Sequence[Key], *, every: bool) -> list
 
 
 def _longest_rising(pairs: Sequence[Pair]) -> list[Pair]:
-    """Returns, for an alignment, the longest part of pairs in the order of their first number in
+    """Returns the longest part of an alignment's pairs, in the order of their first number, in
     which the second rises as well."""
     tails: list[int] = []
     ends: list[int] = []  # place in `pairs` of each tail
@@ -128,8 +128,8 @@ def _shift_pairs(pairs: Iterable[Pair], start: int, other_start: int) -> list[Pa
 
 
 def _measure_common(these: Sequence[Key], those: Sequence[Key]) -> list[list[int]]:
-    """Returns, for an alignment, a table of lengths: in row `a` and column `b` that of the longest
-    common sequence of what stands from there on in both."""
+    """Returns the table of lengths that an alignment is read from: in row `a` and column `b` that
+    of the longest common sequence of what stands from there on in both."""
     width = len(those) + 1
     lengths = [[0] * width for _ in range(len(these) + 1)]
     for a in range(len(these) - 1, -1, -1):

@@ -158,8 +158,8 @@ def _is_cited(message: Message, owner: _FieldOwner) -> bool:
 
 
 def _field_owners(message: Message) -> Iterator[_FieldOwner]:
-    """Yields, to look for lost fields, the message and its pieces, those within tool results too,
-    that have native fields."""
+    """Yields the message and its pieces, those within tool results too, whose native fields may be
+    lost."""
     if message.native:
         yield _FieldOwner(None, None, message.native)
     for part, piece in enumerate(message.content):
@@ -277,8 +277,8 @@ def _message_with_only(message: Message, owner: _FieldOwner, native: Native) -> 
 
 
 def _message_with(message: Message, owner: _FieldOwner, native: Native) -> Message:
-    """Returns, to see which fields are lost, a message with these in the place of its own or of
-    those of a piece."""
+    """Returns a message with these fields in the place of its own or of those of a piece, to see
+    which are lost."""
     if owner.part is None:
         return message.replace(native=native)
     piece = _change_piece(owner, native)
@@ -288,8 +288,8 @@ def _message_with(message: Message, owner: _FieldOwner, native: Native) -> Messa
 
 
 def _change_piece(owner: _FieldOwner, native: Native, *, alone: bool = False) -> Any:
-    """Returns, to see which are lost, a piece of content with other native fields, within its tool
-    result if it is in one."""
+    """Returns a piece of content with other native fields, within its tool result if it is in one,
+    to see which are lost."""
     replace: Callable[..., Any] = msgspec.structs.replace
     piece, inside = replace(owner.piece, native=native), owner.inside
     if inside is None:

@@ -191,8 +191,7 @@ class _Making:
         return self._messages
 
     def _add_empty(self, stop: int) -> None:
-        """Adds, while pieces become messages, those before `stop` that never had a content where
-        they stood."""
+        """Adds the messages before `stop` that have no pieces and never had a content."""
         for home in range(stop):
             if home not in self._used and not self._homes[home].content:
                 self._used.add(home)

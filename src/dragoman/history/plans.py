@@ -39,8 +39,8 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 @contextmanager
 def name_unwritable(messages: Iterable[Message]) -> Generator[None]:
-    """Names, while a plan is made, the first message that JSON cannot hold if the block fails
-    because of one.
+    """Names the first message that JSON cannot hold if the plan within the block fails because of
+    one.
 
     Raises:
         HistoryError: there is one.

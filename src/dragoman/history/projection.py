@@ -56,8 +56,8 @@ def widen_spans(
 
 
 def _find_questions(messages: Sequence[Message]) -> list[int]:
-    """Returns, for the spans of a projection, the positions of the messages in which the user says
-    something."""
+    """Returns the positions of the messages in which the user says something, where spans of a
+    projection may begin."""
     return [
         position
         for position, message in enumerate(messages)

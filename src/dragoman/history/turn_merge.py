@@ -80,7 +80,7 @@ def _merge_turns(turn: Sequence[Message], copy: Sequence[Message]) -> list[Messa
 
 
 def _pair_pieces(first: Flat, second: Flat) -> dict[int, int]:
-    """Pairs, to merge them, the equal pieces of two copies of a turn, in order, calls from the end:
+    """Pairs the equal pieces of two copies of a turn that are merged, in order, calls from the end:
     position in the second copy to position in the first."""
     indexes_by_key: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
     for index, piece in enumerate(first.pieces):

@@ -135,8 +135,8 @@ def _put_behind(flat: Flat, index: int, result: ToolResultPart) -> Flat:
 
 
 def _open_at_provider(rows: Rows, name: str) -> tuple[int, str] | None:
-    """Returns, to update its turn, the position and id of the newest call that a provider runs and
-    has not answered."""
+    """Returns the position and id, in the turn to update, of the newest call that a provider runs
+    and has not answered."""
     answered: set[str] = set()
     for position in range(len(rows) - 1, -1, -1):
         for piece in reversed(rows[position].message.content):

@@ -178,7 +178,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        """Starts, in the protocol, a request's task, and the deadline again once no request
+        """Starts the task of one of the protocol's requests, and the deadline again once no request
         runs."""
         self._deadline.cancel()
         # uvicorn tells only its latest request that the client is gone, so all are kept here.
@@ -196,8 +196,8 @@ class BoundedProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, run)
 
     def _start_deadline(self) -> None:
-        """Limits, in the protocol, the time until the next request, and until the client has read
-        the rest of this answer."""
+        """Starts the protocol's deadline: limits the time until the next request, and until the
+        client has read the rest of this answer."""
         self._deadline.cancel()
         if self.parser is None:  # pyright: ignore[reportUnnecessaryComparison] - so uvicorn has it when the connection is lost
             return

@@ -302,8 +302,7 @@ def join_output(before: SuspendedRun | None, output: str) -> str:
 
 
 def _read_answers(waiting: SuspendedRun, responses: JsonMap) -> list[Resume]:
-    """Returns, when a call comes again, the MCP client's answers to what the run waits for, as far
-    as there are any.
+    """Returns the MCP client's answers to what the call's run waits for, as far as there are any.
 
     Raises:
         ResumeError: an answer cannot be read.

@@ -62,8 +62,8 @@ _CLAIMS = 10_000
 
 
 def make_call_provider(call: ToolCallPart | None = None) -> Provider:
-    """Returns, to expose a tool over MCP, a provider whose runs make this one call and ask no
-    model. `None`: the conversation already has the call."""
+    """Returns a provider whose runs make this one call of an exposed tool and ask no model. `None`:
+    the conversation already has the call."""
     return Provider(
         name="client",
         display_name="MCP client",

@@ -162,7 +162,7 @@ class MCPToolset(Toolset):
                     yield answer
 
     async def _take_redirect(self, address: str) -> None:
-        """Stores, for the toolset's sign-in, the OAuth redirect: the URL to which the user returned
+        """Stores the OAuth redirect of the toolset's sign-in: the URL to which the user returned
         from a sign-in, with its code. `address`: the URL, or its query alone.
 
         Raises:

@@ -110,8 +110,8 @@ class _Embedding:
     async def _embed_apart(
         self, pieces: Sequence[str], error: InvalidRequestError
     ) -> list[list[Vector]]:
-        """Embeds, to index them, the halves of several pieces, or of a single one, that were
-        refused together."""
+        """Embeds the halves of several pieces to index, or of a single one, that were refused
+        together."""
         # Halving finds the one that is refused in few requests, also among many.
         middle = len(pieces) // 2
         if middle:

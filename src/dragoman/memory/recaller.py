@@ -202,8 +202,8 @@ class Recaller:
         await self._vectors.close()
 
     async def _embed_question(self, text: str) -> Sequence[float] | None:
-        """Embeds, to recall messages, texts that have no vector yet, as far as half of the time
-        allows, and the question. Returns its vector; None if it has none."""
+        """Embeds the question of a recall and, before it, texts that have no vector yet, as far as
+        half of the time allows, and the question. Returns its vector; None if it has none."""
         pieces = split_text(text)
         if not pieces:
             return None

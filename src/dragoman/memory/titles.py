@@ -126,7 +126,7 @@ def clean_title(text: str) -> str | None:
 
 
 def _find_first(messages: Sequence[Message], role: Role) -> Message | None:
-    """Returns, to make a title of it, the first message of a role that says something."""
+    """Returns the first message of a role that says something a title can be made of."""
     return next(
         (
             message

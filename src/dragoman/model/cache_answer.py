@@ -213,8 +213,8 @@ def cache_key(
 
 
 def _strip_identity(message: Message) -> Message:
-    """Returns, for the key of a cached answer, a message as the model sees it: without ids, times,
-    metadata, usage and marks."""
+    """Returns a message as the key of a cached answer counts it: without ids, times, metadata,
+    usage and marks."""
     content = message.content
     if any(isinstance(piece, MarkPart) for piece in content):
         content = tuple(piece for piece in content if not isinstance(piece, MarkPart))

@@ -390,8 +390,8 @@ class ModelCaller:
         )
 
     async def _cancel_run(self, open_response: _OpenResponse, agent: AgentClient) -> None:
-        """Cancels, after a model call, the remote agent's run if the client left early and the
-        protocol would let it go on."""
+        """Cancels the remote agent's run, which a model call began, if the client left early and
+        the protocol would let it go on."""
         answer = getattr(open_response.decoder, "answer", None)
         run_id: str | None = getattr(answer, "run_id", None)
         # Empty once the answer has ended: then there is nothing to cancel.
@@ -438,8 +438,8 @@ def _place_losses(losses: list[Loss], messages: Sequence[Message]) -> list[Loss]
 
 
 def _rename_call(event: Event, own_names: Mapping[str, str]) -> Event:
-    """Returns, from a model call, a tool call's event with the tool's own name in place of the one
-    that was sent."""
+    """Returns a tool call's event with the tool's own name in place of the one that the model call
+    sent."""
     if isinstance(event, (PartStarted, PartFinished)) and isinstance(event.part, ToolCallPart):
         name = own_names.get(event.part.name)
         if name is not None:

@@ -249,7 +249,8 @@ def model_string(model: str | Provider) -> str:
 
 
 def _track_messages(events: Iterable[Event], open_messages: list[str]) -> None:
-    """Updates, for a fallback, the ids of messages that have started and were not retracted."""
+    """Updates the ids of messages that a fallback must retract: those that have started and were
+    not retracted."""
     for event in events:
         if type(event) is MessageStarted:
             open_messages.append(event.message_id)
@@ -258,8 +259,7 @@ def _track_messages(events: Iterable[Event], open_messages: list[str]) -> None:
 
 
 def _find_destination(request: ModelRequest, target: Target) -> Origin:
-    """Returns, for fallbacks, the provider, endpoint and model of a request, to compare it with
-    others."""
+    """Returns the provider, endpoint and model of a request, to compare it with other fallbacks."""
     destination = target(request)
     # An unknown model differs from all others by its model string.
     if destination is None:

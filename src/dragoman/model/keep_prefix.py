@@ -107,9 +107,9 @@ def keep_prefix(
 def find_unread_thinking(
     messages: Sequence[Message], target: Origin, profile: ModelProfile
 ) -> list[Loss]:
-    """Returns, to keep the signed prefix, the thinking of other models of the provider that the
-    model does not read. It is sent all the same, since leaving it out would void what follows; the
-    provider drops it.
+    """Returns the thinking of the provider's other models in the prefix that this model does not
+    read. It is sent all the same, since leaving it out would void what follows; the provider drops
+    it.
 
     Args:
         messages: the conversation.
@@ -176,7 +176,7 @@ def _find_break(messages: Sequence[Message], target: Origin) -> list[Loss]:
 
 
 def _own_origins(messages: Sequence[Message], target: Origin) -> Iterator[Origin]:
-    """Yields, to keep their prefix, the origins of the target's own answers, the newest first."""
+    """Yields the origins of the target's own answers, which note their prefix, the newest first."""
     for message in reversed(messages):
         if message.origin is not None and message.origin.provider == target.provider:
             yield message.origin

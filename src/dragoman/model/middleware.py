@@ -49,8 +49,8 @@ class BatchMiddleware(Protocol):
     def batches(
         self, request: ModelRequest, following: Batches, target: Target
     ) -> AsyncGenerator[list[Event], None]:
-        """Every batch middleware: returns the events of a request. `following` sends it on, as
-        `Next` does; close what it returns."""
+        """Returns the events of a request, as every batch middleware does. `following` sends it on,
+        as `Next` does; close what it returns."""
         ...
 
 

@@ -107,7 +107,7 @@ class Watch:
         return hooks, context
 
     def add(self, events: list[Event]) -> None:
-        """Records, to report them to hooks, the events of one network read. Reads of a single delta
+        """Records the events of one network read, which hooks are told of. Reads of a single delta
         may be left out: the finished part repeats them."""
         if not self._reads:
             self._first_at = monotonic()

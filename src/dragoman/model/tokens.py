@@ -129,8 +129,8 @@ def _find_rates(provider: str, model: str) -> TokenRates:
 
 
 def _byte_table(first: int, last: int, *more: int) -> bytes:
-    """Returns, to count tokens, a table for `bytes.translate` that maps the given bytes to `x` and
-    all others to spaces."""
+    """Returns a table for `bytes.translate` that maps the given bytes to `x` and all others to
+    spaces, so that tokens can be counted."""
     members = {*range(first, last + 1), *more}
     return bytes(120 if byte in members else 32 for byte in range(256))
 
@@ -327,8 +327,8 @@ class FileSize(NamedTuple):
 
 
 def measure_file(part: Media) -> FileSize:
-    """Returns, to estimate tokens, the size of a file, as far as its bytes are known, otherwise a
-    usual size."""
+    """Returns the size of a file whose tokens are estimated, as far as its bytes are known,
+    otherwise a usual size."""
     mime_type, data = part.mime_type, b""
     if isinstance(part, DataPart):
         data = part.data
@@ -344,14 +344,14 @@ def measure_file(part: Media) -> FileSize:
 
 
 def _count_pages(data: bytes) -> int:
-    """Returns, to estimate tokens, the pages of a PDF, at least 1."""
+    """Returns the pages of a PDF whose tokens are estimated, at least 1."""
     head = data[:_SEARCH_BYTES]
     # "/Type /Pages" is a node of the page tree, not a page.
     return max(1, sum(head.count(mark) - head.count(mark + b"s") for mark in _PAGE))
 
 
 def _find_pixels(data: bytes) -> tuple[int, int] | None:
-    """Returns, to estimate its tokens, width and height of an image, or None if they cannot be
+    """Returns width and height of an image whose tokens are estimated, or None if they cannot be
     read."""
     try:
         width, height = _read_pixels(data)
@@ -361,8 +361,8 @@ def _find_pixels(data: bytes) -> tuple[int, int] | None:
 
 
 def _read_pixels(data: bytes) -> tuple[int, int]:
-    """Reads, to estimate tokens, width and height from the header of a PNG, GIF, JPEG or WebP
-    image.
+    """Reads width and height, which decide an image's tokens, from the header of a PNG, GIF, JPEG
+    or WebP image.
 
     Raises:
         ValueError: it is of no known format.
@@ -380,8 +380,8 @@ def _read_pixels(data: bytes) -> tuple[int, int]:
 
 
 def _read_jpeg(data: bytes) -> tuple[int, int]:
-    """Reads, to estimate tokens, width and height from the segments of a JPEG. Raises `ValueError`
-    if there are none."""
+    """Reads width and height, which decide an image's tokens, from the segments of a JPEG. Raises
+    `ValueError` if there are none."""
     offset = 2
     while offset < min(len(data), _SEARCH_BYTES):
         if data[offset] != 0xFF:
@@ -398,7 +398,7 @@ def _read_jpeg(data: bytes) -> tuple[int, int]:
 
 
 def _read_webp_size(data: bytes) -> tuple[int, int]:
-    """Reads, to estimate tokens, width and height from the header of a WebP image."""
+    """Reads width and height, which decide an image's tokens, from the header of a WebP image."""
     chunk_type = data[12:16]
     if chunk_type == b"VP8 ":
         width, height = unpack_from("<HH", data, 26)

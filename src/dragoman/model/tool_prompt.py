@@ -317,8 +317,8 @@ _LIST_KEYWORDS = ("anyOf", "oneOf", "allOf", "prefixItems")
 
 
 def arguments_schema(schema: JsonMap, max_calls: int) -> Json:
-    """Returns, to ask for a tool's arguments, the schema of a list of one to `max_calls` argument
-    objects, for a tool's input schema. Unknown fields are forbidden."""
+    """Returns the schema by which a prompt asks for a tool's arguments: a list of one to
+    `max_calls` objects of the tool's input schema. Unknown fields are forbidden."""
     definitions: Json = {}
     item = simplify_schema(schema, definitions)
     if item.get("type", "object") == "object" and not any(

@@ -127,7 +127,7 @@ def _write_simple(parameter: Parameter, value: Any, *, encoded: bool) -> str:
 
 
 def _write_pairs(parameter: Parameter, value: Any) -> Iterator[str]:
-    """Yields, for an OpenAPI request, the `name=value` pairs of a query parameter or a cookie."""
+    """Yields the `name=value` pairs of a query parameter or a cookie of an OpenAPI request."""
     name = _percent_encode(parameter.name)
     if parameter.style == "deepObject" and isinstance(value, (Mapping, list)):
         yield from _write_deep_object(name, value)
@@ -151,7 +151,7 @@ def _write_pairs(parameter: Parameter, value: Any) -> Iterator[str]:
 
 
 def _write_deep_object(name: str, value: Any) -> Iterator[str]:
-    """Yields, for an OpenAPI request, the pairs of a query parameter in the style `deepObject`:
+    """Yields the pairs of an OpenAPI request's query parameter in the style `deepObject`:
     `name[key]=value`."""
     if isinstance(value, Mapping):
         for key, item in cast("JsonMap", value).items():

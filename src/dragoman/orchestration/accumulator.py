@@ -361,8 +361,8 @@ class Intake:
         return True
 
     def end_call(self, finish: MessageFinished | None = None) -> None:
-        """Records, in the accumulator of a message, the end of a model call. Without `finish` the
-        call was abandoned, and its usage is unknown."""
+        """Records that a model call of the accumulated message has ended. Without `finish` the call
+        was abandoned, and its usage is unknown."""
         start, self._answering = self._answering, None
         if finish is not None:
             origin, time = finish.origin or (start and start.origin), start and start.created_at
@@ -373,8 +373,8 @@ class Intake:
             self.calls.append(ModelCall(start.origin, None, self._run_id, start.created_at))
 
     def _mark_client_call(self, event: Event) -> Event:
-        """Returns, while a message is accumulated, the event with a complete call of a client's
-        tool marked as the client's."""
+        """Returns the event of an accumulated message with a complete call of a client's tool
+        marked as the client's."""
         if not isinstance(event, PartStarted | PartFinished) or not isinstance(
             call := event.part, ToolCallPart
         ):

@@ -149,7 +149,7 @@ async def _find_obstacle(
 def _make_waiting(
     state: StreamingState, decision: Decision, reason: Reason, **details: Any
 ) -> WaitingCall:
-    """Returns, for the continued run, an answered call that waits again. `details`: fields of its
+    """Returns an answered call that waits again as the run continues. `details`: fields of its
     interrupt."""
     open_call = decision.waiting.call
     waiting = WaitingCall(
@@ -176,7 +176,7 @@ def _list_questions(
     opened: Sequence[OpenCall],
     runs: Mapping[int, tuple[Decision, ToolCallPart]],
 ) -> list[WaitingCall]:
-    """Returns, as a run continues, the calls whose tools asked while they ran, and so wait again.
+    """Returns the calls of the continued run whose tools asked while they ran, and so wait again.
     `runs`: the calls that ran, by their indexes in `opened`."""
     waiting: list[WaitingCall] = []
     for call, question in tool_round.asks:
@@ -196,7 +196,7 @@ def _hand_over(
     *,
     waits: bool,
 ) -> None:
-    """Adds, as a run continues, the results of allowed hand-off calls. `waits`: another call of the
+    """Adds the results of allowed hand-off calls to the continued run. `waits`: another call of the
     run still waits."""
     # A new prompt ends all waiting, so that unanswered calls are no obstacle.
     waits = waits or bool(plan.unanswered and not plan.speaks)
@@ -207,7 +207,7 @@ def _hand_over(
 
 
 def _name_arguments(result: ToolResultPart, arguments: JsonMap | None) -> ToolResultPart:
-    """Returns, as a run continues, a call's result with a note of the arguments, if they are not
+    """Returns the result of a continued run's call with a note of the arguments, if they are not
     the model's."""
     if arguments is None:
         return result

@@ -186,7 +186,7 @@ class _OtherAnswer:
                 self._thinking.append(event.part)
 
     def feed(self, pieces: Sequence[ChatResult[str]]) -> Sequence[Event]:
-        """Takes, after a hand-off, pieces of the other run's output and returns the events of this
+        """Takes pieces of the output of the run that was handed to, and returns the events of this
         run's message."""
         events: list[Event] = []
         for piece in pieces:
@@ -207,8 +207,8 @@ class _OtherAnswer:
         return self.feed([result])
 
     def _finish_text(self, text: str) -> Content:
-        """Returns, after a hand-off, the open part with its whole text: a text, or the call that
-        returns the output."""
+        """Returns the hand-off's open part with its whole text: a text, or the call that returns
+        the output."""
         if not isinstance(self._open, ToolCallPart):
             return TextPart(text)
         self.returned = parse_call(self._open, text)
@@ -259,8 +259,8 @@ class _OtherAnswer:
         )
 
     def _begin_text(self) -> list[Event]:
-        """Returns, after a hand-off, the events that start the message and its text; none if they
-        have started."""
+        """Returns the events that start the hand-off's message and its text; none if they have
+        started."""
         if self._id:
             return []
         events = self._begin_message()
@@ -281,8 +281,8 @@ class _OtherAnswer:
         return [MessageStarted(self._id, Role.MODEL, native=ours, created_at=self._state.clock())]
 
     def _retract_text(self, remaining: str) -> list[Event]:
-        """Returns, after a hand-off, the events that withdraw the message and show it again with
-        the remaining text."""
+        """Returns the events that withdraw the hand-off's message and show it again with the
+        remaining text."""
         if not self._id:
             return []
         events: list[Event] = [MessageDropped(self._id, f"{self._to} began again")]
@@ -314,7 +314,7 @@ def _wait_for_agent(
 
 
 def _messages_until(messages: Sequence[Message], message_id: str | None) -> list[Message]:
-    """Returns, for a hand-off, the messages up to and including the one with that id.
+    """Returns the messages that a hand-off passes on: up to and including the one with that id.
 
     Raises:
         ResumeError: it is not among them.
@@ -340,7 +340,7 @@ def _is_output_call(event: PartStarted) -> bool:
 
 
 def _join_messages(messages: Sequence[Message]) -> Message | None:
-    """Returns, for a hand-off, the content of messages as one user message, or None if there are
+    """Returns the content of messages as the one user message of a hand-off, or None if there are
     none."""
     if not messages:
         return None
@@ -354,7 +354,7 @@ def _list_files(messages: Sequence[Message]) -> list[Content]:
 
 
 def _find_origin(messages: Sequence[Message]) -> Origin | None:
-    """Returns, after a hand-off, the origin of the other agent's last answer, without its response
+    """Returns the origin of the last answer of the agent that was handed to, without its response
     id: this run's provider does not know that response."""
     origins = [
         message.origin

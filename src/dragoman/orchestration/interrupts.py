@@ -57,8 +57,8 @@ class WaitingCall(msgspec.Struct, frozen=True, omit_defaults=True):
     """Runs of agents inside its tool."""
 
     def state(self) -> bytes:
-        """Returns, for its interrupts, the call's earlier answers and approvals as JSON for its
-        signature; empty if there are none."""
+        """Returns the call's earlier answers and approvals as JSON, which its interrupts are signed
+        with; empty if there are none."""
         if not (self.answers or self.arguments is not None or self.approved or self.runs):
             return b""
         # What is signed: fields are added at the end, and left out where they are empty, so that
@@ -140,8 +140,8 @@ def find_waiting_calls(
 
 
 def count_seen_messages(messages: Sequence[Message]) -> int:
-    """Returns, to find interrupts, the number of messages up to the model's last one. The messages
-    after it are new to the model."""
+    """Returns the number of messages up to the model's last one, whose interrupts are known. The
+    messages after it are new to the model."""
     return next(
         (count for count in range(len(messages), 0, -1) if messages[count - 1].role is Role.MODEL),
         0,

@@ -131,8 +131,8 @@ _METADATA_KEYS: Mapping[tuple[str, type[Content]], str] = {
 
 
 def provider_metadata(part: Content) -> Json:
-    """Returns, for the step of an iteration, what the provider ran itself, as metadata under the
-    tool's name."""
+    """Returns what the provider ran itself in an iteration's step, as metadata under the tool's
+    name."""
     if isinstance(part, (ToolCallPart, ToolResultPart)) and part.run_by == "provider":
         return {_METADATA_KEYS.get((part.name, type(part)), part.name): [msgspec.to_builtins(part)]}
     if isinstance(part, ProviderPart):
@@ -141,8 +141,8 @@ def provider_metadata(part: Content) -> Json:
 
 
 def collect_metadata(messages: Iterable[Message]) -> Json:
-    """Returns, for an iteration's step, what the provider ran itself in these messages; the last of
-    each name counts."""
+    """Returns what the provider ran itself in these messages of an iteration; the last of each name
+    counts."""
     metadata: Json = {}
     for message in messages:
         for part in message.content:
@@ -278,7 +278,7 @@ class Rewriting:
         return isinstance(event, PartDelta | PartFinished) and self._original.is_output(event)
 
     def _insert_part(self, message_id: str, output: str) -> list[Event]:
-        """Returns, where an iteration rewrote the output, the events of a new text part, for a
+        """Returns the events of a new text part for the output that an iteration rewrote, for a
         message without an open one."""
         index = self._parts
         part: list[Event] = [
@@ -313,8 +313,8 @@ class Rewriting:
         return events
 
     def _add_to_output(self, event: PartDelta | PartFinished, text: str) -> list[Event]:
-        """Returns, where an iteration may rewrite its output, the events to show for an event of an
-        output part."""
+        """Returns the events to show for an event of an output part, whose text an iteration may
+        rewrite."""
         key = event.message_id, event.index
         whole = self._texts[key] = self._texts.get(key, "") + text
         start = self._started.get(key)

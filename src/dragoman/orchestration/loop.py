@@ -292,7 +292,7 @@ def _is_built_in(orchestrator: StreamingOrchestrator) -> bool:
 
 
 def wrap_foreign_error(error: Exception) -> DragomanError:
-    """Returns, for the loop, a `DragomanError` for an exception of other code, for the run's
+    """Returns a `DragomanError` for an exception of other code that ended the loop, for the run's
     events."""
     wrapped = DragomanError(
         f"{type(error).__name__} in the run, from code that is not dragoman's: {describe_error(error)}"

@@ -108,8 +108,8 @@ class DefaultStreamingOrchestrator:
         state: StreamingState,
         output_schema: JsonMap | None = None,
     ) -> Steps:
-        """Default of an orchestrator: calls the model once. If the provider pauses its turn, the
-        next call continues the same message.
+        """Calls the model once, as orchestrators do by default. If the provider pauses its turn,
+        the next call continues the same message.
 
         Raises:
             DragomanError: the call failed; nothing is added to the history for it.
@@ -270,9 +270,8 @@ class DefaultStreamingOrchestrator:
     async def _check_output(
         self, state: StreamingState, message: Message, *, is_stored: bool = False
     ) -> Message:
-        """Runs, for the orchestrator, the output checks on a finished message. Returns it as they
-        leave it. What they send back stands in `state.refused`. `is_stored`: the checks have left
-        it so."""
+        """Runs the orchestrator's output checks on a finished message. Returns it as they leave it.
+        What they send back stands in `state.refused`. `is_stored`: the checks have left it so."""
         state.refused = None
         if state.checks is None:
             return message
@@ -381,9 +380,9 @@ class DefaultStreamingOrchestrator:
     async def execute_tool_calls(
         self, state: StreamingState, calls: Sequence[ToolCallPart]
     ) -> list[ToolResultPart]:
-        """Runs, for the orchestrator, the tools and returns their results, without those that ask a
-        person first. An override point of the seeds: if overridden, results appear when it returns,
-        not one by one."""
+        """Runs the tools of the orchestrator's calls and returns their results, without those that
+        ask a person first. An override point of the seeds: if overridden, results appear when it
+        returns, not one by one."""
         if not calls:
             return []
         results = await state.executor.execute_batch(calls, state.tool_map)
@@ -417,7 +416,7 @@ def _is_empty(message: Message) -> bool:
 
 
 def response_metadata(message: Message) -> Json:
-    """Returns, for the orchestrator's step, the provider's metadata about its response, which is
+    """Returns the provider's metadata about its response, for a step of the orchestrator, which is
     shown once and never stored in the message. Keys are in snake_case, whatever the provider
     writes."""
     metadata: Json = {}
@@ -443,8 +442,8 @@ def _drop_message(intake: Intake, finish: MessageFinished) -> StreamingIteration
 
 
 def _tell_again(intake: Intake, message: Message) -> list[Event]:
-    """Returns, for the orchestrator, the events of a message that an output check changed, in place
-    of what was shown of it."""
+    """Returns the events of a message that an orchestrator's output check changed, in place of what
+    was shown of it."""
     events = unfold([message])
     if intake.held is not None:
         return events
@@ -459,7 +458,7 @@ def _add_transfers(
     *,
     waits: bool,
 ) -> None:
-    """Adds, for the orchestrator, the results of hand-off calls. `slots`: their indexes. `waits`: a
+    """Adds the results of the orchestrator's hand-off calls. `slots`: their indexes. `waits`: a
     call was held back."""
     # A tool that ran in this round may have asked, and then its call waits too.
     waits = waits or bool(tool_round.asks)
@@ -470,7 +469,7 @@ def _add_transfers(
 def _add_results(
     tool_round: ToolRound, slots: Sequence[int], results: Sequence[ToolResultPart]
 ) -> None:
-    """Adds, for the orchestrator, the results of some calls to a round. `slots`: the numbers of
+    """Adds the results of some of the orchestrator's calls to a round. `slots`: the numbers of
     those calls in it."""
     for slot, part in zip(slots, results, strict=True):
         tool_round.add(slot, part)

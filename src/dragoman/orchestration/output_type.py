@@ -184,8 +184,7 @@ def read_value(adapter: TypeAdapter[T], value: object) -> T:
 
 
 def _wrap(schema: Json) -> Json:
-    """Returns, for an output type that is no object, the schema of an object whose key `result`
-    holds what a schema describes."""
+    """Returns the schema of an object whose key `result` holds an output type that is no object."""
     definitions: Json = {}
     if "$defs" in schema:
         definitions["$defs"] = schema.pop("$defs")

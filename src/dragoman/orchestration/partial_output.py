@@ -204,8 +204,8 @@ class _Elements:
         self._is_wrong = False
 
     def take(self, piece: ChatResult[str]) -> list[Chunk]:
-        """Returns, of the partial output, chunks for the elements that a piece made whole, or one
-        for a retraction."""
+        """Returns chunks for the elements of the partial output that a piece made whole, or one for
+        a retraction."""
         if piece.retracted:
             self._given, self._is_wrong = 0, False
             return [ChatResult(Partial[Any](), retracted=piece.retracted, id=piece.id)]

@@ -106,7 +106,7 @@ class CallPlan(msgspec.Struct, frozen=True):
     def settle(
         self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool]
     ) -> dict[int, ToolResultPart]:
-        """Returns, when a run resumes, the results of those calls that are not to be run, by their
+        """Returns the results of those calls of a resumed run that are not to be run, by their
         indexes: the stored result, or an error if the call may have acted and its tool is not
         idempotent."""
         settled: dict[int, ToolResultPart] = {}
@@ -194,8 +194,8 @@ def decide_calls(
 def _find_matches(
     interrupt_id: str, waiting: Sequence[WaitingCall], messages: Sequence[Message]
 ) -> list[tuple[int, int]]:
-    """Returns, to match a resume, the indexes of all waiting calls and interrupts with an id: by
-    the interrupts' own ids, or else by the ids that the calls have in other histories."""
+    """Returns the indexes of all waiting calls and interrupts that a resume with an id may be for:
+    by the interrupts' own ids, or else by the ids that the calls have in other histories."""
     matches = [
         (index, interrupt_index)
         for index, waiting_call in enumerate(waiting)
@@ -276,7 +276,7 @@ def _decide_call(
     now: datetime,
     has_toolsets: bool,
 ) -> Decision:
-    """Returns, when a run resumes, the decision about one answered call."""
+    """Returns the decision about one answered call of a resumed run."""
     tool = tools.get(waiting.call.call.name)
     if waiting.interrupts[0].parent:
         _check_tool(tool, waiting.call.call, answers[min(answers)][0], tools, has_toolsets)
@@ -493,8 +493,7 @@ def _make_denial(call: ToolCallPart, reason: Any) -> ToolResultPart:
 
 
 def _make_undone(call: ToolCallPart, reason: Any) -> ToolResultPart:
-    """Returns, when a run resumes, the result of a call that a person knows to have done
-    nothing."""
+    """Returns the result of a resumed run's call that a person knows to have done nothing."""
     message = (
         f"not carried out: {reason or 'the process that ran the call ended before it did anything'}"
     )

@@ -230,7 +230,7 @@ class ShownOutput:
     def _read_event(
         self, event: Event, is_output: Callable[[PartStarted], bool], pieces: list[ChatResult[str]]
     ) -> None:
-        """Takes, for the shown output, an event other than a delta."""
+        """Takes an event other than a delta into the shown output."""
         if isinstance(event, MessageStarted):
             if event.role is Role.MODEL and event.candidate == 0 and event.run_id is None:
                 self._begin_message(event.message_id)
@@ -254,7 +254,7 @@ class ShownOutput:
                 self._read_part(message, event, is_output, pieces)
 
     def _read_other(self, event: Event, pieces: list[ChatResult[str]]) -> None:
-        """Takes, for the shown output, an event outside of messages: custom events and state. Those
+        """Takes an event outside of messages into the shown output: custom events and state. Those
         of runs inside tools stay hidden."""
         if getattr(event, "run_id", None) is not None:
             return
@@ -270,8 +270,8 @@ class ShownOutput:
         is_output: Callable[[PartStarted], bool],
         pieces: list[ChatResult[str]],
     ) -> None:
-        """Takes, for the shown output, the start or end of a part, or the retraction of a
-        message."""
+        """Takes the start or end of a part, or the retraction of a message, into the shown
+        output."""
         if isinstance(event, PartStarted):
             if isinstance(event.part, WRITTEN_PARTS) and is_output(event):
                 message.parts[event.index] = []
@@ -288,8 +288,8 @@ class ShownOutput:
             del self._latest[event.message_id]
 
     def _begin_message(self, message_id: str) -> None:
-        """Begins, in the shown output, a message of the model. Plain output that came before
-        belongs to it."""
+        """Begins a message of the model in the shown output. Plain output that came before belongs
+        to it."""
         message, self._given = self._given, None
         if message is None:
             message = _ShownMessage()
@@ -301,7 +301,7 @@ class ShownOutput:
     def _finish_part(
         self, message: _ShownMessage, event: PartFinished, pieces: list[ChatResult[str]]
     ) -> None:
-        """Takes, for the shown output, a finished part. If its deltas said something else, the part
+        """Takes a finished part into the shown output. If its deltas said something else, the part
         wins."""
         texts = message.parts.get(event.index)
         if texts is None:

@@ -264,8 +264,8 @@ class StreamingState:
         return self._store_begun(calls)
 
     async def _store_begun(self, calls: Sequence[ToolCallPart]) -> None:
-        """Waits, for the run's state, until the log holds these calls, and a mark that they begin.
-        If the process dies later, the log tells which calls may have acted."""
+        """Waits until the run's log holds these calls, and a mark that they begin. If the process
+        dies later, the log tells which calls may have acted."""
         self.outbox.put([Custom(CALLS_BEGUN, [call.id for call in calls])])
         await self._wait_until_stored()
 
@@ -278,8 +278,8 @@ class StreamingState:
     def settle_calls(
         self, calls: Sequence[ToolCallPart], without: Collection[int]
     ) -> dict[int, ToolResultPart]:
-        """Returns, by the run's state, the results of calls that an earlier process of this run has
-        begun, by their indexes, so that they are not run again. `without`: indexes to leave out."""
+        """Returns the results in the run's state of calls that an earlier process has begun, by
+        their indexes, so that they are not run again. `without`: indexes to leave out."""
         if not isinstance(self.plan, CallPlan):
             return {}
         settled = self.plan.settle(calls, self.tool_map)
@@ -392,15 +392,15 @@ class StreamingState:
         return self.tool_round
 
     def replace_in_history(self, message: Message) -> None:
-        """Replaces, in the state's history, the last message with the same id."""
+        """Replaces the last message with the same id in the state's history."""
         for position in reversed(range(len(self._history))):
             if self._history[position].id == message.id:
                 self._history[position] = message
                 return
 
     def output_of(self, events: Sequence[Event]) -> str:
-        """Returns, by the run's state, the text that events of the model show, for code that wraps
-        the orchestrator."""
+        """Returns the text that events of the model show in this state, for code that wraps the
+        orchestrator."""
         if self.output_text is None:
             return UNSAID
         text = self.output_text.read(events, self.shows)

@@ -111,8 +111,8 @@ class Transcript:
         )
 
     def cut(self, reason: FinishReason) -> list[Event]:
-        """Ends, in the transcript, the message in whose middle the run ended, with what was shown
-        of it. Returns the closing events."""
+        """Ends the transcript's message in whose middle the run ended, with what was shown of it.
+        Returns the closing events."""
         tool_round, self._state.tool_round = self._state.tool_round, None
         if (intake := self._state.intake) is not None:
             intake.end_call()

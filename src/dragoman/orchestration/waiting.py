@@ -82,8 +82,7 @@ async def hold_back_calls(
 
 
 async def _check_approval(state: StreamingState, tool: Tool, call: ToolCallPart) -> JsonMap | None:
-    """Returns, for a call that is to wait, the details of an approval that a call needs, or None if
-    it needs none."""
+    """Returns the details of the approval that a call must wait for, or None if it needs none."""
     details: Json = {}
     try:
         if not await tool.needs_approval(call, state.tool_context()):

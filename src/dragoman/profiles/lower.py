@@ -58,8 +58,7 @@ def lower(
 
 
 def may_think(settings: Settings, profile: ModelProfile) -> bool:
-    """Returns, before a request is lowered, whether a model is known to think if it is asked with
-    these settings."""
+    """Returns whether a model is known to think if a lowered request has these settings."""
     match settings.reasoning:
         case None:
             return profile.thinks in ("default", "always")
@@ -196,7 +195,7 @@ class _Lowering:
             self._lower_setting("reasoning", allowed, None)
 
     def _find_limit(self) -> int | None:
-        """Returns, to lower the limit, the most tokens that one answer of the model may have, its
+        """Returns the limit to lower tokens to: the most that one answer of the model may have, its
         thinking included, or None."""
         limits = (self._settings.max_tokens, self._profile.output)
         return min((limit for limit in limits if limit is not None), default=None)

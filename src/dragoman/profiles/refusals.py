@@ -86,8 +86,8 @@ def _find_content(request: ModelRequest, profile: ModelProfile) -> Iterator[str]
 
 
 def _media_types(part: Content) -> Iterator[str]:
-    """Yields, to find what a profile refuses, the kinds of media that a part of a message holds, as
-    a profile names them."""
+    """Yields the kinds of media in a part of a message that a profile may refuse, as profiles name
+    them."""
     if isinstance(part, ToolResultPart) and part.is_content:
         for piece in cast("tuple[Content, ...]", part.result):
             yield from _media_types(piece)

@@ -259,15 +259,15 @@ class ProfileRegistry:
 
 
 def _split_model_string(model: str) -> tuple[Provider, str]:
-    """Returns, to find a profile, the provider and the model name that a model string holds."""
+    """Returns the provider and the model name in the model string that a profile is wanted for."""
     string = parse_model_string(model)
     provider = providers.get(string.provider)
     return provider, string.chat or provider.chat_model or ""
 
 
 def _find_vendor(provider: Provider, model: str) -> str | None:
-    """Returns, for the profile registry, the vendor under which the profile table lists a
-    provider's models, or None."""
+    """Returns the vendor under which the profile registry finds a provider's models in the table,
+    or None."""
     family = provider.family
     if callable(family):
         return family(model)

@@ -81,8 +81,8 @@ def make_form(url: str, fields: Mapping[str, str]) -> HttpRequest:
 def load_grant(
     answer: AuthResponse, now: float, *, who: str, headers: Mapping[str, str] = {}
 ) -> Grant:
-    """Returns, to authorize requests, the access token in an OAuth 2.0 response (RFC 6749, 5.1) as
-    a grant.
+    """Returns the access token in an OAuth 2.0 response (RFC 6749, 5.1) as a grant that authorizes
+    requests.
 
     Args:
         answer: of the token's endpoint.

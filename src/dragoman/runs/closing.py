@@ -120,7 +120,7 @@ def closing_events(events: Iterable[Event], last: RunFinished | RunError) -> lis
 
 
 async def read_pages(log: RunLog, run_id: str) -> AsyncGenerator[list[Event], None]:
-    """Yields, before a run is closed, all events that its log holds, piece by piece."""
+    """Yields all events that the log of a run to be closed holds, piece by piece."""
     end = 0
     while page := await log.read(run_id, end):
         end += len(page)

@@ -17,6 +17,7 @@ from dragoman.event import Event, RunError, RunFinished, event_to_json, set_time
 from dragoman.logs import logger
 from dragoman.result import ChatResult
 from dragoman.runs.batch import weigh_events
+from dragoman.runs.calls_at_work import CallsAtWork
 from dragoman.runs.closing import end_run
 from dragoman.runs.log import Lease, RunLog
 from dragoman.runs.tail import RunTail
@@ -115,6 +116,8 @@ class RunDriver:
         self._log, self._source, self._lease, self._tail = log, source, lease, tail
         self._on_stored = on_stored
         self._queue = _EventQueue()
+        self.calls_at_work = CallsAtWork()
+        """The calls whose tools are at work."""
         self._final_event: FinalEvent | None = None
         self._is_handed_over = False
 
@@ -218,11 +221,17 @@ class RunDriver:
         """Reads the driven run's source into the queue, and closes the queue at its end."""
         queue = self._queue
         try:
-            await self._source.read(queue.put)
+            await self._source.read(self._put)
         except Exception as error:  # noqa: BLE001 - the log has to record whatever it was
             queue.failure = error
         finally:
             queue.close()
+
+    async def _put(self, events: Sequence[Event]) -> None:
+        """Takes events of the source."""
+        # Not when they are stored: what waits in the queue is stored when the run is handed over.
+        self.calls_at_work.feed(events)
+        await self._queue.put(events)
 
 
 async def _cancel_and_wait(task: asyncio.Task[None]) -> None:

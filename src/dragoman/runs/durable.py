@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,9 @@ MOST_LOST = 5
 """So many processes may end while they drive a run; then the run fails. One that kills its process
 would otherwise go round for ever."""
 
+_MOST_WARNED = 1000
+"""Subjects of warnings that are remembered."""
+
 DepsFactory = Callable[[RunRequest], Any]
 """Function, plain or async, of the request of a run. Returns the `deps` of its tools."""
 
@@ -65,12 +69,14 @@ class DurableRuns:
         lease_seconds: float,
         agents: Mapping[str, Agent[Any]] | None,
         deps: DepsFactory | None,
+        grace_seconds: float,
     ) -> None:
+        """See `Runs`. `owner`: the name of this process in the log."""
         self._log, self._keeper, self._owner = log, keeper, owner
-        self._lease_seconds = lease_seconds
+        self._lease_seconds, self._grace_seconds = lease_seconds, grace_seconds
         self._agents, self._deps = agents or {}, deps
-        self._told_missing: set[str] = set()
-        """Names of agents that were asked for and are not here."""
+        self._warned: dict[str, None] = {}
+        """Subjects that were warned of, the latest last: a run is looked at again and again."""
 
     def check_agents(self) -> None:
         """Raises `SettingsError` if there is no agent for durable runs."""
@@ -87,13 +93,17 @@ class DurableRuns:
             # Another process drives it.
             return True
         except DragomanError as error:
-            _LOG.warning("run %s is tried again: %s", run_id, error.message)
+            warning = f"run {run_id} is tried again: {error.message}"
+            self._warn_once(warning, warning)
             return True
         if isinstance(driven, bool):
             return driven
         try:
             await asyncio.wait([driven.task])
         except asyncio.CancelledError:
+            # A second cancellation ends the grace.
+            with suppress(asyncio.CancelledError):
+                await driven.wait_for_tools(self._grace_seconds)
             driven.driver.hand_over()
             await asyncio.wait([driven.task])
             raise
@@ -147,16 +157,22 @@ class DurableRuns:
     def _find_agent(self, status: RunStatus) -> Agent[Any] | None:
         """Returns the agent of a durable run, or `None` if this process does not have it."""
         agent = self._agents.get(status.agent or "")
-        if agent is None and status.agent is not None and status.agent not in self._told_missing:
-            self._told_missing.add(status.agent)
+        if agent is None and status.agent is not None:
             names = ", ".join(self._agents) or "none"
-            _LOG.warning(
-                "run %s is left to others: its agent %r is not here; the agents are: %s",
-                status.run_id,
-                status.agent,
-                names,
+            self._warn_once(
+                f"agent {status.agent}",
+                f"run {status.run_id} is left to others: its agent {status.agent!r} is not here; the agents are: {names}",
             )
         return agent
+
+    def _warn_once(self, subject: str, warning: str) -> None:
+        """Logs a warning, unless its subject was warned of before."""
+        if subject not in self._warned:
+            _LOG.warning("%s", warning)
+        self._warned.pop(subject, None)
+        self._warned[subject] = None
+        if len(self._warned) > _MOST_WARNED:
+            del self._warned[next(iter(self._warned))]
 
     async def _find_end(self, status: RunStatus) -> FinalEvent | None:
         """Returns the event that ends a durable run before it goes on, or `None` if it goes on."""

@@ -171,7 +171,7 @@ class _TextFilter:
 
 
 def _find_partial(text: str, tag: str) -> int:
-    """Returns, to hide what a tag holds, the index at which the longest beginning of a tag ends the
+    """Returns the index at which the longest beginning of a tag, whose content is hidden, ends the
     text."""
     start = max(0, len(text) - len(tag) + 1)
     index = text.find(tag[0], start)

@@ -55,6 +55,16 @@ class DrivenRun:
         else:
             self.driver.cancel()
 
+    async def wait_for_tools(self, seconds: float) -> None:
+        """Waits until no tool of the run is at work, the run has ended, or so many seconds are over."""
+        between_tools = asyncio.create_task(self.driver.calls_at_work.wait_for_none())
+        try:
+            await asyncio.wait(
+                [self.task, between_tools], timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            between_tools.cancel()
+
 
 class Keeper:
     """Looks after the runs that this process drives or reads."""
@@ -170,7 +180,7 @@ class Keeper:
         )
 
     async def _read_posts(self, statuses: dict[str, RunStatus]) -> None:
-        """Cancels, in the keeper's round, the runs to which a cancellation was posted."""
+        """Cancels the keeper's runs to which a cancellation was posted."""
         for run_id, driven in list(self.driven.items()):
             status = statuses.get(run_id)
             if status is None or status.posts <= driven.posts:
@@ -181,7 +191,7 @@ class Keeper:
                     driven.driver.cancel()
 
     async def _renew_leases(self) -> None:
-        """Renews, in the keeper's round, the leases of which a third of their time is over."""
+        """Renews the keeper's leases of which a third of their time is over."""
         due = [
             driven
             for driven in self.driven.values()
@@ -191,7 +201,7 @@ class Keeper:
             await asyncio.gather(*map(self._renew_lease, due))
 
     async def _renew_lease(self, driven: DrivenRun) -> None:
-        """Renews, for the keeper, the lease of a run. If another process holds it by now, the run
+        """Renews the lease of one of the keeper's runs. If another process holds it by now, the run
         is left to it."""
         requested_at, lease = monotonic(), driven.lease
         try:

@@ -155,8 +155,7 @@ class RestateEngine:
             finally:
                 # What is handed over is told to Restate before the worker stops to listen.
                 with anyio.CancelScope(shield=True):
-                    for queue in called.values():
-                        await queue.stop()
+                    await asyncio.gather(*[queue.stop() for queue in called.values()])
 
     async def close(self) -> None:
         """See `OpenEngine`."""

@@ -68,6 +68,7 @@ class Runs:
         deps: DepsFactory | None = None,
         lease_seconds: float = 30.0,
         poll_seconds: float = 0.2,
+        grace_seconds: float = 10.0,
     ) -> None:
         """Args:
         log: where events are stored. It stays open.
@@ -78,6 +79,8 @@ class Runs:
             are never stored.
         lease_seconds: a process that does nothing for so long loses its runs.
         poll_seconds: seconds from one look for the changes of other processes to the next.
+        grace_seconds: seconds that tools at work have when `work` is cancelled, before their runs are
+            handed over.
 
         Raises:
             SettingsError: no engine has that name, its package is missing, or it cannot work with
@@ -90,7 +93,9 @@ class Runs:
             log, self._owner, lease_seconds=lease_seconds, poll_seconds=poll_seconds
         )
         self._keeper_task: asyncio.Task[None] | None = None
-        self._durable = DurableRuns(log, self._keeper, self._owner, lease_seconds, agents, deps)
+        self._durable = DurableRuns(
+            log, self._keeper, self._owner, lease_seconds, agents, deps, grace_seconds
+        )
         self._own_engine: OpenEngine | None = None
         """The engine, if it was opened here by its name."""
         if isinstance(engine, str):
@@ -201,8 +206,8 @@ class Runs:
         return request.run_id
 
     async def work(self, *, queues: Mapping[str, Limit] = DEFAULT_QUEUES) -> None:
-        """Drives durable runs of these queues until it is cancelled. Then the runs are handed over to
-        other processes.
+        """Drives durable runs of these queues until it is cancelled. Then no other run is begun, tools
+        at work have `grace_seconds` to end, and the runs are handed over to other processes.
 
         `queues`: how much of each queue this process works on at a time.
 
@@ -220,8 +225,15 @@ class Runs:
         is to be tried again later, because another process drives it or has its agent. For engines;
         any number of processes may call it at any time.
 
-        If the caller is cancelled, the run is handed over."""
+        If the caller is cancelled, the run is handed over as with `work`."""
         return await self._durable.drive(run_id)
+
+    def hand_over(self) -> None:
+        """Hands the durable runs that this process drives over to others at once. A tool that is at
+        work is cancelled, and may have acted."""
+        for driven in self._keeper.driven.values():
+            if driven.is_durable:
+                driven.driver.hand_over()
 
     @overload
     async def result(self, run_id: str, *, timeout: float | None = None) -> ChatResult[str]: ...  # noqa: ASYNC109 - of the contract

@@ -247,7 +247,7 @@ def require_equal(actual: Any, wanted: Any, subject: str) -> None:
 
 
 def attempt(work: Callable[[], T], what: str, *, but: tuple[type[Exception], ...] = ()) -> T | None:
-    """Returns, in a check, what `work` returns, or None if it raises one of the errors that it may
+    """Returns what a check's `work` returns, or None if it raises one of the errors that it may
     raise (`but`).
 
     Raises:
@@ -265,14 +265,15 @@ def attempt(work: Callable[[], T], what: str, *, but: tuple[type[Exception], ...
 
 
 def unwrap_error(error: BaseException) -> BaseException:
-    """Returns, for a check's report, the first exception in nested exception groups."""
+    """Returns the first exception that a check failed with, in nested exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     return error
 
 
 def _shorten_repr(value: Any) -> str:
-    """Returns, for a failed check, the repr of a value, with its middle cut out if it is long."""
+    """Returns the repr of a value for a failed check's message, with its middle cut out if it is
+    long."""
     text = repr(value)
     if len(text) <= 400:
         return text

@@ -53,9 +53,9 @@ def call_every_tool(request: ModelRequest) -> Sequence[Content | str]:
 
 
 def make_value(schema: Any, root: Any = None, depth: int = 0) -> Any:
-    """Returns, to call every tool, a value that matches a JSON Schema, always the same one. Objects
-    have only their required properties, and the first of several choices is taken. Patterns of
-    strings are ignored. A recursive schema ends in `None`."""
+    """Returns a value for a tool's argument that matches a JSON Schema, always the same one.
+    Objects have only their required properties, and the first of several choices is taken. Patterns
+    of strings are ignored. A recursive schema ends in `None`."""
     if root is None:
         root = schema
     rule = if_object(schema)
@@ -79,7 +79,7 @@ def make_value(schema: Any, root: Any = None, depth: int = 0) -> Any:
 
 
 def _merge_all(rule: JsonMap, root: Any) -> JsonMap:
-    """Returns, to call a tool, a schema merged with the schemas of its `allOf`."""
+    """Returns the schema of a tool's argument merged with the schemas of its `allOf`."""
     merged: Json = {}
     for part in if_list(rule.get("allOf")):
         fields = if_object(part)
@@ -151,8 +151,8 @@ def _make_number(rule: JsonMap, edge: float) -> Any:
 
 
 def _resolve_reference(root: Any, reference: str) -> Any:
-    """Returns, of a tool's arguments, the schema at a `$ref` within `root`, or `True`, which
-    accepts anything, if it leads nowhere."""
+    """Returns the schema of a tool's argument at a `$ref` within `root`, or `True`, which accepts
+    anything, if it leads nowhere."""
     value: Any = root
     for step in reference.removeprefix("#").split("/")[1:]:
         # The escapes of JSON Pointer (RFC 6901), in this order.

@@ -39,7 +39,7 @@ Path = tuple[str | int, ...]
 
 
 def _nest_deeply(depth: int) -> JsonValue:
-    """Returns, for mutations, objects and lists nested to a depth, in turn."""
+    """Returns objects and lists for mutations, nested in turn to a depth."""
     value: JsonValue = "deep"
     for level in range(depth):
         value = [value] if level % 2 else {"text": value}
@@ -86,7 +86,7 @@ class Sample(NamedTuple):
 
 
 def _list_entries(value: object) -> list[tuple[Any, JsonValue]]:
-    """Returns, to mutate one, the keys or indexes of a container with their values; none for other
+    """Returns the keys or indexes of a container to mutate, with their values; none for other
     values."""
     if isinstance(value, dict):
         return list(cast("dict[Any, JsonValue]", value).items())
@@ -314,7 +314,7 @@ _FRAME_ENDS = {"sse": b"\n\n", "ndjson": b"\n"}
 
 
 def read_frames(stream: bytes) -> tuple[str, list[JsonValue]]:
-    """Returns, to mutate its events, the framing of a streamed response (`sse` or `ndjson`) and its
+    """Returns what mutations need of a streamed response: its framing (`sse` or `ndjson`) and its
     events as JSON.
 
     An event is `{"event": …, "data": …}`, or `{"raw": …}` if its data is not JSON.

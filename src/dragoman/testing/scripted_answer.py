@@ -186,8 +186,8 @@ def with_id(piece: Content, id: str) -> Content:  # noqa: A002
 
 
 def count_usage(request: ModelRequest, content: Sequence[Content]) -> Usage:
-    """Returns, for a scripted answer, the estimated tokens of a request and its answer, at four
-    bytes per token."""
+    """Returns the estimated tokens of a request and its scripted answer, at four bytes per
+    token."""
     input_tokens = _estimate_tokens(
         [message.content for message in request.messages]
     ) + _estimate_tokens(request.tools)

@@ -222,7 +222,7 @@ class ScriptedServer:
     def _answer_media(
         self, media_kind: MediaKind, request: HttpRequest, path: str, media: MediaFunction
     ) -> Response:
-        """Answers, as the provider's server, a request for media."""
+        """Answers a request for media as the provider's server."""
         wanted = load_media_request(self._wire, media_kind, request, path)
         self.media_requests.append(wanted)
         made = media(wanted)
@@ -317,7 +317,7 @@ class ScriptedServer:
 
 
 def _add_stored_messages(wanted: ModelRequest, stored: tuple[Message, ...]) -> ModelRequest:
-    """Returns, for the scripted server, a request that continues a stored response, with the stored
+    """Returns a request to the scripted server that continues a stored response, with the stored
     conversation before its new messages, as the provider has it."""
     instructions = tuple(takewhile(lambda message: message.role is Role.SYSTEM, wanted.messages))
     return wanted.replace(messages=(*instructions, *stored, *wanted.messages[len(instructions) :]))

@@ -102,8 +102,8 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
         return self.call.id
 
     def emit(self, event: Event | str, value: object = None) -> Emission:
-        """Makes, through a tool's context, something an event of the run: a `Custom` by its name
-        and any JSON value, a `StateSnapshot` or a `StateDelta`, which change `state` too.
+        """Makes something that a tool emits through its context an event of the run: a `Custom` by
+        its name and any JSON value, a `StateSnapshot` or a `StateDelta`, which change `state` too.
 
         Raises:
             ToolError: the value is not JSON, or the event is one of those that only a run makes.
@@ -138,9 +138,9 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
         )
 
     async def step(self, name: str, function: Callable[[], Any]) -> Any:
-        """Does, through the tool's context, a step of the tool and returns its result as JSON. If
-        the run is durable and the process dies later, the tool's next run gets the stored result
-        and the function is not called again.
+        """Does a step of the tool through its context and returns its result as JSON. If the run is
+        durable and the process dies later, the tool's next run gets the stored result and the
+        function is not called again.
 
         Args:
             name: name of the step, which no other step of the call has.

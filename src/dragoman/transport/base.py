@@ -59,7 +59,7 @@ class Response(Protocol):
         ...
 
     async def read(self) -> bytes:
-        """Every transport's response: returns the next bytes of the body as they arrive; `b""` at
+        """Returns the next bytes of the response's body as they arrive over the transport; `b""` at
         its end.
 
         Raises:
@@ -71,7 +71,7 @@ class Response(Protocol):
         ...
 
     async def close(self) -> None:
-        """Every transport's response: ends it. What is not read yet is given up at once, and its
+        """Ends the response of any transport. What is not read yet is given up at once, and its
         connection closed; one that was read to its end goes back to the pool. Never waits, so that
         it also works in a cancelled scope."""
         ...
@@ -81,7 +81,7 @@ class Transport(Protocol):
     """Sends requests. One value serves many event loops; each loop has connections of its own."""
 
     async def send(self, request: HttpRequest) -> Response:
-        """Every transport: sends a request (`request.path` is the whole URL). Returns the response
+        """Sends a request by this transport (`request.path` is the whole URL). Returns the response
         as soon as its headers are there.
 
         Raises:

@@ -60,15 +60,15 @@ def public_url(url: str) -> str:
 
 
 def _split_scheme(url: str) -> tuple[str, str]:
-    """Returns, to redact the rest, the scheme of a URL with its separator, empty if there is none,
-    and the rest."""
+    """Returns the scheme of a URL to redact with its separator, empty if there is none, and the
+    rest."""
     scheme = _SCHEME.match(url)
     end = scheme.end() if scheme else 0
     return url[:end], url[end:]
 
 
 def _split_user(after_scheme: str) -> tuple[str, str]:
-    """Returns, to redact them, user and password of a URL, and what follows them. Both may hold the
+    """Returns user and password of a URL to redact, and what follows them. Both may hold the
     characters that end a host, although they should be escaped there."""
     authority = _AUTHORITY_END.split(after_scheme, maxsplit=1)[0]
     host, colon, port = authority.rpartition(":")
@@ -80,8 +80,8 @@ def _split_user(after_scheme: str) -> tuple[str, str]:
 
 
 def _split_inner_users(segments: list[str]) -> list[tuple[str, str]]:
-    """Returns, to redact it, each segment of a path as user and password, and the rest. Only the
-    host of another URL in the path has a user."""
+    """Returns each segment of a path to redact as user and password, and the rest. Only the host of
+    another URL in the path has a user."""
     return [
         _split_user(segment)
         if index > 1 and not segments[index - 1] and segments[index - 2].endswith(":")
@@ -138,7 +138,7 @@ def redact(error: DragomanError, secrets: Iterable[str]) -> DragomanError:
 
 
 def _character_pattern(character: str) -> bytes:
-    """Returns, to redact secrets, a pattern for a character and its escapes. The number of
+    """Returns a pattern for a character of a secret to redact, and its escapes. The number of
     backslashes is limited to JSON nested three deep, so that matching stays linear."""
     data = character.encode(errors="surrogatepass")
     escapes = [re.escape(data)]
@@ -178,7 +178,7 @@ def _url_secrets(url: str) -> Iterator[str]:
 
 
 def _body_secrets(body: Any) -> Iterator[str]:
-    """Yields, to redact them, the values of key and password fields in JSON."""
+    """Yields the secrets to redact in JSON: the values of key and password fields."""
     if isinstance(body, list):
         for entry in cast("list[Any]", body):
             yield from _body_secrets(entry)

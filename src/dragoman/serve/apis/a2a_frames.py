@@ -60,7 +60,7 @@ class Frame(msgspec.Struct, frozen=True):
         return task
 
     def push(self, config: JsonMap) -> Any:
-        """Returns, in the A2A frame, an address of notifications as the client's version has it."""
+        """Returns an address of notifications as the A2A frame for the client's version has it."""
         if self.old:
             return self._old_binding.dump_push(config)
         return config

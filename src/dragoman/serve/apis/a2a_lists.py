@@ -81,8 +81,8 @@ def trim_history(task: Json, most: Any) -> Json:
 
 
 def _read_thread(call: Call, context: Any) -> str | None:
-    """Returns, to list A2A tasks, the stored thread id for a client's `contextId`, or None if it
-    gives none."""
+    """Returns the stored thread id for the `contextId` whose A2A tasks a client lists, or None if
+    it gives none."""
     if context in (None, ""):
         return None
     if not isinstance(context, str):
@@ -91,7 +91,7 @@ def _read_thread(call: Call, context: Any) -> str | None:
 
 
 def _read_stages(status: Any) -> tuple[Stage, ...] | None:
-    """Returns, to list tasks, the stages that the wanted task status stands for, or None for any
+    """Returns the stages that the task status in a list request stands for, or None for any
     status."""
     if status in (None, "", *a2a.NO_STATE):
         return None

@@ -75,7 +75,7 @@ class _MessageRequest(NamedTuple):
 
 
 async def send_message(call: Call, params: Json, frame: Frame) -> None:
-    """A2A method: answers a message with its task, once that is over or waits."""
+    """Answers an A2A client's message with its task, once that is over or waits."""
     message = await _read_message(call, params)
     served = find_agent(call, call.parameters.get("model", ""))
     run_id, progress = await _begin_message(call, params, message, served)
@@ -89,7 +89,7 @@ async def send_message(call: Call, params: Json, frame: Frame) -> None:
 
 
 async def stream_message(call: Call, params: Json, frame: Frame) -> None:
-    """A2A method: answers a message with its task, streamed."""
+    """Answers an A2A client's message with its task, streamed."""
     message = await _read_message(call, params)
     served = find_agent(call, call.parameters.get("model", ""))
     run_id, _ = await _begin_message(call, params, message, served)
@@ -218,7 +218,7 @@ async def _stream_task(
 
 
 async def get_task(call: Call, params: Json, frame: Frame) -> None:
-    """A2A method: answers `GetTask` with a task of the client."""
+    """Answers the A2A method `GetTask` with a task of the client."""
     run = await find_run(call, if_text(params.get("id")))
     length = frame.history_length(params.get("historyLength"))
     task = trim_history(await load_task(call, run), length)
@@ -231,7 +231,7 @@ async def show_tasks(call: Call, params: Json, frame: Frame) -> None:
 
 
 async def cancel_task(call: Call, params: Json, frame: Frame) -> None:
-    """A2A method: answers `CancelTask`: cancels the run of a task."""
+    """Answers the A2A method `CancelTask`: cancels the run of a task."""
     task_id = if_text(params.get("id"))
     run = await find_run(call, task_id)
     if is_over(run):
@@ -253,7 +253,7 @@ async def cancel_task(call: Call, params: Json, frame: Frame) -> None:
 
 
 async def subscribe_to_task(call: Call, params: Json, frame: Frame) -> None:
-    """A2A method: streams a task that goes on or waits."""
+    """Streams an A2A task that goes on or waits."""
     task_id = if_text(params.get("id"))
     run = await find_run(call, task_id)
     if is_over(run):

@@ -125,7 +125,7 @@ def _begin(call: Call, encoder: MediaEncoder) -> None:
 
 
 def _note_audio_type(call: Call, request: MediaRequest, media_type: str) -> None:
-    """Notes, in an answer with media, a loss if the audio is of another type than was asked for."""
+    """Notes a loss if the audio in a media answer is of another type than was asked for."""
     if not isinstance(request, SpeechRequest) or request.mime_type is None:
         return
     if normalize_audio_type(media_type) != request.mime_type:

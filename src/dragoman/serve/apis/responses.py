@@ -123,7 +123,7 @@ async def show_response(call: Call) -> None:
 
 
 async def list_input_items(call: Call) -> None:
-    """Responses API: lists the input of a kept answer, a page at a time."""
+    """Lists the input of a kept Responses answer, a page at a time."""
     answered, query = await _find_answer(call), call.query
     most = call.service.limits.conversation_bytes
     chain = await call.service.answers.chain(call.caller.id, answered.id, most_bytes=most)
@@ -154,7 +154,7 @@ async def list_input_items(call: Call) -> None:
 
 
 def _read_limit(text: str) -> int:
-    """Parses, for the Responses API, the `limit` of a list of input items, from 1 on. Raises
+    """Parses the Responses API's `limit` of a list of input items, from 1 on. Raises
     `InvalidRequestError` if invalid."""
     is_number = text.isascii() and text.isdigit() and len(text) <= _LONGEST_LIMIT
     if not is_number or not 0 < int(text) <= _MOST_ITEMS:

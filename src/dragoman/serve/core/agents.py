@@ -344,8 +344,8 @@ def _check_name(name: object) -> None:
 
 
 def _without_cache_marks(turn: Turn) -> Turn:
-    """Returns, for an agent, the conversation without a client's cache marks. If there were some,
-    and no setting says it, the request asks for the cache.
+    """Returns the conversation as an agent gets it, without a client's cache marks. If there were
+    some, and no setting says it, the request asks for the cache.
 
     A client moves its marks along with its conversation, of which an agent has its own copy, with
     messages that the client never saw: there they would stay in their old places, one more each
@@ -371,8 +371,8 @@ def _with_cache(request: ModelRequest) -> ModelRequest:
 
 
 def _unmark_message(message: Message) -> Message:
-    """Returns, for an agent, a client's message without cache marks, in its content and in its own
-    fields."""
+    """Returns a client's message as an agent gets it, without cache marks, in its content and in
+    its own fields."""
     content = [_unmark_piece(piece) for piece in message.content]
     if not all(map(is_, content, message.content)):
         message = message.replace(content=tuple(content))
@@ -380,8 +380,8 @@ def _unmark_message(message: Message) -> Message:
 
 
 def _unmark_piece(piece: Content) -> Content:
-    """Returns, for an agent, a piece of content without cache marks, also in the parts of a tool
-    result."""
+    """Returns a piece of content as an agent gets it, without cache marks, also in the parts of a
+    tool result."""
     if isinstance(piece, ToolResultPart) and piece.is_content:
         result: Sequence[Any] = [_unmark(inner) for inner in piece.result]
         if not all(map(is_, result, piece.result)):
@@ -390,7 +390,7 @@ def _unmark_piece(piece: Content) -> Content:
 
 
 def _unmark(bearer: Bearer) -> Bearer:
-    """Returns, for an agent, a value without cache marks in its native fields."""
+    """Returns a value as an agent gets it, without cache marks in its native fields."""
     native = bearer.native
     if not native or not any(
         _CACHE_MARK in fields for fields in native.values() if isinstance(fields, dict)

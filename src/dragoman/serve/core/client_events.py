@@ -111,8 +111,8 @@ def show_event(event: Event) -> Event:
 
 
 def without_native(part: Any) -> Any:
-    """Returns, for the client's events, a part without the native fields that tell of the agent's
-    provider."""
+    """Returns a part as the client's events have it, without the native fields that tell of the
+    agent's provider."""
     # These are nothing but their `native`.
     if isinstance(part, ProviderPart | MarkPart):
         return part

@@ -139,8 +139,9 @@ def client_tools(request: ModelRequest) -> tuple[ToolSpec, ...]:
 
 
 def blame_client(error: DragomanError, tools: Sequence[ToolSpec | ServerTool]) -> DragomanError:
-    """Returns, for the policy, what a run failed with, as the client's fault if one of its tools
-    has a name that is taken: the tools of sets are known only once the run has begun."""
+    """Returns what a run failed with as the fault of the client, whose tools the policy let in, if
+    one of its tools has a name that is taken: the tools of sets are known only once the run has
+    begun."""
     if not isinstance(error, ToolError):
         return error
     name = next((tool.name for tool in tools if f"named {tool.name!r}" in error.message), None)
@@ -150,9 +151,9 @@ def blame_client(error: DragomanError, tools: Sequence[ToolSpec | ServerTool]) -
 def check_results(
     before: Sequence[Message], new: Sequence[Message], resumes: Sequence[Resume], *, trusted: bool
 ) -> None:
-    """Refuses, whatever the policy, results of calls that the client was not given, and calls of
-    its own, or made up by it, that it leaves without one. `trusted`: the messages before are as
-    this server kept them.
+    """Refuses under every policy results of calls that the client was not given, and calls of its
+    own, or made up by it, that it leaves without one. `trusted`: the messages before are as this
+    server kept them.
 
     Raises:
         InvalidRequestError: there is one.
@@ -177,7 +178,8 @@ def check_results(
 def _check_answered(
     before: Sequence[Message], new: Sequence[Message], resumed: set[str], *, trusted: bool
 ) -> None:
-    """Raises, for the policy, an error if the client leaves calls open that only it can answer."""
+    """Raises an error if the client leaves calls open that only it can answer, whatever the
+    policy."""
     messages = [*before, *new]
     # New words from the user close open calls: repair answers them.
     if has_new_prompt(messages):

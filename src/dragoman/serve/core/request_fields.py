@@ -310,8 +310,8 @@ def _header_item(loss: Loss) -> str:
 
 
 def _join_bounded(items: list[str]) -> str:
-    """Joins, for request fields that are lost, items of the header `dragoman-loss` up to its
-    longest length, and counts the rest as `more`."""
+    """Joins items for lost request fields in the header `dragoman-loss` up to its longest length,
+    and counts the rest as `more`."""
     fitting: list[str] = []
     length = len(f", more;n={len(items)}")
     for item in items:

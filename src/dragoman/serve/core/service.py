@@ -231,7 +231,7 @@ class Service:
                     _LOG.warning("%s cannot be asked: %s", model, error.message)
 
     async def _prune_stores(self) -> None:
-        """Forgets, in the service's stores, old answers and runs now and then. A user's own store
+        """Forgets old answers and runs in the service's stores now and then. A user's own store
         that cannot be pruned looks after itself."""
         stores: tuple[Any, ...] = (self.answers, self.log)
         prunes = [store.prune for store in stores if hasattr(store, "prune")]

@@ -77,7 +77,7 @@ class Backend(Protocol):
         ...
 
     def admit(self, call: Call) -> Call:
-        """Backend of streamed answers: returns the call with only those fields of its body that are
+        """Returns the call to stream an answer to, with only those fields of its body that are
         passed on.
 
         Raises:
@@ -91,8 +91,7 @@ class Backend(Protocol):
         ...
 
     def answer(self, call: Call, turn: Turn, record: Record) -> AsyncGenerator[list[Event], None]:
-        """Backend of streamed answers: yields the events that the client gets, one list for each
-        read.
+        """Yields the events that are streamed to the client, one list for each read.
 
         A failure is a `RunError`, the last event; what is raised ends the call. What the client
         does not get of the answer is given to `record`.
@@ -104,8 +103,7 @@ class Backend(Protocol):
         ...
 
     async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:
-        """Backend of streamed answers: returns the vectors of texts, for clients of an embeddings
-        API.
+        """Returns, without a stream, the vectors of texts, for clients of an embeddings API.
 
         Raises:
             DragomanError: there are none.
@@ -115,9 +113,9 @@ class Backend(Protocol):
     def make_media(
         self, call: Call, media_kind: MediaKind, request: MediaRequest
     ) -> AsyncGenerator[list[Event], None]:
-        """Backend of streamed answers: yields the events of the message that holds the media, one
-        list for each read. A failure is a `RunError`, the last event. What of the request is left
-        out is noted in `call.observed`.
+        """Yields the events to stream of the message that holds the media, one list for each read.
+        A failure is a `RunError`, the last event. What of the request is left out is noted in
+        `call.observed`.
 
         Raises:
             SettingsError: the model makes no such media.

@@ -222,7 +222,7 @@ def _join_thread(
 def _match_call_ids(
     answer: Message, stored: Sequence[Message], pending: Sequence[Interrupt]
 ) -> dict[str, str]:
-    """Returns, for a turn, the ids by which the thread has the client's last calls: clients of some
+    """Returns the ids by which the turn's thread has the client's last calls: clients of some
     formats make ids of their own."""
     end = count_seen_messages(stored)
     calls: list[str] = []

@@ -61,8 +61,7 @@ def settle_messages(
 
 
 def _match_answers(sent: Sequence[Message], answers: Sequence[Message]) -> list[Message | None]:
-    """Returns, to fit a request, for each message of the client, the stored answer that it repeats,
-    or None."""
+    """Returns the stored answer that each of the fitted request's messages repeats, or None."""
     answer_facts = [_message_facts(answer) for answer in answers]
     matches: list[Message | None] = []
     # Answers match in their order: the same words may stand twice in a conversation.
@@ -111,7 +110,7 @@ def _settle_message(
 
 
 def _with_native(call: ToolCallPart, stored: ToolCallPart) -> Content:
-    """Returns, for the fitted request, a call with those fields of the API that the client's copy
+    """Returns a call of the fitted request with those fields of the API that the client's copy
     lacks."""
     native: Json = {**(call.native or {})}
     for name, fields in (stored.native or {}).items():
@@ -123,7 +122,7 @@ def _with_native(call: ToolCallPart, stored: ToolCallPart) -> Content:
 
 
 def _message_facts(message: Message) -> tuple[Any, ...]:
-    """Returns, to fit a request, what a message says: its text, and its calls by their ids."""
+    """Returns what a message of the request to fit says: its text, and its calls by their ids."""
     return message.text, [
         (call.id, call.name, call.arguments, call.raw) for call in message.tool_calls
     ]

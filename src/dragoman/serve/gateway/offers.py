@@ -44,8 +44,8 @@ class Pattern(msgspec.Struct, frozen=True):
         return self.model.partition(":")[0]
 
     def string(self, name: str) -> str | None:
-        """Returns, of an offered pattern, the model string of a client's name, or None if the name
-        is not of this pattern, or gives no plain model string."""
+        """Returns the model string that an offered pattern gives a client's name, or None if the
+        name is not of this pattern, or gives no plain model string."""
         part = match_name(name, f"{self.before}*{self.after}")
         if part is None:
             return None

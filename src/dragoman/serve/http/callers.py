@@ -77,8 +77,8 @@ def fits_pattern(name: str, pattern: str) -> bool:
 
 
 def match_star(name: str, pattern: str) -> str | None:
-    """Returns, for a caller's pattern, what is in the place of a pattern's only `*`, or None if the
-    name is not of the pattern or nothing is there."""
+    """Returns what is in the place of the only `*` of a pattern that a caller may use, or None if
+    the name is not of the pattern or nothing is there."""
     before, _, after = pattern.partition("*")
     if len(name) <= len(before) + len(after) or not fits_pattern(name, pattern):
         return None

@@ -64,8 +64,8 @@ def _group(entries: Iterable[tuple[str, str, Wire, Route]]) -> Iterator[MethodPa
 
 
 async def answer_missing(request: Request, error: Exception) -> Response:
-    """Returns, for a missing method or path, an error in the form that most APIs have, for a path
-    or a method that is not there."""
+    """Returns an error in the form that most APIs have, for a path or a method that is not
+    there."""
     if isinstance(error, HTTPException):
         status = error.status_code
     else:

@@ -232,7 +232,7 @@ def _sample_error(wire: Wire) -> Any:
 
 
 def _infer_schema(value: Any) -> Json:
-    """Returns, for the server's OpenAPI document, a JSON Schema that a value of this shape fits; a
+    """Returns a JSON Schema for the server's OpenAPI document that a value of this shape fits; a
     text and null may stand for each other."""
     if isinstance(value, dict):
         fields = cast("Json", value)

@@ -229,7 +229,7 @@ def _without_blanks(text: str, sealed: Sequence[_Sealed]) -> str | None:
 
 
 def _split_visible(content: Sequence[Content]) -> tuple[str, list[Content]]:
-    """Returns, beside the token, what every format shows of a message: its text, and the pieces
+    """Returns what every format shows of a message beside its token: its text, and the pieces
     beside it."""
     text = "".join(
         [piece.text for piece in content if isinstance(piece, TextPart) and not _is_hidden(piece)]

@@ -66,8 +66,8 @@ def _dump_http(bench: WireBench, request: ModelRequest, history: History | None)
 
 
 def _make_conversation(bench: WireBench) -> tuple[Message, ...]:
-    """Returns, to test the memory of requests, rounds of tool calls, every type of part from both
-    roles, and signed answers, of which the provider has stored the last."""
+    """Returns a conversation for requests with and without memory: rounds of tool calls, every type
+    of part from both roles, and signed answers, of which the provider has stored the last."""
     out = [CONVERSATION[0]]
     for number in range(3):
         for message in CONVERSATION[1:]:
@@ -89,7 +89,7 @@ def _make_conversation(bench: WireBench) -> tuple[Message, ...]:
 
 
 def _number_ids(piece: Any, number: int) -> Any:
-    """Returns, to test the memory of requests, a call or result with a number in its id, so that
+    """Returns a call or result of the memory check's conversation with a number in its id, so that
     ids differ between rounds."""
     if isinstance(piece, ToolCallPart | ToolResultPart):
         return msgspec.structs.replace(piece, id=f"{piece.id}_{number}")

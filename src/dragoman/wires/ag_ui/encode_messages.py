@@ -100,7 +100,8 @@ class MessagesEncoder(RunEncoder[WrittenPart]):
         return is_end and (event.message_id, event.index) == (last.message_id, last.index)
 
     def carry_pending(self) -> None:
-        """Carries pending events in dragoman's extension of the AG-UI stream."""
+        """Carries events of AG-UI messages that are pending in dragoman's extension of the
+        stream."""
         pending, self.pending = self.pending, []
         for event in pending:
             self.carry(event)

@@ -208,7 +208,8 @@ def dump_count(http: HttpRequest, quirks: Quirks | None) -> HttpRequest:  # noqa
 
 
 def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> HttpRequest:  # noqa: ARG001 as of `Forward`
-    """Returns a client's body as it is, with its own beta headers and no others."""
+    """Returns a client's Anthropic request body as it is, with its own beta headers and no
+    others."""
     betas = OWN.form(request.native).get("betas")
     headers = {
         "anthropic-version": _VERSION,

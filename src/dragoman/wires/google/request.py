@@ -138,7 +138,7 @@ def _load_gemini_body(body: JsonMap, received: RequestEnvelope) -> ModelRequest:
 
 
 def model_of_path(path: str) -> tuple[str, bool]:
-    """Converts a path to the model, and whether the answer is streamed."""
+    """Converts a Gemini request's path to the model, and whether the answer is streamed."""
     match = _PATH.search(path)
     if match is None:
         return "", False
@@ -229,8 +229,8 @@ def _take_continuation(sending: RequestDump[Quirks]) -> tuple[RequestDump[Quirks
 
 
 def forward(request: ModelRequest, body: JsonMap, quirks: Quirks | None) -> HttpRequest:
-    """Returns a client's body as it is. Its name of the model stands in the path, and may stand in
-    the Gemini body too."""
+    """Returns a client's Gemini request body as it is. Its name of the model stands in the path,
+    and may stand in the Gemini body too."""
     if "model" in body:
         body = {**body, "model": OWN.form(request.native).get("model", "") + request.model}
     return HttpRequest(_gemini_path(request, quirks or Quirks()), body=body)
