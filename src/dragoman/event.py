@@ -38,6 +38,7 @@ __all__ = [
     "MessageStarted",
     "OpenText",
     "PARTIAL_IMAGE",
+    "PARTS_DROPPED",
     "PartDelta",
     "PartFinished",
     "PartStarted",
@@ -321,6 +322,9 @@ class Custom(_TimedEvent, frozen=True, tag="custom"):
     """Of a run within a tool: its id; `None`: of the run whose stream this is."""
 
 
+PARTS_DROPPED = "dragoman.parts_dropped"
+"""Name of the custom event that takes parts of an answer back, for streams that can go on then. Its
+value is their indexes."""
 PARTIAL_IMAGE = "image_generation.partial_image"
 """Name of the custom event that shows an image before it is finished. Its value holds
 `partial_image_b64`, the whole image as far as it goes, and may hold `output_format` and

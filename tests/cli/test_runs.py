@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,9 @@ from dragoman.event import (
     RunStarted,
     StepFinished,
     StepStarted,
+    ToolStarted,
     event_from_json,
+    set_time,
 )
 from dragoman.interrupt import Interrupt
 from dragoman.loss import Loss
@@ -344,6 +346,42 @@ def test_a_timeline_has_calls_tools_losses_and_errors() -> None:
     assert max(map(len, lines)) < 140
 
 
+def timed(*moments: tuple[float, Event]) -> list[Event]:
+    """Events with the seconds after a start at which the log stored them."""
+    start = datetime(2025, 1, 1, tzinfo=UTC)
+    return [
+        each
+        for seconds, event in moments
+        for each in set_time([event], start + timedelta(0, seconds))
+    ]
+
+
+def test_a_timeline_shows_when_things_happened() -> None:
+    call = ToolCallPart("c", "look", {"a": 1})
+    events = timed(
+        (0.0, RunStarted("r")),
+        (0.0, StepStarted("model call 1")),
+        (2.0, MessageStarted("m", Role.MODEL)),
+        (4.0, PartFinished("m", 0, call)),
+        (4.0, MessageFinished("m")),
+        (5.0, ToolStarted("c", "look", {"a": 2})),
+        (8.0, PartFinished("results", 0, ToolResultPart("c", "look", "ok"))),
+        (10.0, StepStarted("model call 2")),
+        (10.0, MessageStarted("n", Role.MODEL)),
+    )
+    # The model is asked when its step begins, and the last call goes on.
+    assert draw_timeline(read_timeline(events)) == [
+        "    0.0s   4.0s |========            | model call 1",
+        '    5.0s   3.0s |          ======    |   look {"a":2}',
+        '                                           → "ok"',
+        "   10.0s   0.0s |                   =| model call 2",
+    ]
+    # A call that has not begun has no time, and neither has a log of an earlier release.
+    lines = draw_timeline(read_timeline(events[:5]))
+    assert lines[1] == " " * 39 + '  look {"a":1}'
+    assert draw_timeline(read_timeline(set_time(events, None)))[0] == "model call 1"
+
+
 def test_a_timeline_can_be_drawn_at_every_moment() -> None:
     for end in range(len(STORY)):
         draw_timeline(read_timeline(STORY[:end]))
@@ -377,11 +415,11 @@ def test_a_run_is_shown(cli: Cli, url: str) -> None:
     head, *lines = out.splitlines()
     assert head.startswith("success  support  ")
     assert head.endswith("  3 model calls, 5 tool calls")
-    assert lines[:4] == [
+    assert [line.rpartition("| ")[2].lstrip() for line in lines[:4]] == [
         "> Do it.",
         "model call 1  10 → 1 tokens",
-        "  I look and write.",
-        "  look {}",
+        "I look and write.",
+        "look {}",
     ]
     code, out, _ = cli("runs", "show", "over", "--json")
     shown = json.loads(out)

@@ -127,6 +127,21 @@ def serve(
             min=0, metavar="SECONDS", help="How long running answers may take after a stop signal."
         ),
     ] = 30.0,
+    durable: Annotated[
+        bool,
+        typer.Option(
+            "--durable",
+            help="Put agents' runs into the store: another server or dragoman worker goes on with them "
+            "if this process ends. Clients name the agent.",
+        ),
+    ] = False,
+    no_drive: Annotated[
+        bool,
+        typer.Option(
+            "--no-drive",
+            help="With --durable: leave the runs to dragoman worker and other servers.",
+        ),
+    ] = False,
     processes: Annotated[
         int,
         typer.Option(
@@ -180,16 +195,16 @@ def serve(
     command lines. Ctrl-C stops the server after the running answers; a second one at once.
     """
     from dragoman.cli.processes import run_processes
-    from dragoman.http_server.worker import Worker
+    from dragoman.http_server.server_process import ServerProcess
 
-    worker = Worker.from_environment()
-    if processes > 1 and worker is None:
+    process = ServerProcess.from_environment()
+    if processes > 1 and process is None:
         with _show_logs(calls=False):
             return run_processes(processes, context.find_root().obj, host, port, drain)
     if directory is not None:
         os.chdir(directory)
     try:
-        from dragoman.serve.server import run_server, run_worker
+        from dragoman.serve.server import run_process, run_server
     except ImportError as error:
         from dragoman.errors import SettingsError
 
@@ -211,6 +226,8 @@ def serve(
                     "origins": origins or (),
                     "policy": _make_policy(on_disconnect),
                     "page": page,
+                    "durable": durable,
+                    "drives": not no_drive,
                 },
             )
         service: Service = app.state.service
@@ -230,10 +247,10 @@ def serve(
             if READY in context.meta:
                 context.meta[READY](url)
 
-        if worker is None:
+        if process is None:
             run_server(app, host=host, port=port, drain_seconds=drain, ready=show)
         else:
-            run_worker(app, worker, host=host, drain_seconds=drain, ready=greet)
+            run_process(app, process, host=host, drain_seconds=drain, ready=greet)
     return 0
 
 
@@ -324,6 +341,11 @@ def _make_app(served: list[tuple[str, Any]], file: Path | None, options: Json) -
             raise typer.BadParameter(
                 "the application has its own; give one of the two", param_hint="--gateway"
             )
+        if options["durable"] or not options["drives"]:
+            raise typer.BadParameter(
+                "the application says it itself: dragoman.serve.app(…, durable=True)",
+                param_hint="--durable",
+            )
         if not hasattr(application.state, "service"):
             raise typer.BadParameter(
                 "it is no application of dragoman.serve.app", param_hint=_TARGET
@@ -337,8 +359,9 @@ def _make_app(served: list[tuple[str, Any]], file: Path | None, options: Json) -
         prepare_agent(agent)
     if not agents:
         return app(None, gateway=gateway, **options)
-    # One agent alone answers to any model name, which would hide the names of a gateway.
-    if len(agents) == 1 and gateway is None:
+    # One agent alone answers to any model name, which would hide the names of a gateway. Workers find
+    # an agent by its name.
+    if len(agents) == 1 and gateway is None and not options["durable"]:
         return app(next(iter(agents.values())), **options)
     return app(agents, gateway=gateway, **options)
 

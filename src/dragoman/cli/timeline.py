@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from typing import Literal
 
@@ -29,12 +30,15 @@ from dragoman.event import (
     RunStarted,
     StepFinished,
     StepStarted,
+    ToolStarted,
 )
 from dragoman.json_bytes import Json
 from dragoman.message import Origin, Role, TextPart, ToolCallPart, ToolResultPart, Usage
 
 __all__ = ["TimelineRow", "draw_timeline", "read_timeline"]
 
+_BAR = 20
+"""Characters of the bar that shows when something happened."""
 _WIDTH = 100
 """Most characters of a text, of arguments or of a result."""
 
@@ -65,6 +69,10 @@ class TimelineRow:
     """US dollars; `None`: unknown."""
     retracted: str | None = None
     """Why the message was retracted; `None`: it was not."""
+    began_at: datetime | None = None
+    """When it began; `None`: the log has no times, or it has not begun."""
+    ended_at: datetime | None = None
+    """When it ended; `None`: the log has no times, or it goes on."""
 
 
 class _TimelineReader:
@@ -74,8 +82,8 @@ class _TimelineReader:
         self.rows: list[TimelineRow] = []
         self._depths: dict[str | None, int] = {}
         """Depth of each run in a tool, by its id."""
-        self._steps: dict[str | None, str] = {}
-        """Name of the latest step of each run."""
+        self._steps: dict[str | None, StepStarted] = {}
+        """The latest step of each run."""
         self._messages: dict[str, tuple[TimelineRow, MessageStarted]] = {}
         self._calls: dict[str, TimelineRow] = {}
 
@@ -88,9 +96,14 @@ class _TimelineReader:
         elif isinstance(event, MessageFinished):
             self._end_message(event)
         elif isinstance(event, MessageDropped) and event.message_id in self._messages:
-            self._messages[event.message_id][0].retracted = event.reason
+            row, _ = self._messages[event.message_id]
+            row.retracted, row.ended_at = event.reason, event.at
         elif isinstance(event, StepStarted):
-            self._steps[event.run_id] = event.name
+            self._steps[event.run_id] = event
+        elif isinstance(event, ToolStarted) and (row := self._calls.get(event.call_id)):
+            row.began_at = event.at
+            if event.arguments is not None:
+                row.text = _format_json(event.arguments)
         else:
             self._feed_run(event)
 
@@ -98,36 +111,42 @@ class _TimelineReader:
         """Takes an event of a run or a step."""
         if isinstance(event, RunStarted) and event.parent_run_id is not None and self._depths:
             depth = self._depths[event.run_id] = self._depth(event.parent_run_id) + 1
-            self._add(TimelineRow("run", f"run {event.run_id}", depth))
+            self._add(TimelineRow("run", f"run {event.run_id}", depth), event)
         elif isinstance(event, RunStarted):
             self._depths[event.run_id] = 0
         elif isinstance(event, StepFinished):
             for loss in event.losses:
                 if not loss.is_minor:
-                    self._add(TimelineRow("loss", str(loss), self._depth(event.run_id)))
+                    self._add(TimelineRow("loss", str(loss), self._depth(event.run_id)), event)
         elif isinstance(event, RunError):
-            self._add(TimelineRow("error", str(event.error), self._depth(event.run_id)))
+            self._add(TimelineRow("error", str(event.error), self._depth(event.run_id)), event)
         elif isinstance(event, RunFinished):
             for interrupt in event.pending:
-                self._add(TimelineRow("pending", summarize(interrupt), self._depth(event.run_id)))
+                depth = self._depth(event.run_id)
+                self._add(TimelineRow("pending", summarize(interrupt), depth), event)
 
     def _depth(self, run_id: str | None) -> int:
         return self._depths.get(run_id, 0)
 
-    def _add(self, row: TimelineRow) -> TimelineRow:
+    def _add(self, row: TimelineRow, moment: Event | None = None) -> TimelineRow:
+        """Adds a row. `moment`: the event that is all of it."""
+        if moment is not None:
+            row.began_at = row.ended_at = moment.at
         self.rows.append(row)
         return row
 
     def _begin_message(self, event: MessageStarted) -> None:
         if event.candidate or event.role is Role.SYSTEM:
             return
-        category, label = "model", self._steps.get(event.run_id, "message")
+        row = TimelineRow("model", "message", self._depth(event.run_id), began_at=event.at)
         if event.role is Role.USER:
-            category, label = "user", "user"
-        row = TimelineRow(category, label, self._depth(event.run_id))
+            row.category = row.label = "user"
+        elif (step := self._steps.get(event.run_id)) is not None:
+            # The model is asked when the step begins.
+            row.label, row.began_at = step.name, step.at
         self._messages[event.message_id] = row, event
         # A message of results alone has no row.
-        if category == "model":
+        if row.category == "model":
             self._add(row)
 
     def _feed_part(self, event: PartFinished) -> None:
@@ -137,6 +156,7 @@ class _TimelineReader:
             call = self._calls.get(part.id)
             if call is not None:
                 call.result, call.is_error = _format_json(part.result), part.is_error
+                call.ended_at = event.at
         elif row is None or start is None:
             return
         elif isinstance(part, ToolCallPart):
@@ -149,7 +169,10 @@ class _TimelineReader:
 
     def _end_message(self, event: MessageFinished) -> None:
         row, start = self._messages.pop(event.message_id, (None, None))
-        if row is None or start is None or row.category != "model":
+        if row is None or start is None:
+            return
+        row.ended_at = event.at
+        if row.category != "model":
             return
         origin, usage = event.origin or start.origin, event.usage or Usage()
         if origin is not None:
@@ -181,10 +204,30 @@ def read_timeline(events: Iterable[Event]) -> list[TimelineRow]:
 def draw_timeline(rows: Sequence[TimelineRow]) -> list[str]:
     """Returns the lines that show a timeline, with long texts cut."""
     lines: list[str] = []
+    times = [time for row in rows for time in (row.began_at, row.ended_at) if time is not None]
     for row in rows:
-        space = "  " * row.depth
-        lines += [space + line for line in _DRAWERS.get(row.category, _draw_note)(row)]
+        first, *more = _DRAWERS.get(row.category, _draw_note)(row)
+        space, margin = "  " * row.depth, ""
+        if times:
+            margin = _draw_time(row, min(times), max(times))
+        lines.append(margin + space + first)
+        lines += [" " * len(margin) + space + line for line in more]
     return lines
+
+
+def _draw_time(row: TimelineRow, first: datetime, last: datetime) -> str:
+    """Returns the seconds from the start of the run to that of a row, how many it took, and both as a
+    bar."""
+    if row.began_at is None:
+        return " " * (_BAR + 19)
+    start = (row.began_at - first).total_seconds()
+    length = max(0.0, ((row.ended_at or last) - row.began_at).total_seconds())
+    scale = _BAR / ((last - first).total_seconds() or 1.0)
+    # At least one sign, and none beyond the end.
+    column = min(int(start * scale), _BAR - 1)
+    bar = " " * column + "=" * min(max(1, round(length * scale)), _BAR - column)
+    took = "" if row.began_at == row.ended_at else f"{length:.1f}s"
+    return f"{start:7.1f}s {took:>6} |{bar:{_BAR}}| "
 
 
 def _draw_user(row: TimelineRow) -> list[str]:

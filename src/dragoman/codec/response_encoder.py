@@ -118,7 +118,7 @@ class ResponseEncoder(ABC):
             self._over = True
             return self.error(event.error)
         if isinstance(event, Custom):
-            return self.partial_image(event)
+            return self.custom(event)
         return self._end()
 
     @abstractmethod
@@ -146,8 +146,9 @@ class ResponseEncoder(ABC):
         """Returns the objects that end what is open of a retracted message, so that nothing is
         added to it."""
 
-    def partial_image(self, event: Custom) -> Objects:  # noqa: ARG002 for those that tell of it
-        """Returns the objects that show an image before it is finished."""
+    def custom(self, event: Custom) -> Objects:  # noqa: ARG002 for those that tell of it
+        """Returns the objects that show an image before it is finished (`PARTIAL_IMAGE`), or that end
+        parts which are taken back (`PARTS_DROPPED`)."""
         return NO_OBJECTS
 
     @abstractmethod

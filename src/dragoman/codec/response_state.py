@@ -17,6 +17,7 @@ from dragoman.codec.marks import strip_marks
 from dragoman.errors import DragomanError
 from dragoman.event import (
     PARTIAL_IMAGE,
+    PARTS_DROPPED,
     Custom,
     Event,
     InnerRuns,
@@ -100,7 +101,7 @@ class ResponseState:
         if isinstance(event, RunFinished) and event.outcome == "cancelled":
             self.reason = self.reason or FinishReason.cancelled
         if isinstance(event, Custom):
-            return event.name == PARTIAL_IMAGE and self.started
+            return event.name in (PARTIAL_IMAGE, PARTS_DROPPED) and self.started
         return isinstance(event, (RunError, RunFinished))
 
     def _start(self, event: MessageStarted) -> bool:

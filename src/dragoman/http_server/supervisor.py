@@ -1,10 +1,10 @@
 """Runs several processes that serve one port, and starts those again that die.
 
-This process alone listens. It hands each connection to the process that has fewest waiting, in turn:
+This process alone listens. It hands each connection to the next process that has room:
 measured against one socket for each process (`SO_REUSEPORT`) and against a shared one, this alone
 spreads a few connections that are kept open, on every system, and a process that hangs gets no more
 than `_MOST_WAITING`. A connection is closed here once its process has taken it; if the process dies before that,
-another one gets it. See `worker` for the messages.
+another one gets it. See `server_process` for the messages.
 
 The first process is started alone: if the application cannot start, that is told once.
 """
@@ -23,15 +23,15 @@ from time import monotonic
 
 from dragoman import json_bytes
 from dragoman.http_server.listener import handle_signals
-from dragoman.http_server.worker import CONNECT, DRAIN, STOP, VARIABLE, Worker
+from dragoman.http_server.server_process import CONNECT, DRAIN, STOP, VARIABLE, ServerProcess
 from dragoman.logs import logger
 
 __all__ = ["Supervisor"]
 
 _LOG = logger("serve")
-_MOST_WAITING = 4
-"""Connections that a process has not taken yet. Few, since they are lost to others: a busy process
-gets fewer, and one that hangs no more than these. If all have so many, the port's queue grows."""
+_MOST_WAITING = 8
+"""Connections that a process has not taken yet. Few, since others cannot have them: a process
+that hangs gets no more than these. If all have so many, the port's queue grows."""
 _MOST_DEATHS = 5
 """How often in a row a process may die soon after its start."""
 _SHORT_LIFE = 30.0
@@ -77,7 +77,7 @@ class Supervisor:
         """Creates a supervisor that runs nothing yet.
 
         Args:
-            command: the command line of each process, which reads `Worker.from_environment`.
+            command: the command line of each process, which reads `ServerProcess.from_environment`.
             count: number of processes.
             listener: a socket that listens; it stays the caller's.
             url: URL of the server.
@@ -159,14 +159,14 @@ class Supervisor:
         ours, theirs = socket.socketpair()
         with ours:
             with theirs:
-                worker = Worker(slot.index, self._url, theirs.fileno(), self._counts)
+                record = ServerProcess(slot.index, self._url, theirs.fileno(), self._counts)
                 try:
                     # A session of its own: Ctrl-C is for this process, which passes it on.
                     process = await asyncio.create_subprocess_exec(
                         *self._command,
                         stdin=asyncio.subprocess.DEVNULL,
                         pass_fds=(theirs.fileno(), *self._counts),
-                        env={**os.environ, VARIABLE: json_bytes.encode(worker).decode()},
+                        env={**os.environ, VARIABLE: json_bytes.encode(record).decode()},
                         start_new_session=True,
                     )
                 except OSError as error:
@@ -275,7 +275,7 @@ class Supervisor:
         ready = [
             slot for slot in self._slots if slot.is_ready and len(slot.waiting) < _MOST_WAITING
         ]
-        return min(ready, key=lambda slot: (len(slot.waiting), slot.turn), default=None)
+        return min(ready, key=lambda slot: slot.turn, default=None)
 
     def _drain(self) -> None:
         """Asks every process to end after the calls that run, and kills those that do not."""

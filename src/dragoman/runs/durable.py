@@ -12,7 +12,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any
+from time import time
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
@@ -23,6 +24,7 @@ from dragoman.logs import logger
 from dragoman.message import FinishReason, Message, Role
 from dragoman.orchestration.iteration import collect_metadata
 from dragoman.orchestration.output_type import typed_output
+from dragoman.orchestration.seal import claim_within
 from dragoman.orchestration.story import Story
 from dragoman.orchestration.story_reader import StoryReader
 from dragoman.prompt import open_prompt
@@ -30,6 +32,7 @@ from dragoman.request import RunRequest
 from dragoman.result import ChatResult
 from dragoman.runs.closing import Unfinished, end_run, read_pages
 from dragoman.runs.driver import (
+    EventSource,
     FinalEvent,
     RunDriver,
     RunSource,
@@ -37,6 +40,7 @@ from dragoman.runs.driver import (
 )
 from dragoman.runs.keeper import CANCEL, DrivenRun, Keeper
 from dragoman.runs.log import Lease, RunLog, RunStatus
+from dragoman.runs.requests import read_terms
 from dragoman.runs.tail import RunTail
 from dragoman.runtime import new_id, now
 
@@ -44,7 +48,7 @@ if TYPE_CHECKING:
     from dragoman.agent import Agent
     from dragoman.prompt import Prompt
 
-__all__ = ["MOST_LOST", "DepsFactory", "DurableRuns", "make_request", "read_result"]
+__all__ = ["MOST_LOST", "DepsFactory", "DurableRuns", "Job", "make_request", "read_result"]
 
 _LOG = logger("runs")
 MOST_LOST = 5
@@ -56,6 +60,9 @@ _MOST_WARNED = 1000
 
 DepsFactory = Callable[[RunRequest], Any]
 """Function, plain or async, of the request of a run. Returns the `deps` of its tools."""
+Job = Callable[[RunRequest], EventSource]
+"""Function of the request of an entry that is no run of an agent. Returns what is done for it. If it
+was begun before, the log has the events that it gave."""
 
 
 class DurableRuns:
@@ -75,12 +82,14 @@ class DurableRuns:
         self._log, self._keeper, self._owner = log, keeper, owner
         self._lease_seconds, self._grace_seconds = lease_seconds, grace_seconds
         self._agents, self._deps = agents or {}, deps
+        self.jobs: dict[str, Job] = {}
+        """What stands in the queue beside runs of agents, by the names that it has there."""
         self._warned: dict[str, None] = {}
         """Subjects that were warned of, the latest last: a run is looked at again and again."""
 
     def check_agents(self) -> None:
-        """Raises `SettingsError` if there is no agent for durable runs."""
-        if not self._agents:
+        """Raises `SettingsError` if there is no agent for durable runs, and no job."""
+        if not (self._agents or self.jobs):
             raise SettingsError(
                 'a worker needs agents: Runs(log, agents={"support": agent}); runs are enqueued for an agent by its name'
             )
@@ -128,9 +137,10 @@ class DurableRuns:
         if agent is None or run_id in self._keeper.driven:
             return True
         request = await self._log.request(run_id)
+        deadline = read_terms(request).deadline
         lease = await self._log.lease(run_id, self._owner, self._lease_seconds)
         status = (await self._log.status([run_id]))[run_id]
-        if (last := await self._find_end(status)) is not None:
+        if (last := await self._find_end(status, deadline)) is not None:
             await end_run(self._log, lease, last)
             return False
         story, end = await self._read_story(lease)
@@ -139,7 +149,7 @@ class DurableRuns:
         except Exception as error:  # noqa: BLE001 - the request or code of the user's may be at fault: the run fails with it
             await end_run(self._log, lease, RunError(as_dragoman_error(error), run_id))
             return False
-        return self._begin(source, lease, end)
+        return self._begin(source, lease, end, deadline)
 
     async def _read_story(self, lease: Lease) -> tuple[Story, int]:
         """Closes what the last process of a run has left open. Returns what the log tells of the run,
@@ -154,9 +164,11 @@ class DurableRuns:
             reader.feed(cut)
         return reader.story(lease.token), end + len(cut)
 
-    def _find_agent(self, status: RunStatus) -> Agent[Any] | None:
-        """Returns the agent of a durable run, or `None` if this process does not have it."""
-        agent = self._agents.get(status.agent or "")
+    def _find_agent(self, status: RunStatus) -> Agent[Any] | Job | None:
+        """Returns the agent of a durable run or the job, or `None` if this process does not have
+        it."""
+        name = status.agent or ""
+        agent = self._agents.get(name) or self.jobs.get(name)
         if agent is None and status.agent is not None:
             names = ", ".join(self._agents) or "none"
             self._warn_once(
@@ -174,9 +186,11 @@ class DurableRuns:
         if len(self._warned) > _MOST_WARNED:
             del self._warned[next(iter(self._warned))]
 
-    async def _find_end(self, status: RunStatus) -> FinalEvent | None:
+    async def _find_end(self, status: RunStatus, deadline: float | None) -> FinalEvent | None:
         """Returns the event that ends a durable run before it goes on, or `None` if it goes on."""
         run_id = status.run_id
+        if deadline is not None and time() > deadline:
+            return RunFinished(run_id, "cancelled")
         if any(post.message == CANCEL for post in await self._log.read_posts(run_id)):
             return RunFinished(run_id, "cancelled")
         if status.lost < MOST_LOST:
@@ -187,26 +201,44 @@ class DurableRuns:
         return RunError(error, run_id)
 
     async def _build_source(
-        self, lease: Lease, agent: Agent[Any], request: RunRequest, story: Story
-    ) -> RunSource:
+        self, lease: Lease, agent: Agent[Any] | Job, request: RunRequest, story: Story
+    ) -> EventSource:
         """Returns the run, as it goes on from its story."""
-        run_id = lease.run_id
+        run_id, terms = lease.run_id, read_terms(request)
+        if not hasattr(agent, "go_on"):
+            return cast("Job", agent)(request)
         deps = None
         if self._deps is not None:
             deps = self._deps(request)
         if isawaitable(deps):
             deps = await deps
-        run = agent.go_on(request, story, claim=self._log.claim, deps=deps)
+        claim = self._log.claim
+        if terms.conversation is not None:
+            claim = claim_within(claim, request.resource_id, terms.conversation)
+        run = cast("Agent[Any]", agent).go_on(
+            request,
+            story,
+            claim=claim,
+            deps=deps,
+            model=terms.model,
+            trusted_history=terms.trusted,
+            output_events=terms.output_events,
+        )
         run.hold_calls(lambda: self._keeper.driven[run_id].driver.wait_until_stored())
         return RunSource(run, None)
 
-    def _begin(self, source: RunSource, lease: Lease, end: int) -> DrivenRun:
-        """Starts a task that drives a durable run whose log has `end` events."""
+    def _begin(
+        self, source: EventSource, lease: Lease, end: int, deadline: float | None
+    ) -> DrivenRun:
+        """Starts a task that drives a run whose log has `end` events."""
         tail = RunTail(end)
         driver = RunDriver(self._log, source, lease, tail)
         task = asyncio.create_task(driver.run(), name=f"dragoman-drive-{lease.run_id}")
         driven = DrivenRun(driver, lease, tail, task, is_durable=True)
         self._keeper.add(driven)
+        if deadline is not None:
+            timer = asyncio.get_running_loop().call_later(deadline - time(), driver.cancel)
+            task.add_done_callback(lambda _: timer.cancel())
         return driven
 
 

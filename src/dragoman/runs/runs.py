@@ -1,5 +1,4 @@
-"""Runs that go on without the client that asked for them (`Runs`), and how to open a log
-(`open_log`).
+"""Runs that go on without the client that asked for them (`Runs`).
 
 A run is started in one process and can be read and stopped from any process that opens the same
 log. A reader in the process that drives the run reads its tail (`tail.py`). Any other reader reads
@@ -30,22 +29,18 @@ from dragoman.repair import repair
 from dragoman.request import RunRequest
 from dragoman.result import ChatResult
 from dragoman.runs.driver import EndCallback, EventSource, RunDriver, RunSource, StoreCallback
-from dragoman.runs.durable import DepsFactory, DurableRuns, make_request, read_result
+from dragoman.runs.durable import DepsFactory, DurableRuns, Job, make_request, read_result
 from dragoman.runs.engines import DEFAULT_QUEUES, Engine, Limit
 from dragoman.runs.keeper import CANCEL, DrivenRun, Keeper, not_entered_error
 from dragoman.runs.log import RunLog, RunState, RunStatus
 from dragoman.runs.named_engines import OpenEngine, open_engine
 from dragoman.runs.tail import Cursor, RunTail
-from dragoman.sql.address import check_address
 
 if TYPE_CHECKING:
     from dragoman.agent import Agent
     from dragoman.prompt import Prompt, RunOptions
 
-__all__ = [
-    "Runs",
-    "open_log",
-]
+__all__ = ["Runs"]
 
 Deps = TypeVar("Deps", default=None)
 T = TypeVar("T")
@@ -228,6 +223,10 @@ class Runs:
         If the caller is cancelled, the run is handed over as with `work`."""
         return await self._durable.drive(run_id)
 
+    def add_job(self, name: str, job: Job) -> None:
+        """Drives entries of this name in the place of an agent's with a function, for servers."""
+        self._durable.jobs[name] = job
+
     def hand_over(self) -> None:
         """Hands the durable runs that this process drives over to others at once. A tool that is at
         work is cancelled, and may have acted."""
@@ -315,9 +314,12 @@ class Runs:
         await self._keeper.idle()
 
     def interrupt(self, error: DragomanError) -> None:
-        """Ends the runs that this process drives with an error, which their readers receive."""
+        """Ends the runs that this process drives with an error, which their readers receive. Durable
+        runs are handed over."""
+        self.hand_over()
         for run_id, driven in self._keeper.driven.items():
-            driven.driver.end_with(RunError(error, run_id))
+            if not driven.is_durable:
+                driven.driver.end_with(RunError(error, run_id))
 
     async def attach(
         self, run_id: str, from_offset: int = 0, *, cancel_on_leave: bool = False
@@ -392,6 +394,16 @@ class Runs:
             raise RunLogError(
                 f"the log has no run {run_id!r}: start it, or open the log that it was started in"
             )
+        return status
+
+    async def wait(self, run_id: str) -> RunStatus:
+        """Waits until a run is over, without reading its events. Returns its status. Raises
+        `RunLogError` if the log has no such run."""
+        while not (status := await self.status(run_id)).is_over:
+            if (driven := self._keeper.driven.get(run_id)) is not None:
+                await asyncio.wait([driven.task])
+            else:
+                await self._keeper.wait_for_change(status)
         return status
 
     async def list(
@@ -485,23 +497,3 @@ class Runs:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
-
-
-def open_log(url: str) -> RunLog:
-    """Opens a log of runs. Its tables are created or migrated on first use.
-
-    Args:
-        url: `memory:` (lost with the process), `sqlite:///path`, or
-            `postgresql://user:password@host/database`.
-
-    Raises:
-        SettingsError: the URL has another scheme, or a package is missing.
-    """
-    if url == "memory:":
-        from dragoman.runs.memory_log import MemoryLog
-
-        return MemoryLog()
-    check_address(url, "log of runs", "log")
-    from dragoman.runs.sql_log import SqlLog
-
-    return SqlLog(url)

@@ -20,6 +20,8 @@ import msgspec
 from dragoman.codec.opening import hide_opening
 from dragoman.errors import DragomanError, StreamCutError
 from dragoman.event import (
+    PARTS_DROPPED,
+    Custom,
     Event,
     InnerRuns,
     MessageDropped,
@@ -84,9 +86,13 @@ def visible(events: Iterable[Event], retractable: bool = False) -> Iterator[Even
 class Visible:
     """The filter of `visible` for one event at a time."""
 
-    def __init__(self, *, retractable: bool = False, calls: bool = False) -> None:
+    def __init__(
+        self, *, retractable: bool = False, calls: bool = False, drops_parts: bool = False
+    ) -> None:
         """Creates the filter. `retractable`: the client can take messages back. `calls`: the client
-        runs all calls, so none is hidden."""
+        runs all calls, so none is hidden. `drops_parts`: parts of the joined message can be taken back
+        with a `Custom(PARTS_DROPPED, indexes)`, so that the answer goes on."""
+        self._drops_parts = drops_parts
         self._retractable = retractable
         self._calls = calls
         self._inner = InnerRuns()
@@ -294,6 +300,9 @@ class Visible:
             self._last_message = None
         if not self._is_joined(message):
             return [event] if message.sent_as else []
+        if self._drops_parts:
+            indexes = [seen.index for seen in message.parts.values() if seen.index is not None]
+            return [*message.cut(), Custom(PARTS_DROPPED, indexes)] if indexes else []
         # Only thinking was sent, which may stand without an answer.
         if not message.has_answer:
             return message.cut()

@@ -47,6 +47,8 @@ def app(
     webhooks: AddressPolicy | None = None,
     cards: AgentCard | Mapping[str, AgentCard] | None = None,
     page: bool = False,
+    durable: bool = False,
+    drives: bool = True,
 ) -> Starlette:
     """Returns an ASGI application that speaks every wire. Each API is served at the paths that its
     own clients expect, and again under `/WIRE`.
@@ -68,6 +70,10 @@ def app(
             are sent.
         cards: the card of the agent, or of several agents by their names.
         page: browsers get a page at `/`, on which people talk to the agents and see what they did.
+        durable: runs of agents are put into the log, and any process that has the agent by its name
+            (`dragoman worker`, another server) goes on with them if one ends. Needs a database as
+            `store`.
+        drives: this process drives durable runs, too; else it leaves them to others.
 
     Raises:
         SettingsError: a key is too short, there is no agent, or a host, origin or store is invalid.
@@ -92,10 +98,13 @@ def app(
     from dragoman.serve.http.callers import make_authenticator
     from dragoman.serve.http.limits import ServerLimits
     from dragoman.serve.http.method_paths import answer_missing, method_paths
+    from dragoman.serve.http.processes import check_durable
+    from dragoman.serve.jobs import make_durability
     from dragoman.serve.operations import Probes, operation_routes
     from dragoman.serve.store.memory_answers import open_answers
 
     _check_arguments(gateway, limits, webhooks)
+    check_durable(store, log, durable=durable, drives=drives)
     # Checked here, because Starlette builds its middleware only with the first request.
     names, pages = (
         host_names(hosts),
@@ -105,18 +114,25 @@ def app(
     if gateway is not None:
         backends.append(gateway)
     if agents is not None or gateway is None:
-        backends.append(AgentBackend(Agent[None]("local") if agents is None else agents, policy))
-    agent_names = [
-        name for backend in backends if isinstance(backend, AgentBackend) for name in backend.names
-    ]
+        agents = Agent[None]("local") if agents is None else agents
+        backends.append(AgentBackend(agents, policy, is_durable=durable))
+    served = {
+        name: agent
+        for backend in backends
+        if isinstance(backend, AgentBackend)
+        for name, agent in backend.agents.items()
+    }
     # An iterator can be read once.
     if isinstance(auth, Iterator):
         auth = list(cast("Iterator[str | Key]", auth))
-    authenticate, agent_cards = make_authenticator(auth), assign_cards(cards, agent_names)
+    authenticate, agent_cards = make_authenticator(auth), assign_cards(cards, list(served))
 
     def open_stores() -> tuple[AnswerStore, RunLog]:
         return open_answers(store), log or open_log(store if isinstance(store, str) else "memory:")
 
+    durability = None
+    if durable:
+        durability = make_durability(served, drives=drives, notifies=webhooks is not None)
     answers, runs_log = open_stores()
     service = Service(
         backends,
@@ -128,6 +144,7 @@ def app(
         answers=answers,
         log=runs_log,
         reopen_stores=open_stores if isinstance(store, str) and store != "memory:" else None,
+        durability=durability,
     )
     served_wires = [wires.get(name) for name in wires.names()]
     paths = method_paths(served_wires, is_offered)

@@ -1,5 +1,5 @@
 """Serves an application of `serve.app` over HTTP until the process is asked to end (`run_server`,
-`serve_http`), or as one of several processes (`run_worker`).
+`serve_http`), or as one of several processes (`run_process`).
 
 The first signal refuses new calls and lets open ones finish. After `drain_seconds`, or at a second
 signal, the rest is ended with an error that each client understands.
@@ -25,14 +25,14 @@ from dragoman.http_server.listener import (
     run_in_loop,
     server_url,
 )
-from dragoman.http_server.worker import ConnectionInbox, Worker
+from dragoman.http_server.server_process import ConnectionInbox, ServerProcess
 from dragoman.runtime import is_loopback
 from dragoman.serve.core.service import Service
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-__all__ = ["ServerOptions", "run_server", "run_worker", "serve_http"]
+__all__ = ["ServerOptions", "run_server", "run_process", "serve_http"]
 
 _CLOSING_SECONDS = 2
 """Seconds that clients have to read the end of an answer that the server ended."""
@@ -60,8 +60,13 @@ def run_server(app: Starlette, **options: Unpack[ServerOptions]) -> None:
     run_in_loop(serve_http(app, **options))
 
 
-def run_worker(
-    app: Starlette, worker: Worker, *, host: str, drain_seconds: float, ready: Callable[[str], str]
+def run_process(
+    app: Starlette,
+    process: ServerProcess,
+    *,
+    host: str,
+    drain_seconds: float,
+    ready: Callable[[str], str],
 ) -> None:
     """Serves the connections that the supervising process hands over, until that process asks this
     one to end or is gone. The end is as in `serve_http`.
@@ -76,9 +81,9 @@ def run_worker(
     """
     service = _find_service(app)
     _check_access(service, host)
-    service.check_processes(len(worker.counts))
-    service.metrics.share(worker.counts, worker.index)
-    run_in_loop(_serve_channel(app, service, worker, drain_seconds, ready))
+    service.check_processes(len(process.counts))
+    service.metrics.share(process.counts, process.index)
+    run_in_loop(_serve_channel(app, service, process, drain_seconds, ready))
 
 
 async def serve_http(
@@ -121,15 +126,15 @@ async def serve_http(
 async def _serve_channel(
     app: Starlette,
     service: Service,
-    worker: Worker,
+    process: ServerProcess,
     drain_seconds: float,
     ready: Callable[[str], str],
 ) -> None:
-    """Serves the connections that come through a worker's channel."""
-    server = _Server(app, lambda: inbox.open(server.make_protocol, ready(worker.url)))
+    """Serves the connections that come through a process's channel."""
+    server = _Server(app, lambda: inbox.open(server.make_protocol, ready(process.url)))
     shutdown = _Shutdown(server, service, drain_seconds)
     inbox = ConnectionInbox(
-        socket.socket(fileno=worker.channel), drain=shutdown.begin, stop=shutdown.stop_now
+        socket.socket(fileno=process.channel), drain=shutdown.begin, stop=shutdown.stop_now
     )
     try:
         await _serve(server, shutdown, [])

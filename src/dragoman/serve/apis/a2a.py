@@ -23,8 +23,10 @@ from dragoman.json_bytes import Json, JsonMap
 from dragoman.serve.apis import a2a_methods as methods
 from dragoman.serve.apis import a2a_push as push
 from dragoman.serve.apis.a2a_frames import Frame, TaskError, respond
+from dragoman.serve.apis.a2a_tasks import end_task
 from dragoman.serve.apis.cards import show_card, show_extended_card
 from dragoman.serve.core.call import Api, Call, Handler
+from dragoman.serve.store.stored_answer import Answered
 from dragoman.wires import a2a
 from dragoman.wires.wire import Wire
 
@@ -192,6 +194,10 @@ class A2aApi(Api):
 
     def __init__(self) -> None:
         super().__init__(_HANDLERS)
+
+    async def end(self, call: Call, answered: Answered) -> Answered:
+        """See `Api`. The task is kept as it is after the run."""
+        return await end_task(call, answered)
 
     def refuse(
         self,

@@ -11,7 +11,6 @@ methods look up the latest run of a task and show, cancel or follow it.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
 from typing import NamedTuple
 
 import anyio
@@ -35,8 +34,9 @@ from dragoman.serve.apis.a2a_tasks import (
     request_of,
 )
 from dragoman.serve.apis.cards import show_extended_card
-from dragoman.serve.apis.runs import begin_run, is_logged, read_run
+from dragoman.serve.apis.runs import begin_run, is_logged, settle_thread
 from dragoman.serve.core.agents import ServedAgent, find_agent
+from dragoman.serve.core.background import read_run
 from dragoman.serve.core.call import Call
 from dragoman.serve.core.client_events import ClientEvents
 from dragoman.serve.core.service import poll_intervals
@@ -143,6 +143,7 @@ async def _read_message(call: Call, params: Json) -> _MessageRequest:
     else:
         # The conversation may wait for an answer to another protocol, or to a task that the client
         # does not name.
+        await settle_thread(call, request.thread_id)
         thread = thread_id(resource_of(call), request.thread_id)
         last = await call.service.answers.find(call.caller.id, [f"thread:{thread}"])
         pending = () if last is None else last.pending
@@ -177,7 +178,7 @@ async def _continue_task(call: Call, request: RunRequest, task_id: str) -> _Mess
 
 async def _wait_for_run(call: Call, run_id: str) -> None:
     """Waits until the run of an A2A task is over or waits for the client."""
-    async with aclosing(call.service.runs.pages(run_id)) as pages:
+    async with read_run(call, run_id, cancel_on_leave=False) as pages:
         async for page in pages:
             call.observed.add(page)
 

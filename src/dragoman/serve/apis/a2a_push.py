@@ -15,10 +15,19 @@ from dragoman.serve.apis.a2a_frames import Frame, TaskError
 from dragoman.serve.apis.a2a_tasks import find_run, request_of
 from dragoman.serve.core.call import Call
 from dragoman.serve.core.client_events import ClientEvents
+from dragoman.serve.core.enqueueing import NOTIFY, enqueue_job
 from dragoman.serve.store.stored_answer import Answered
 from dragoman.wires import a2a
 
-__all__ = ["create_push", "delete_push", "get_push", "list_push", "notify", "subscribe_address"]
+__all__ = [
+    "create_push",
+    "delete_push",
+    "dump_run",
+    "get_push",
+    "list_push",
+    "notify",
+    "subscribe_address",
+]
 
 _LOG = logger("serve")
 _NAMES = ("taskPushNotificationConfig", "pushNotificationConfig", "pushNotification")
@@ -31,8 +40,10 @@ async def create_push(call: Call, params: Json, frame: Frame) -> None:
     hooks = call.service.webhooks
     config = {name: value for name, value in _read_config(params).items() if name != "taskId"}
     stored = await hooks.add(call.caller.id, task_id, config, call.service.new_id())
-    if run.state == "in_progress" and run.run_id is not None:
-        objects = _dump_run(call, run.run_id, task_id, request_of(call, run))
+    if run.ending is not None:
+        await enqueue_job(call.service, NOTIFY, run.id, call.caller.id)
+    elif run.state == "in_progress" and run.run_id is not None:
+        objects = dump_run(call, run.run_id, task_id, request_of(call, run))
         hooks.send(call.caller.id, task_id, stored["id"], run.run_id, objects)
     await frame.respond(call, frame.push(stored))
 
@@ -101,7 +112,8 @@ async def notify(call: Call, run_id: str, task_id: str, request: RunRequest) -> 
     """Pushes what happens in a run to the addresses that its task has now, whichever process took
     them."""
     hooks = call.service.webhooks
-    if hooks.policy is None:
+    # For a durable run that is a job.
+    if hooks.policy is None or call.service.durable:
         return
     try:
         configs = await hooks.list_configs(call.caller.id, task_id)
@@ -109,11 +121,11 @@ async def notify(call: Call, run_id: str, task_id: str, request: RunRequest) -> 
         _LOG.exception("where notifications of a task go could not be read")
         return
     for config in configs:
-        objects = _dump_run(call, run_id, task_id, request)
+        objects = dump_run(call, run_id, task_id, request)
         hooks.send(call.caller.id, task_id, config, run_id, objects)
 
 
-async def _dump_run(
+async def dump_run(
     call: Call, run_id: str, task_id: str, request: RunRequest
 ) -> AsyncGenerator[JsonMap, None]:
     """Yields the A2A objects of a run for push notifications."""

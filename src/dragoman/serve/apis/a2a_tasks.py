@@ -31,6 +31,7 @@ from dragoman.wires import a2a
 __all__ = [
     "TaskProgress",
     "context_of",
+    "end_task",
     "find_run",
     "is_over",
     "load_events",
@@ -57,7 +58,7 @@ async def find_run(call: Call, task_id: str) -> Answered:
         run = None
     if run is None:
         raise ModelNotFoundError(f"there is no task {task_id!r:.200} here")
-    return run
+    return await call.service.settle(run)
 
 
 def is_waiting(run: Answered) -> bool:
@@ -93,7 +94,17 @@ async def load_task(call: Call, run: Answered) -> Json:
         task = _add_run(call, run.task, run, await load_events(call, run))
     else:
         task = run.task
-    return _end_cancelled(task, run)
+    return await _submit_queued(call, _end_cancelled(task, run), run)
+
+
+async def _submit_queued(call: Call, task: Json, run: Answered) -> Json:
+    """Returns a task that says it is submitted if its durable run waits to be driven."""
+    if run.state != "in_progress" or not call.service.durable:
+        return task
+    status = (await call.service.log.status([run.id])).get(run.id)
+    if status is None or status.state != "queued":
+        return task
+    return {**task, "status": {**if_object(task.get("status")), "state": "TASK_STATE_SUBMITTED"}}
 
 
 def _end_cancelled(task: Task, run: Answered) -> Json:
@@ -180,7 +191,18 @@ class TaskProgress:
             return self.task, self.events
         assert self._run is not None, "a run begins before it is asked for"
         events = await load_events(self._call, self._run)
-        return _add_run(self._call, self._before, self._run, events), events
+        task = _add_run(self._call, self._before, self._run, events)
+        return await _submit_queued(self._call, task, self._run), events
+
+
+async def end_task(call: Call, run: Answered) -> Answered:
+    """Returns the record of a durable run that is over, with the task after it."""
+    task: Task = run.task or {}
+    for earlier_run in await _load_runs(call, run) if run.task is None else ():
+        if earlier_run.id != run.id:
+            task = _add_run(call, task, earlier_run, await load_events(call, earlier_run))
+    task = _end_cancelled(_add_run(call, task, run, await load_events(call, run)), run)
+    return msgspec.structs.replace(run, task=_if_small(task))
 
 
 def _if_small(task: Task) -> Task | None:

@@ -8,7 +8,7 @@ the log of runs; where its record does not know of its end yet, `settle` asks th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 
 import anyio
@@ -31,8 +31,10 @@ from dragoman.repair import repair
 from dragoman.request import ModelRequest
 from dragoman.runs.log import RunState, RunStatus
 from dragoman.serve.apis import media, models
-from dragoman.serve.core.background import public_events
+from dragoman.serve.core.background import public_events, read_run, wait_for_job
 from dragoman.serve.core.call import Api, Call, Links
+from dragoman.serve.core.client_events import ClientAnswer
+from dragoman.serve.core.enqueueing import KEEP
 from dragoman.serve.core.stream import stream
 from dragoman.serve.http.limits import check_conversation
 from dragoman.serve.store.keep_answer import keep_answer
@@ -49,6 +51,7 @@ _LONGEST_NUMBER = 9
 """Digits of the place of an event in a stream."""
 _TRUE = ("true", "1")
 _STATES: Mapping[RunState, AnsweredState] = {
+    "queued": "in_progress",
     "running": "failed",
     "success": "completed",
     "pending": "completed",
@@ -63,6 +66,8 @@ _WAIT_SECONDS = 5.0
 
 class ResponsesApi(Api):
     """What the Responses API has beyond other models' APIs."""
+
+    drops_parts = True
 
     def __init__(self) -> None:
         """Creates the handlers of OpenAI's Responses API."""
@@ -81,10 +86,10 @@ class ResponsesApi(Api):
         """See `Api`."""
         return await _resolve_references(call, passes_on=passes_on)
 
-    async def respond_in_progress(self, call: Call, envelope: JsonMap) -> None:
+    async def respond_in_progress(self, call: Call, envelope: JsonMap, state: str) -> None:
         """See `Api`."""
         body = wire.dump_response([], **envelope)
-        await call.respond(wire.dump_unfinished(body, "in_progress", None))
+        await call.respond(wire.dump_unfinished(body, state, None))
 
     def links(self, request: ModelRequest) -> Links:
         """See `Api`."""
@@ -119,7 +124,7 @@ async def show_response(call: Call) -> None:
     if call.query.get("stream", "").lower() in _TRUE:
         await _stream_again(call, answered)
     else:
-        await call.respond(_dump_answer(await settle(call, answered)))
+        await _show_answer(call, await settle(call, answered))
 
 
 async def list_input_items(call: Call) -> None:
@@ -182,7 +187,17 @@ async def cancel_response(call: Call) -> None:
         raise InvalidRequestError(
             "the response is not being made in the background, so that it cannot be cancelled"
         )
-    await call.respond(_dump_answer(answered))
+    await _show_answer(call, answered)
+
+
+async def _show_answer(call: Call, answered: Answered) -> None:
+    """Answers with a kept answer as a whole response."""
+    state: str = answered.state
+    if state == "in_progress" and answered.ending is not None:
+        status = await find_status(call, answered)
+        if status is not None and status.state == "queued":
+            state = "queued"
+    await call.respond(_dump_answer(answered, state))
 
 
 async def _stream_again(call: Call, answered: Answered) -> None:
@@ -201,16 +216,24 @@ async def _stream_again(call: Call, answered: Answered) -> None:
     envelope = wire.envelope(answered.request, id=answered.id, now=answered.created_at)
     encoder = wire.encoder(**envelope)
     encoder.skip = skip
-    async with aclosing(call.service.runs.pages(status.run_id, paces=True)) as pages:
-        await stream(call, encoder, pages, public_events)
+    client_answer: ClientAnswer | None = None
+    if status.is_durable:
+        # The log has the run as the agent made it.
+        client_answer = ClientAnswer(call, (), answered.request.messages, drops_parts=True)
+
+    def take(page: Sequence[Event]) -> Sequence[Event]:
+        return public_events(page if client_answer is None else client_answer.feed(page))
+
+    async with read_run(call, status.run_id, cancel_on_leave=False) as pages:
+        await stream(call, encoder, pages, take)
 
 
-def _dump_answer(answered: Answered) -> Json:
-    """Returns a kept answer as a whole response."""
+def _dump_answer(answered: Answered, state: str) -> Json:
+    """Returns a kept answer as a whole response. `state`: its own, or `queued`."""
     body = _dump_completed(answered)
-    if answered.state == "completed":
+    if state == "completed":
         return body
-    return wire.dump_unfinished(body, answered.state, answered.error)
+    return wire.dump_unfinished(body, state, answered.error)
 
 
 def _dump_completed(answered: Answered) -> Json:
@@ -250,6 +273,8 @@ async def settle(call: Call, answered: Answered) -> Answered:
     what there was of it."""
     if answered.state != "in_progress":
         return answered
+    if answered.ending is not None:
+        return await call.service.settle(answered)
     status = await find_status(call, answered)
     if status is None:
         if _is_old(call, answered):
@@ -291,6 +316,9 @@ async def end_answer(call: Call, answered: Answered) -> None:
         async with aclosing(runs.pages(status.run_id, status.end)) as pages:
             async for _ in pages:
                 pass
+        # What is deleted would else come back.
+        if status.is_durable:
+            await wait_for_job(call.service, KEEP, status.run_id, None)
 
 
 async def _load_from_log(call: Call, answered: Answered, status: RunStatus) -> Answered:

@@ -86,6 +86,9 @@ def show_events(call: Call, events: Sequence[Event]) -> list[Event]:
 
 def make_filter(call: Call) -> WorkingFilter | None:
     """Returns what hides working memories from clients, or None if no agent has one."""
+    if call.service.durable:
+        # Another server may have other agents, and has to show the same of a run.
+        return WorkingFilter(tags=True)
     settings = [memory for backend in call.service.backends for memory in backend.working_memories]
     if not settings:
         return None
@@ -134,14 +137,20 @@ class ClientAnswer:
     """The answer that a client of a model's API gets of a run: feed it the run's events."""
 
     def __init__(
-        self, call: Call, losses: Sequence[Loss] = (), question: Sequence[Message] = ()
+        self,
+        call: Call,
+        losses: Sequence[Loss] = (),
+        question: Sequence[Message] = (),
+        *,
+        drops_parts: bool = False,
     ) -> None:
         """Creates the answer. `losses`: what of the client's request is left out, reported at the
-        answer's start. `question`: the client's messages, which a run tells first."""
+        answer's start. `question`: the client's messages, which a run tells first. `drops_parts`: see
+        `Visible`."""
         # Results in it count for how the answer goes on.
         self._question_ids = {message.id for message in question if not message.tool_results}
         self._call, self._losses = call, tuple(losses)
-        self._view, self._inner = Visible(), InnerRuns()
+        self._view, self._inner = Visible(drops_parts=drops_parts), InnerRuns()
         self._working = make_filter(call)
         self._answer_id: str | None = None
         """Id of the client's answer."""

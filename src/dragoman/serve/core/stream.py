@@ -21,9 +21,10 @@ from dragoman.memory.working_memory import WorkingMemory
 from dragoman.model.tokens import TokenCount
 from dragoman.request import EmbeddingsRequest, ModelRequest
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
+from dragoman.serve.core.agents import AgentBackend
 from dragoman.serve.core.answer_record import Record
 from dragoman.serve.core.background import begin_in_background
-from dragoman.serve.core.call import Call
+from dragoman.serve.core.call import Call, Links
 from dragoman.serve.core.model_api_turn import recall_turn
 from dragoman.serve.core.request_fields import loss_headers, losses_of
 from dragoman.serve.core.turn import Turn
@@ -159,16 +160,10 @@ async def answer(call: Call, request: ModelRequest, backend: Backend) -> None:
     record = Record.of_answer(call, turn, request, links)
     envelope = call.wire.envelope(request, id=call.id, now=call.now)
     timer.ask()
-    events = backend.answer(call, turn, record)
-    recorded: Record | None = record
-    if links.background or backend.detaches:
-        await begin_in_background(call, events, record, turn.thread_id, strict=links.background)
-        if links.background and not request.stream:
-            await call.api.respond_in_progress(call, envelope)
-            return
-        # Read from the log like any other reader; `paces` keeps the run near its client.
-        events = call.service.runs.pages(call.id, paces=True)
-        recorded = None  # the run keeps it
+    events, recorded, state = await _begin_answer(call, turn, record, links, backend)
+    if links.background and not request.stream:
+        await call.api.respond_in_progress(call, envelope, state)
+        return
     # The wire tells how long it took.
     if "timing" in envelope:
         envelope["timing"] = timer
@@ -178,6 +173,22 @@ async def answer(call: Call, request: ModelRequest, backend: Backend) -> None:
             await _stream_answer(call, envelope, events, recorded)
         else:
             await _respond_whole(call, envelope, events, recorded)
+
+
+async def _begin_answer(
+    call: Call, turn: Turn, record: Record, links: Links, backend: Backend
+) -> tuple[AsyncGenerator[list[Event], None], Record | None, str]:
+    """Begins to make an answer. Returns its events, what keeps it once its client has read them (None
+    if it is kept without that), and its state: `queued` or `in_progress`."""
+    if isinstance(backend, AgentBackend) and backend.is_durable:
+        events = await backend.enqueue(call, turn, record, background=links.background)
+        return events, None, "queued"
+    events = backend.answer(call, turn, record)
+    if not (links.background or backend.detaches):
+        return events, record, "in_progress"
+    await begin_in_background(call, events, record, turn.thread_id, strict=links.background)
+    # Read from the log like any other reader; `paces` keeps the run near its client.
+    return call.service.runs.pages(call.id, paces=True), None, "in_progress"
 
 
 async def stream(

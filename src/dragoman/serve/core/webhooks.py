@@ -4,6 +4,7 @@ server's policy lets it."""
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
@@ -49,6 +50,8 @@ class Webhooks:
         """What may be opened; `None`: nothing, and no client can ask for it."""
         self._store = store
         self._senders: dict[_Key, asyncio.Task[None]] = {}
+        self._failures: Counter[tuple[str, str, str]] = Counter()
+        """Failures one after the other of addresses: owner, task, id of the configuration."""
 
     async def add(self, owner: str, task_id: str, config: JsonMap, new_id: str) -> Json:
         """Adds the address of a webhook to a task. Returns what is kept of it.
@@ -104,6 +107,22 @@ class Webhooks:
                 self._send_task_objects(key, objects), name=f"dragoman-push-{task_id}"
             )
             sender.add_done_callback(lambda _: self._senders.pop(key, None))
+
+    async def deliver(self, owner: str, task_id: str, item: JsonMap) -> None:
+        """Sends an object of a task to the addresses that the task has now. One that fails too often is
+        forgotten."""
+        configs = await self.list_configs(owner, task_id)
+        taken = await asyncio.gather(
+            *[self._post_object(config, item) for config in configs.values()]
+        )
+        for config_id, is_taken in zip(configs, taken, strict=True):
+            key = (owner, task_id, config_id)
+            self._failures[key] = 0 if is_taken else self._failures[key] + 1
+            if self._failures[key] >= _FAILURES:
+                _LOG.warning("an address of a task takes no notifications, and is forgotten")
+                await self.remove(owner, task_id, config_id)
+            if not self._failures[key] or self._failures[key] >= _FAILURES:
+                del self._failures[key]
 
     async def close(self) -> None:
         """Stops all push notifications to webhooks."""

@@ -119,6 +119,11 @@ class Connection:
             f"the answer took longer than {seconds:g} seconds, which is the most that this server takes"
         )
 
+    @property
+    def is_interrupted(self) -> bool:
+        """True if the server ends the call, not its client."""
+        return self._interruption is not None
+
     def interrupt(self, error: DragomanError) -> None:
         """Ends the work of `run`, which returns this error."""
         self._interruption = error

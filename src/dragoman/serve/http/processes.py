@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 
 from dragoman.errors import SettingsError
 
-__all__ = ["check_processes", "count_processes"]
+__all__ = ["check_durable", "check_processes", "count_processes"]
 
 _WORKERS = re.compile(r"(?:--workers|-w)=?(\d{1,4})?")
 _SPAWNED = re.compile(r"SpawnProcess-(\d{1,4})")
@@ -60,4 +60,27 @@ def check_processes(in_memory: Sequence[str], count: int) -> None:
             f"this application runs in {count} processes or more, and keeps {' and '.join(in_memory)} in the memory of each: "
             'a client would find them only by chance. Give a database that they share, such as "sqlite:///server.db" '
             'or "postgresql://…", keep none (store=None, --store none), or serve with one process'
+        )
+
+
+def check_durable(store: object, log: object, *, durable: bool, drives: bool) -> None:
+    """Checks that runs can outlive the server. `store`, `log`: those of `serve.app`.
+
+    Raises:
+        SettingsError: nothing is kept, it is kept in memory only, or `drives` means nothing.
+    """
+    if not (durable or drives):
+        raise SettingsError(
+            "only durable runs can be left to other processes: drives=False needs durable=True "
+            "(--no-drive needs --durable)"
+        )
+    if not durable:
+        return
+    from dragoman.runs.memory_log import MemoryLog
+
+    has_log = isinstance(store, str) if log is None else not isinstance(log, MemoryLog)
+    if store in (None, "memory:") or not has_log:
+        raise SettingsError(
+            "durable runs outlive the process, so answers and the log must be in a database: "
+            'give store="sqlite:///server.db" or "postgresql://…" (--store)'
         )

@@ -24,7 +24,7 @@ def list_served(call: Call) -> Iterator[ServedAgent]:
     """Yields the agents that the caller may use."""
     for backend in call.service.backends:
         if isinstance(backend, AgentBackend):
-            for name in backend.agent_names:
+            for name in backend.agents:
                 if call.caller.may_use(name):
                     yield backend.get_served(name)
 

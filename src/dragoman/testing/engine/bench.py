@@ -23,7 +23,8 @@ from dragoman.message import Message, Role, ToolCallPart
 from dragoman.request import ModelRequest
 from dragoman.runs.engines import DEFAULT_QUEUES, Engine, Limit
 from dragoman.runs.log import RunLog
-from dragoman.runs.runs import Runs, open_log
+from dragoman.runs.log_by_url import open_log
+from dragoman.runs.runs import Runs
 from dragoman.runtime import new_id
 from dragoman.testing.check import Bench, check_maker
 from dragoman.testing.scripted import ScriptedModel

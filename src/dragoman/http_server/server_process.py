@@ -19,19 +19,19 @@ import msgspec
 from dragoman import json_bytes
 from dragoman.errors import SettingsError
 
-__all__ = ["CONNECT", "DRAIN", "STOP", "TAKEN", "VARIABLE", "ConnectionInbox", "Worker"]
+__all__ = ["CONNECT", "DRAIN", "STOP", "TAKEN", "VARIABLE", "ConnectionInbox", "ServerProcess"]
 
 CONNECT, DRAIN, STOP = b"c", b"d", b"s"
 """Messages to a process: take a connection, end after the calls that run, end now."""
 TAKEN = b"."
 """The answer to `CONNECT`."""
-VARIABLE = "DRAGOMAN_WORKER"
-"""The environment variable that holds a `Worker` as JSON."""
+VARIABLE = "DRAGOMAN_SERVER_PROCESS"
+"""The environment variable that holds a `ServerProcess` as JSON."""
 _MOST_CONNECTIONS = 64
 """Connections that are taken at a time."""
 
 
-class Worker(msgspec.Struct, frozen=True):
+class ServerProcess(msgspec.Struct, frozen=True):
     """What a process has from the one that supervises it."""
 
     index: int
@@ -44,7 +44,7 @@ class Worker(msgspec.Struct, frozen=True):
     """File descriptors of the memory in which each process counts, by index."""
 
     @classmethod
-    def from_environment(cls) -> Worker | None:
+    def from_environment(cls) -> ServerProcess | None:
         """Returns what the supervising process handed over, or None if there is no such process.
         The variable is removed, and child processes do not inherit the descriptors.
 
@@ -55,14 +55,14 @@ class Worker(msgspec.Struct, frozen=True):
         if text is None:
             return None
         try:
-            worker = msgspec.json.decode(text, type=Worker)
-            for descriptor in (worker.channel, *worker.counts):
+            process = msgspec.json.decode(text, type=ServerProcess)
+            for descriptor in (process.channel, *process.counts):
                 os.set_inheritable(descriptor, False)
         except (msgspec.MsgspecError, OSError) as error:
             raise SettingsError(
                 f"{VARIABLE} is only for processes of `dragoman serve --processes`; unset it"
             ) from error
-        return worker
+        return process
 
 
 class ConnectionInbox:
