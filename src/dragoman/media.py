@@ -137,7 +137,8 @@ def _add_fields(whole: ChatResult[str], chunk: ChatResult[str]) -> ChatResult[st
 
 
 def _merge_metadata(first: Mapping[str, Any], second: Mapping[str, Any]) -> Json:
-    """Returns the metadata of both, by the rules of `fold_media`."""
+    """Returns the metadata of two chunks with media as one: lists are joined, objects merged, and of
+    other values the second one stands. Part of `fold_media`."""
     merged = dict(first)
     for key, value in second.items():
         before = merged.get(key)

@@ -214,8 +214,13 @@ class CopyLinks:
         self._replace_beside(indexes[start:], 1)
 
     def _replace_beside(self, indexes: Sequence[int], step: int) -> None:
-        """Links as replacements: walks through messages of the copy away from a linked one, and
-        pairs each with the next stored message. `step`: 1 walks forwards, -1 backwards."""
+        """Links messages of the copy as replacements of stored ones that stand beside a linked one.
+
+        It walks through the copy; behind a message that is linked, the next one replaces the next
+        stored message that nothing else holds, and so on until one may not. A message that names a
+        stored one replaces that. `indexes`: the messages, in the order of the walk; `step`: 1 walks
+        forwards, -1 backwards.
+        """
         beside: int | None = None if step < 0 else self.floor - 1
         for index in indexes:
             if index in self.owners:

@@ -311,9 +311,13 @@ class DefaultStreamingOrchestrator:
             _add_results(tool_round, slots, results)
 
     async def answer_calls(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> Steps:
-        """Runs the calls, as the orchestrator's default. Yields a step for each event in the tools,
-        then one that ends the user message with all results in call order. Calls of the client's
-        tools, approvals and questions become pending."""
+        """Runs one round of tool calls. Yields a step for the events of each tool, then a last one,
+        which ends the user message with all results in the order of the calls. Calls of the client's
+        tools, approvals and questions become pending.
+
+        A slot is the place of a call among those that run. Not run here are calls of the
+        orchestrator's own tools, hand-offs, and calls whose result is known already.
+        """
         runnable, waiting = await hold_back_calls(state, calls)
         own_slots = [slot for slot, call in enumerate(runnable) if call.name in self.own_tools]
         transfers = [slot for slot, call in enumerate(runnable) if is_handoff(state, call)]
@@ -330,6 +334,7 @@ class DefaultStreamingOrchestrator:
                 await tool_round.end()
         self._add_own_results(state, tool_round, runnable, own_slots)
         _add_transfers(state, tool_round, runnable, transfers, waits=bool(waiting))
+        # The next text of the model begins a new line, and it may be empty again as often.
         state.request_next_message_prefix()
         state.empty_after_tools_continuations = 0
         last_step = close_round(state, tool_round, waiting)

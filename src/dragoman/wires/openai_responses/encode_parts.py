@@ -122,6 +122,7 @@ class ItemWriter:
     def end(self, part: Content) -> Json | None:
         """Writes the end of a part. Returns the Responses item that holds it, or None if none
         does."""
+        # What was streamed until now is another part than the one that ends here: it ends first.
         if self._piece and not _goes_on(self._begun, part):
             self._end_begun()
         if isinstance(part, (TextPart, ThinkingPart)):

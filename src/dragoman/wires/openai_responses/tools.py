@@ -364,8 +364,8 @@ def _load_outputs(call: ToolCallPart, outputs: list[Json], images: int) -> list[
 def _load_own_result(
     call: ToolCallPart, item: JsonMap, call_item: CallItemType, images: int
 ) -> tuple[list[Content], list[str]]:
-    """Returns the result of a tool that the provider ran, read from the item of its call, and the
-    names of the fields that held it. `call_item`: how this type of Responses item is laid out;
+    """Returns the result of a tool that the provider ran: it stands in the item of its call, beside
+    the arguments. Returns the names of the fields that held it, too. `call_item`: how this type of Responses item is laid out;
     `images`: how many images the answer has so far."""
     value = item.get(call_item.result)
     if item["type"] == IMAGE_CALL:
