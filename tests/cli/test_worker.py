@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from dragoman.cli.worker import read_limits
+from dragoman.cli.worker import _show_warnings, read_limits
+from dragoman.logs import logger
 from dragoman.runs import Limit, Runs, RunStatus, open_log
 from support.cli import one_line
 from support.runs import until
@@ -212,6 +213,28 @@ def test_a_terminal_shows_the_progress(
     assert any(line.endswith("2 done, 0 failed") for line in lines)
     assert sum("'nobody' is not here" in line for line in lines) == 1
     assert lines[-1] == ""
+
+
+def test_a_warning_is_shown_once_a_minute(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DRAGOMAN_LOG_LEVEL", raising=False)
+    with _show_warnings():
+        for _ in range(3):
+            logger("runs").warning("the database is away")
+            logger("runs").warning("the queue is asked again")
+        for number in range(200):
+            logger("runs").warning("run %s failed", number)
+        logger("runs").info("not this")
+    logger("runs").warning("nor this")
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 202
+    assert lines[0] == "[dragoman.runs] WARNING: the database is away"
+    # Who chose the level sees all of it.
+    monkeypatch.setenv("DRAGOMAN_LOG_LEVEL", "OFF")
+    with _show_warnings():
+        logger("runs").warning("away")
+    assert capsys.readouterr().err == ""
 
 
 def test_an_agent_without_a_key_is_refused(

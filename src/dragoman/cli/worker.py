@@ -13,7 +13,9 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
+from math import inf
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -35,6 +37,10 @@ _LIMIT = re.compile(r"(?P<queue>.+)=(?:(?P<runs>\d{1,9})|(?P<rate>\d{1,9}(?:\.\d
 """`QUEUE=N` or `QUEUE=N/s`."""
 _POLL_SECONDS = 0.2
 """Seconds from one look for the changes of other processes to the next."""
+_REPEAT_SECONDS = 60.0
+"""Seconds after which a warning is shown again."""
+_MOST_LINES = 100
+"""Warnings that are remembered."""
 _SHOW_SECONDS = 0.5
 """Seconds between two lines of progress."""
 
@@ -180,14 +186,23 @@ def _load_deps(target: str | None) -> Callable[..., Any] | None:
 
 @contextmanager
 def _show_warnings() -> Generator[None]:
-    """Shows warnings on standard error, unless the environment says what is shown."""
+    """Shows warnings on standard error, unless the environment says what is shown. The same warning is
+    shown once a minute: a database that is away is asked again several times a second."""
     from dragoman.logs import LoggingOptions, log_to
 
     if "DRAGOMAN_LOG_LEVEL" in os.environ:
         yield
         return
 
+    shown_at: dict[str, float] = {}
+
     def write(line: str) -> None:
+        if monotonic() - shown_at.get(line, -inf) < _REPEAT_SECONDS:
+            return
+        shown_at.pop(line, None)
+        shown_at[line] = monotonic()
+        if len(shown_at) > _MOST_LINES:
+            del shown_at[next(iter(shown_at))]
         show_progress("")
         echo(line, err=True)
 

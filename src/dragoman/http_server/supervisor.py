@@ -1,6 +1,6 @@
 """Runs several processes that serve one port, and starts those again that die.
 
-This process alone listens. It hands each connection to the process that has fewest waiting, in turn:
+This process alone listens. It hands each connection to the next process that has room:
 measured against one socket for each process (`SO_REUSEPORT`) and against a shared one, this alone
 spreads a few connections that are kept open, on every system, and a process that hangs gets no more
 than `_MOST_WAITING`. A connection is closed here once its process has taken it; if the process dies before that,
@@ -29,9 +29,9 @@ from dragoman.logs import logger
 __all__ = ["Supervisor"]
 
 _LOG = logger("serve")
-_MOST_WAITING = 4
-"""Connections that a process has not taken yet. Few, since they are lost to others: a busy process
-gets fewer, and one that hangs no more than these. If all have so many, the port's queue grows."""
+_MOST_WAITING = 8
+"""Connections that a process has not taken yet. Few, since others cannot have them: a process
+that hangs gets no more than these. If all have so many, the port's queue grows."""
 _MOST_DEATHS = 5
 """How often in a row a process may die soon after its start."""
 _SHORT_LIFE = 30.0
@@ -275,7 +275,7 @@ class Supervisor:
         ready = [
             slot for slot in self._slots if slot.is_ready and len(slot.waiting) < _MOST_WAITING
         ]
-        return min(ready, key=lambda slot: (len(slot.waiting), slot.turn), default=None)
+        return min(ready, key=lambda slot: slot.turn, default=None)
 
     def _drain(self) -> None:
         """Asks every process to end after the calls that run, and kills those that do not."""
