@@ -19,6 +19,7 @@ from dragoman.runs import open_log
 from dragoman.serve.core import webhooks
 from dragoman.testing import ScriptedModel
 from dragoman.transport import AddressPolicy
+from support.asgi import exchange
 from support.durable_serving import (
     KEY,
     OTHER,
@@ -207,6 +208,14 @@ async def test_the_queue_is_limited_over_all_servers(servers: Servers) -> None:
         await begun(two)
     run = {"threadId": "t", "runId": "r", "messages": [{"id": "u", "role": "user", "content": "?"}]}
     assert (await two.ask("POST", "/ag-ui", run)).status_code == 503
+
+
+async def test_an_application_that_was_not_started_makes_no_runs(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/server.db"
+    app = serve.app(speaking(Speaker()), store=url, durable=True)
+    asked = await exchange(app, "POST", "/v1/responses", {"model": "m", "input": "Hi."})
+    assert (asked.status, "not started" in asked.json["error"]["message"]) == (503, True)
+    await app.state.service.log.close()
 
 
 async def test_nothing_of_a_callers_keys_is_stored(servers: Servers, tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from support.durable_serving import KEY, OTHER, serve_process
 
 pytestmark = [pytest.mark.anyio, pytest.mark.service, pytest.mark.slow, pytest.mark.timeout(240)]
 
-KILLS = 10
+KILLS = 8
 WORDS = [f"word{number} " for number in range(30)]
 ALL = "".join(WORDS)
 

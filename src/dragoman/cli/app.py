@@ -22,6 +22,7 @@ from dragoman.cli.serve import serve
 from dragoman.cli.terminal import echo
 from dragoman.cli.threads import delete, export, list_threads, show
 from dragoman.cli.threads import search as search_threads
+from dragoman.cli.ui import ui
 from dragoman.cli.worker import worker
 
 __all__ = ["add_chat", "app"]
@@ -63,6 +64,7 @@ app.command()(decode)
 app.command()(convert)
 app.command()(plan)
 app.command()(serve)
+app.command()(ui)
 app.command()(worker)
 app.command()(mcp)
 _embed.command()(create)
@@ -87,23 +89,20 @@ _memory.command()(index)
 app.add_typer(_memory, name="memory")
 
 
-_OWN_OPTIONS = ("--help", "-h", "--version")
+_NAMES = (
+    *("--help", "-h", "--version"),
+    *(each.name or getattr(each.callback, "__name__", "") for each in app.registered_commands),
+    *(str(group.name) for group in app.registered_groups),
+)
+"""What may stand first on a command line."""
 
 
 def add_chat(words: Sequence[str]) -> list[str]:
     """Returns the words of a command line. One that begins with a prompt, or with an option of
     `chat`, is one of `chat`. A word that is nearly a command is not taken for a prompt."""
-    names = [
-        *_OWN_OPTIONS,
-        *(
-            command.name or getattr(command.callback, "__name__", "")
-            for command in app.registered_commands
-        ),
-        *(str(group.name) for group in app.registered_groups),
-    ]
     first = words[0] if words else "--help"
-    is_slip = " " not in first and get_close_matches(first, names, cutoff=_SLIP) != []
-    if first in names or is_slip:
+    is_slip = " " not in first and get_close_matches(first, _NAMES, cutoff=_SLIP) != []
+    if first in _NAMES or is_slip:
         return [*words]
     return ["chat", *words]
 
@@ -139,6 +138,7 @@ def dragoman(
     dragoman plan google chat.json             show what a conversation would lose with another model
     dragoman serve                             serve the embedded model to clients of any model API
     dragoman serve myagent:agent               serve your agent; --gateway FILE: models of providers
+    dragoman ui myagent:agent                  talk to your agent in a browser, and see what it did
     dragoman worker myagent:agent --log URL    drive durable runs; dragoman runs list shows them
     dragoman mcp myagent:agent                 serve your agent to MCP clients
     dragoman providers                         list the providers and what each can do

@@ -146,7 +146,8 @@ async def begin_run(
         ContextLengthError: the conversation is too long.
         DragomanError: the run cannot begin.
     """
-    check_room(call)
+    if not call.service.durable:
+        check_room(call)
     await settle_thread(call, request.thread_id)
     agent, limits = served.agent, call.service.limits
     check_request(request, limits)

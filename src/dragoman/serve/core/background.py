@@ -16,7 +16,7 @@ from dragoman.logs import logger
 from dragoman.runs.driver import FinalEvent, PutEvents, RunDriver
 from dragoman.serve.core.answer_record import Record
 from dragoman.serve.core.call import Call
-from dragoman.serve.core.enqueueing import KEEP, job_id
+from dragoman.serve.core.enqueueing import KEEP, check_open, job_id
 from dragoman.serve.core.service import Service
 
 __all__ = [
@@ -82,10 +82,7 @@ def check_room(call: Call) -> None:
         OverloadedError: the server makes no answers in the background now, or as many as it may.
     """
     runs, most = call.service.runs, call.service.limits.open_calls
-    if not runs.is_open:
-        raise OverloadedError(
-            "this server makes no answers in the background now: its application was not started, or ends"
-        )
+    check_open(call.service)
     if most is not None and len(runs.driven) >= most:
         raise OverloadedError(
             "as many answers are made in the background as may be; try again",
