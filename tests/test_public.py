@@ -102,7 +102,7 @@ NAMED_ONLY = {
     "memory.store.Batch", "memory.store.MessageQuery", "memory.store.Slot", "memory.store.ThreadChange", "memory.store.ThreadQuery", "memory.thread.Branch",
         "memory.thread.Page", "memory.thread.StoredMessage", "memory.thread.Thread", "memory.vectors.VectorQuery",
     "runs.requests.RunTerms", "serve.core.service.Durability", "serve.store.stored_answer.Ending",
-    "orchestration.iteration.StreamingIterationResult", "orchestration.story.Story", "providers.media_way.MediaWay", "providers.provider.Provider", "request.Settings", "serve.core.policy.AgentPolicy", "serve.store.answer_store.TaskQuery", "serve.http.limits.ServerLimits", "serve.store.stored_answer.Answered", "serve.core.call.Call", "sql.engine.SqlDialect",
+    "orchestration.iteration.StreamingIterationResult", "orchestration.story.Story", "providers.media_way.MediaWay", "providers.provider.Provider", "request.Settings", "serve.core.policy.AgentPolicy", "serve.page.calls._RecentCall", "serve.store.answer_store.TaskQuery", "serve.http.limits.ServerLimits", "serve.store.stored_answer.Answered", "serve.core.call.Call", "sql.engine.SqlDialect",
     "wires.anthropic.content.OutgoingBlocks", "wires.google.tools.OutgoingContents",
     "testing.check.Check", "testing.scripted.ScriptedRecord", "testing.scripted_answer.Answer", "transport.base.Bounds", "transport.base.Timeouts",
     "transport.exchange.Exchange", "wires.openai_responses.items.OutgoingItems", "wires.openai_responses.tools.CallItemType",

@@ -228,9 +228,8 @@ class RunBeginning:
 
     def _count_answers(self) -> int:
         """Returns how many of the new messages come before the first one that says something."""
-        return len(
-            list(takewhile(lambda message: not has_new_prompt([message]), self._state.asked))
-        )
+        speaks = [has_new_prompt([message]) for message in self._state.asked]
+        return [*speaks, True].index(True)
 
     def _decide(
         self,

@@ -10,15 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman import Message, RunRequest, ToolContext, fold, tool
+from dragoman import Agent, Message, RunRequest, ToolContext, fold, tool
 from dragoman.event import (
     Event,
     MessageFinished,
+    PartFinished,
     RunFinished,
 )
 from dragoman.memory import Memory
-from dragoman.message import MarkPart, Role
+from dragoman.message import MarkPart, Role, ToolResultPart
+from dragoman.runs import Runs
 from dragoman.runs.durable import make_request
+from dragoman.runs.memory_log import MemoryLog
 from support.durable import (
     RUN,
     Acts,
@@ -26,11 +29,12 @@ from support.durable import (
     call,
     check_laws,
     check_open,
+    dead_log,
     durable_agent,
     outcome_unknown,
 )
 from support.model import agent, says
-from support.prefixes import finished, gone_on, same, stored_results
+from support.prefixes import finished, gone_on, read, same, stored_results
 
 pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
 
@@ -198,3 +202,73 @@ async def test_a_run_that_waits_goes_on_waiting_from_every_prefix() -> None:
 def is_asked(events: Sequence[Event]) -> bool:
     """True if the question of a tool is told."""
     return any(isinstance(piece, MarkPart) for message in fold(events) for piece in message.content)
+
+
+async def test_calls_with_one_id_keep_each_its_result() -> None:
+    done: list[str] = []
+
+    def make() -> Agent[Any]:
+        @tool
+        async def first() -> str:
+            """Acts."""
+            done.append("first")
+            return "first did"
+
+        @tool
+        async def second() -> str:
+            """Acts, too."""
+            done.append("second")
+            await asyncio.sleep(0)
+            return "second did"
+
+        plan = (("I do.", call("second", "x"), call("first", "x")), ("Done.",))
+        return durable_agent(Acts(), plan, tools=[first, second])[0]
+
+    request = make_request("Do it.", RUN, "t", None)
+    before = await finished(request, make())
+    for end in range(len(before)):
+        told = before[:end]
+        done.clear()
+        events = await gone_on(told, request, make())
+        messages = check_laws(events)
+        if "x" not in begun(told):
+            assert sorted(done) == ["first", "second"]
+            continue
+        assert done == []
+        stored = {
+            event.part.name: event.part
+            for event in told
+            if isinstance(event, PartFinished) and isinstance(event.part, ToolResultPart)
+        }
+        results = messages[2].tool_results
+        assert [part.name for part in results] == ["second", "first"]
+        for part in results:
+            if part.name in stored:
+                assert part.result == f"{part.name} did"
+            else:
+                assert "outcome unknown" in str(part.result)
+
+
+async def test_a_long_log_is_read_piece_by_piece() -> None:
+    """Also of a log that gives few events at a time nothing is lost."""
+    request = make_request("Do it.", RUN, "t", None)
+    before = await finished(request, durable_agent(Acts())[0])
+    pages: list[int] = []
+
+    class Paged(MemoryLog):
+        async def read(self, run_id: str, from_offset: int = 0) -> list[Event]:
+            page = (await super().read(run_id, from_offset))[:7]
+            pages.append(len(page))
+            return page
+
+    a, _ = durable_agent(Acts())
+    async with Paged() as log, Runs(log, agents={"a": a}, lease_seconds=30) as runs:
+        await dead_log(log, before[:-1], request)
+        assert await runs.drive(RUN) is False
+        assert max(pages) == 7
+        events = await read(runs)
+    assert same(events[:-1], before[:-1])
+    last, whole = events[-1], before[-1]
+    assert isinstance(last, RunFinished)
+    assert isinstance(whole, RunFinished)
+    assert (last.result, last.usage) == (whole.result, whole.usage)

@@ -151,7 +151,13 @@ MUTANTS: dict[str, type[Quick]] = {
 }
 
 
-@pytest.mark.parametrize("check", testing.ENGINE_CHECKS, ids=lambda check: check.name)
+def marked(check: Any) -> Any:
+    return pytest.param(check, marks=[pytest.mark.slow] if "processes" in check.needs else [])
+
+
+@pytest.mark.parametrize(
+    "check", map(marked, testing.ENGINE_CHECKS), ids=[each.name for each in testing.ENGINE_CHECKS]
+)
 def test_each_check_fails_where_its_behaviour_is_not_there(
     check: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

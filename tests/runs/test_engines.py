@@ -14,10 +14,20 @@ CHECKS = [check.name for check in testing.ENGINE_CHECKS]
 pytestmark = pytest.mark.timeout(120)
 
 
-@pytest.mark.parametrize("name", CHECKS)
-def test_the_log_engine(name: str, url: str) -> None:
+def check_log_engine(name: str, url: str) -> None:
     checks = testing.engine_checks(log_engine, partial(str, url), priorities=True)
     {check.name: check for check in checks}[name]()
+
+
+@pytest.mark.parametrize("name", CHECKS)
+def test_the_log_engine_in_memory(name: str) -> None:
+    check_log_engine(name, "memory:")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CHECKS)
+def test_the_log_engine(name: str, shared_url: str) -> None:
+    check_log_engine(name, shared_url)
 
 
 @pytest.mark.slow

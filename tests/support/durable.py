@@ -32,7 +32,6 @@ __all__ = [
     "durable_agent",
     "expire",
     "outcome_unknown",
-    "work",
 ]
 
 RUN = "r"
@@ -149,32 +148,3 @@ def expire(log: MemoryLog, run_id: str = RUN) -> None:
 def check_laws(events: Sequence[Event], run_id: str = RUN) -> list[Message]:
     """Checks what holds for the log of every run that is over. Returns its messages."""
     return laws.check_laws(events, run_id)
-
-
-def work(url: str, acts: str, lease_seconds: float, seconds: float, kills_at: str = "") -> None:
-    """A process that drives durable runs until it is killed. `seconds`: for each piece of a word of
-    its model, and for each tool. `kills_at`: id of a call at whose start it kills itself."""
-    import os
-    import signal
-
-    from dragoman.runs import Runs, open_log
-
-    class Deadly(Acts):
-        async def act(self, call_id: str) -> str:
-            if call_id != kills_at:
-                return await super().act(call_id)
-            self.seconds = 0.0
-            await super().act(call_id)
-            os.kill(os.getpid(), signal.SIGKILL)
-            return ""
-
-    a, _ = durable_agent(Deadly(Path(acts), seconds), seconds=seconds)
-
-    async def main() -> None:
-        async with (
-            open_log(url) as log,
-            Runs(log, agents={"a": a}, lease_seconds=lease_seconds, poll_seconds=0.05) as runs,
-        ):
-            await runs.work()
-
-    asyncio.run(main())

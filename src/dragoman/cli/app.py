@@ -20,6 +20,7 @@ from dragoman.cli.serve import serve
 from dragoman.cli.terminal import echo
 from dragoman.cli.threads import delete, export, list_threads, show
 from dragoman.cli.threads import search as search_threads
+from dragoman.cli.ui import ui
 from dragoman.cli.worker import worker
 
 __all__ = ["app"]
@@ -59,6 +60,7 @@ app.command()(decode)
 app.command()(convert)
 app.command()(plan)
 app.command()(serve)
+app.command()(ui)
 app.command()(worker)
 app.command()(mcp)
 _embed.command()(create)
@@ -114,6 +116,7 @@ def dragoman(
     dragoman plan google chat.json             show what a conversation would lose with another model
     dragoman serve                             serve the embedded model to clients of any model API
     dragoman serve myagent:agent               serve your agent; --gateway FILE: models of providers
+    dragoman ui myagent:agent                  talk to your agent in a browser, and see what it did
     dragoman worker myagent:agent --log URL    drive durable runs; dragoman runs list shows them
     dragoman mcp myagent:agent                 serve your agent to MCP clients
     dragoman providers                         list the providers and what each can do

@@ -29,10 +29,12 @@ if TYPE_CHECKING:
     from dragoman.serve.core.service import Service
     from dragoman.serve.http.callers import Key
 
-__all__ = ["format_greeting", "serve"]
+__all__ = ["READY", "format_greeting", "serve"]
 
 _TARGET = "MODULE:AGENT"
 _KEY = "DRAGOMAN_SERVE_KEY"
+READY = "dragoman.ready"
+"""Key in the context's `meta` of a function that is called with the URL once clients can connect."""
 
 
 def serve(
@@ -149,6 +151,13 @@ def serve(
             help="How many processes serve, for more than one core. They need a store that they share.",
         ),
     ] = 1,
+    page: Annotated[
+        bool,
+        typer.Option(
+            "--page/--no-page",
+            help="Show browsers a page at /: talk to the agents, and see what they did.",
+        ),
+    ] = True,
     log: Annotated[
         bool,
         typer.Option(
@@ -216,6 +225,7 @@ def serve(
                     "hosts": host_names,
                     "origins": origins or (),
                     "policy": _make_policy(on_disconnect),
+                    "page": page,
                     "durable": durable,
                     "drives": not no_drive,
                 },
@@ -225,13 +235,20 @@ def serve(
         def greet(url: str) -> str:
             names = [name for backend in service.backends for name in getattr(backend, "names", ())]
             return format_greeting(
-                names, url, _KEY if service.has_keys else None, agents=_has_agents(service)
+                names,
+                url,
+                _KEY if service.has_keys else None,
+                agents=_has_agents(service),
+                page=service.has_page,
             )
 
+        def show(url: str) -> None:
+            echo(greet(url))
+            if READY in context.meta:
+                context.meta[READY](url)
+
         if process is None:
-            run_server(
-                app, host=host, port=port, drain_seconds=drain, ready=lambda url: echo(greet(url))
-            )
+            run_server(app, host=host, port=port, drain_seconds=drain, ready=show)
         else:
             run_process(app, process, host=host, drain_seconds=drain, ready=greet)
     return 0
@@ -383,16 +400,25 @@ AG-UI   {url}/ag-ui          for CopilotKit, assistant-ui and HttpAgent of @ag-u
 AI SDK  {url}/ai-sdk         for useChat: new DefaultChatTransport({{ api: … }})
 A2A     {url}/a2a            its card: {url}/.well-known/agent-card.json
 """
+_PAGE = """
+# in a browser: talk to the agents, and see what they did
+{url}/
+"""
 
 
 def format_greeting(
-    names: Sequence[str], url: str, variable: str | None, *, agents: bool = False
+    names: Sequence[str],
+    url: str,
+    variable: str | None,
+    *,
+    agents: bool = False,
+    page: bool = False,
 ) -> str:
     """Returns the server's address and examples in three languages.
 
     `names`: the models that clients may ask for, in which `*` stands for any characters.
     `variable`: the environment variable with the clients' key, or None if they need none. `agents`:
-    agents are among them, which are also served in agent protocols.
+    agents are among them, which are also served in agent protocols. `page`: browsers get a page.
     """
     example = next((name for name in names if "*" not in name), "MODEL")
     name_list = ", ".join(names[:_MOST_NAMES]) or "models"
@@ -412,6 +438,6 @@ def format_greeting(
             "python_key": f'os.environ["{variable}"]',
             "javascript_key": f"process.env.{variable}",
         }
-    text = _TEXT + _PROTOCOLS if agents else _TEXT
+    text = _TEXT + (_PROTOCOLS if agents else "") + (_PAGE if page else "")
     model = msgspec.json.encode(example).decode()
     return text.format(url=url, names=name_list, model=model, **fields)

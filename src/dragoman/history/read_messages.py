@@ -242,7 +242,8 @@ def _one_by_one(
 
 
 def _load_payload(name: str, payload: object, start: int, problems: list[Problem]) -> list[Message]:
-    """Loads a payload in a named format, and notes its problems by their place in the input."""
+    """Reads the messages of a payload in a named format, and notes its problems by their place in
+    the whole input, of which it is a piece. A negative index means the payload itself."""
     faults: list[Problem] = []
     messages = formats.get(name).load_messages(payload, problems=faults)
     problems += [

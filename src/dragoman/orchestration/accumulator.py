@@ -263,6 +263,7 @@ class Intake:
         if not self.has_shown:
             return []
         closed: list[Event] = []
+        # Each builder was fed the same events, so the last one closes what all of them have open.
         for builder in self._builders:
             closed = [*builder.cut()]
         last = self.finish or self._paused or MessageFinished(self.message_id, FinishReason.pause)

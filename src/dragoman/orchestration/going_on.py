@@ -106,7 +106,8 @@ async def answer_again(
         state.plan = None
         yield StreamingIterationResult(should_continue=False, finish_reason=FinishReason.stop)
         return
-    steps = built_in.answer_stored(state, message)
+    await built_in.judge_stored(state, message)
+    steps = built_in.answer_message(state, message)
     has_step = False
     try:
         async for step in steps:

@@ -213,16 +213,10 @@ class DefaultStreamingOrchestrator:
         elif (correction := self._correct(state, message)) is not None:
             yield self.add_message(state, correction)
 
-    async def answer_stored(self, state: StreamingState, message: Message) -> Steps:
-        """Does what `answer_message` does, with a message that an earlier process has stored. Output
-        checks judge it again, and change nothing of it."""
+    async def judge_stored(self, state: StreamingState, message: Message) -> None:
+        """Has the output checks judge a message again that an earlier process has stored. They change
+        nothing of it."""
         await self._check_output(state, message, is_stored=True)
-        steps = self.answer_message(state, message)
-        try:
-            async for step in steps:
-                yield step
-        finally:
-            await steps.aclose()
 
     def asks_again_when_empty(self, state: StreamingState) -> bool:
         """True if the model is asked again because its message after tool results was empty: once

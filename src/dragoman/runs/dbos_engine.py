@@ -11,12 +11,12 @@ is dead.
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
+from contextlib import ExitStack
 from contextvars import Context, copy_context
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from dbos import DBOS, DBOSClient, EnqueueOptions, WorkflowSerializationFormat
 from dbos import error as dbos_errors
@@ -42,11 +42,12 @@ _SWEEP_SECONDS = 0.5
 _CHECK_SECONDS = 10.0
 """Seconds from one look for runs that DBOS never got to the next."""
 T = TypeVar("T")
+_Next = Literal["never", "later", "first"]
+"""When a run is looked at again: `first` of its queue if it has begun, else `later`."""
 
 
 class DbosEngine:
-    """An engine on DBOS. Limits hold for a queue, over all processes; in SQLite, `Limit.runs` may be
-    exceeded for a moment by one run for each further process."""
+    """An engine on DBOS. Limits hold for a queue, over all processes."""
 
     def __init__(
         self, log: RunLog, *, poll_seconds: float = 0.2, system_database_url: str | None = None
@@ -70,6 +71,7 @@ class DbosEngine:
         self._log, self._poll_seconds = log, poll_seconds
         self._url = system_database_url or system_database(log.url)
         self._client: DBOSClient | None = None
+        self._closing = ExitStack()
         self._opening = asyncio.Lock()
 
     async def enqueue(self, run_id: str, *, queue: str, priority: int = 0) -> None:
@@ -110,14 +112,13 @@ class DbosEngine:
 
     async def close(self) -> None:
         """See `OpenEngine`."""
-        if self._client is not None:
-            await _in_thread(self._client.destroy)
-            self._client = None
+        await _in_thread(self._closing.close)
+        self._client = None
 
     async def _open_client(self) -> DBOSClient:
         async with self._opening:
             if self._client is None:
-                self._client = await _in_thread(open_client, self._url)
+                self._client = await _in_thread(open_client, self._url, self._closing)
         return self._client
 
     async def _sweep(self, queues: Iterable[str]) -> None:
@@ -160,40 +161,47 @@ class _Worker:
         self._poll_seconds = poll_seconds
         self._loop, self._context = asyncio.get_running_loop(), copy_context()
 
-    async def drive(self, run_id: str) -> bool:
-        """Drives a run from another event loop. Returns True if it is to be looked at again."""
-        again = Future[bool]()
+    async def drive(self, run_id: str) -> _Next:
+        """Drives a run from another event loop. Returns when it is to be looked at again."""
+        result = Future[_Next]()
         try:
             # Tools must not find themselves in a workflow of DBOS.
-            self._loop.call_soon_threadsafe(self._begin, run_id, again, context=self._context)
+            self._loop.call_soon_threadsafe(self._begin, run_id, result, context=self._context)
         except RuntimeError:
             # The loop is closed.
-            return True
-        return await asyncio.wrap_future(again)
+            return "first"
+        return await asyncio.wrap_future(result)
 
-    def _begin(self, run_id: str, again: Future[bool]) -> None:
-        driving = self._run(run_id, again)
+    def _begin(self, run_id: str, result: Future[_Next]) -> None:
+        driving = self._run(run_id, result)
         try:
             self._group.create_task(driving, name=f"dragoman-work-{run_id}")
         except RuntimeError:
             # The worker ends.
             driving.close()
-            again.set_result(True)
+            result.set_result("first")
 
-    async def _run(self, run_id: str, again: Future[bool]) -> None:
-        result = True
+    async def _run(self, run_id: str, result: Future[_Next]) -> None:
+        next_look: _Next = "first"
         try:
-            # While another process drives the run, its place in the limit is held here.
-            while (result := await self._drive(run_id)) and await self._is_driven(run_id):  # noqa: ASYNC110 - it polls the log
-                await asyncio.sleep(self._poll_seconds)
+            next_look = await self._drive_or_wait(run_id)
         finally:
-            again.set_result(result)
+            # A run of a worker that stops has begun, so it comes first.
+            result.set_result(next_look)
 
-    async def _is_driven(self, run_id: str) -> bool:
-        try:
-            return _is_driven((await self._log.status([run_id])).get(run_id))
-        except DragomanError:
-            return False
+    async def _drive_or_wait(self, run_id: str) -> _Next:
+        """Drives a run, or holds its place in the limit while another process drives it."""
+        while await self._drive(run_id):
+            try:
+                status = (await self._log.status([run_id])).get(run_id)
+            except DragomanError:
+                return "first"
+            if status is None or status.state != "running":
+                return "later"
+            if not status.driven:
+                return "first"
+            await asyncio.sleep(self._poll_seconds)
+        return "never"
 
 
 _WORKERS: dict[str, list[_Worker]] = {}
@@ -203,11 +211,16 @@ _WORKERS: dict[str, list[_Worker]] = {}
 @DBOS.workflow(name=_WORKFLOW, max_recovery_attempts=None)
 async def _look(run_id: str, queue: str, priority: int, number: int) -> None:
     """The workflow of DBOS: looks at a run, for the time with that number."""
-    workers = _WORKERS.get(queue)
-    if not workers or await workers[-1].drive(run_id):
-        options = _look_options(run_id, queue, priority, number + 1)
-        options["delay_seconds"] = _AGAIN_SECONDS
-        await DBOS.enqueue_workflow_with_options_async(options, run_id, queue, priority, number + 1)
+    next_look: _Next = "later"
+    if workers := _WORKERS.get(queue):
+        next_look = await workers[-1].drive(run_id)
+    if next_look == "never":
+        return
+    options = _look_options(run_id, queue, priority, number + 1)
+    options["delay_seconds"] = _AGAIN_SECONDS
+    if next_look == "first":
+        options["priority"] = _FIRST_PRIORITY
+    await DBOS.enqueue_workflow_with_options_async(options, run_id, queue, priority, number + 1)
 
 
 def _look_options(run_id: str, queue: str, priority: int, number: int) -> EnqueueOptions:
@@ -242,5 +255,5 @@ async def _in_thread(function: Callable[..., T], *arguments: Any, **options: Any
     work = partial(function, *arguments, **options)
     try:
         return await asyncio.get_running_loop().run_in_executor(None, Context().run, work)
-    except (dbos_errors.DBOSException, SQLAlchemyError, sqlite3.Error) as error:
+    except (dbos_errors.DBOSException, SQLAlchemyError) as error:
         raise RunLogError(f"DBOS: {error}") from error

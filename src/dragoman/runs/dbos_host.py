@@ -3,21 +3,21 @@ launched for as long as somebody works."""
 
 from __future__ import annotations
 
-import sqlite3
 import sys
 import threading
 from collections.abc import Callable, Mapping
-from contextlib import closing
+from contextlib import ExitStack
 from time import monotonic, sleep
 from typing import ClassVar
 
 from dbos import DBOS, DBOSClient
-from sqlalchemy import make_url
+from sqlalchemy import Engine, make_url
 
 from dragoman.errors import SettingsError
 from dragoman.runs.engines import Limit
 from dragoman.runtime import new_id
 from dragoman.sql.address import create_private_file
+from dragoman.sql.engine import open_engine
 
 __all__ = ["DbosHost", "has_foreign_dbos", "open_client", "system_database"]
 
@@ -27,6 +27,8 @@ application of the user's in the same database are left alone."""
 _VERSION = "1"
 """The version of that application. It stays, because another version would neither begin nor take over
 runs of this one. The workflow has no state of its own, so every release can go on with it."""
+_CONNECTIONS = 5
+"""Connections of a process to SQLite."""
 _END_SECONDS = 5.0
 """Seconds that a process waits for its last workflows to be stored."""
 
@@ -47,22 +49,31 @@ def has_foreign_dbos() -> bool:
     return instance is not None and DbosHost.url is None
 
 
-def open_client(url: str) -> DBOSClient:
-    """Returns a client of the system database, with its tables made."""
+def open_client(url: str, closing: ExitStack) -> DBOSClient:
+    """Returns a client of the system database, with its tables made. `closing`: closes it."""
     if url.startswith("sqlite"):
-        path = make_url(url).database
-        assert path is not None
-        create_private_file(path)
-        with closing(sqlite3.connect(path)) as connection:
-            # Half the price of a commit; it holds for the file, whoever opens it.
-            connection.execute("PRAGMA journal_mode=WAL")
+        create_private_file(str(make_url(url).database))
     DBOS.migrate(url, schema=_NAME)
-    return DBOSClient(
+    client = DBOSClient(
         system_database_url=url,
+        system_database_engine=_open_sqlite(url, closing),
         dbos_system_schema=_NAME,
         application_name=_NAME,
         retry_connection_errors=False,
     )
+    closing.callback(client.destroy)
+    return client
+
+
+def _open_sqlite(url: str, closing: ExitStack) -> Engine | None:
+    """Returns connections to a system database in SQLite; `None` for Postgres."""
+    if not url.startswith("sqlite"):
+        return None
+    # DBOS's own would count the runs of a queue before their transaction has the lock, so two processes
+    # could exceed a limit. They do not use WAL either, so that a commit takes twice the time.
+    engine = open_engine(url, connections=_CONNECTIONS, writes=True)
+    closing.callback(engine.dispose)
+    return engine
 
 
 class DbosHost:
@@ -73,6 +84,7 @@ class DbosHost:
     """System database of the DBOS that was launched here, if one was."""
     queues: ClassVar[frozenset[str]] = frozenset()
     users: ClassVar = 0
+    closing: ClassVar = ExitStack()
 
     @classmethod
     def enter(
@@ -113,8 +125,13 @@ class DbosHost:
                 status="PENDING", executor_id=DBOS.executor_id, load_input=False, limit=1
             ):
                 sleep(0.02)
-            DBOS.destroy()
-            cls.url = None
+            cls._close()
+
+    @classmethod
+    def _close(cls) -> None:
+        DBOS.destroy()
+        cls.closing.close()
+        cls.url = None
 
     @classmethod
     def _launch(cls, url: str, queues: frozenset[str]) -> None:
@@ -123,11 +140,15 @@ class DbosHost:
             config={
                 "name": _NAME,
                 "system_database_url": url,
+                "system_database_engine": _open_sqlite(url, cls.closing),
+                # `open_client` has made the tables.
+                "run_migrations": False,
                 "dbos_system_schema": _NAME,
                 "application_version": _VERSION,
                 # With an id that another process has, too, DBOS would run the workflows of a live one.
                 "executor_id": new_id(),
-                "log_level": "WARNING",
+                # Its warnings are of what it mends itself, such as two workers at one queue.
+                "log_level": "ERROR",
             }
         )
         cls.url, cls.queues = url, queues
@@ -135,8 +156,7 @@ class DbosHost:
             DBOS.listen_queues(sorted(queues))
             DBOS.launch()
         except BaseException:
-            DBOS.destroy()
-            cls.url = None
+            cls._close()
             raise
 
 

@@ -104,6 +104,10 @@ class Keeper:
             if status.run_id == run_id and not future.done():
                 future.set_result(None)
         self._work.set()
+        # Its readers in this process get its events from now on without looking into the log.
+        for future, status in self._waiting.items():
+            if status.run_id == run_id and not future.done():
+                future.set_result(None)
 
     async def idle(self) -> None:
         """Waits until the keeper's process drives no run."""

@@ -8,9 +8,9 @@ stores of a URL are opened again if the application is started a second time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dragoman import wires
 from dragoman.arguments import expect
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dragoman.runs import RunLog
     from dragoman.serve.core.policy import AgentPolicy
     from dragoman.serve.gateway.gateway import Gateway
-    from dragoman.serve.http.callers import Auth
+    from dragoman.serve.http.callers import Auth, Key
     from dragoman.serve.http.limits import ServerLimits
     from dragoman.serve.store.answer_store import AnswerStore
     from dragoman.transport.address_policy import AddressPolicy
@@ -46,6 +46,7 @@ def app(
     origins: Iterable[str] = (),
     webhooks: AddressPolicy | None = None,
     cards: AgentCard | Mapping[str, AgentCard] | None = None,
+    page: bool = False,
     durable: bool = False,
     drives: bool = True,
 ) -> Starlette:
@@ -68,6 +69,7 @@ def app(
         webhooks: addresses to which clients may have notifications of tasks sent. By default none
             are sent.
         cards: the card of the agent, or of several agents by their names.
+        page: browsers get a page at `/`, on which people talk to the agents and see what they did.
         durable: runs of agents are put into the log, and any process that has the agent by its name
             (`dragoman worker`, another server) goes on with them if one ends. Needs a database as
             `store`.
@@ -120,6 +122,9 @@ def app(
         if isinstance(backend, AgentBackend)
         for name, agent in backend.agents.items()
     }
+    # An iterator can be read once.
+    if isinstance(auth, Iterator):
+        auth = list(cast("Iterator[str | Key]", auth))
     authenticate, agent_cards = make_authenticator(auth), assign_cards(cards, list(served))
 
     def open_stores() -> tuple[AnswerStore, RunLog]:
@@ -151,6 +156,16 @@ def app(
         )
         for method_path in paths
     ]
+    if page:
+        from dragoman.serve.page.files import PageRoot
+        from dragoman.serve.page.routes import page_routes
+
+        root = next(
+            route for route in routes if route.path == "/" and "GET" in (route.methods or ())
+        )
+        root.endpoint = root.app = PageRoot(root.app)
+        routes = [*page_routes(service, auth), *routes]
+        service.has_page = True
     application = Starlette(
         routes=[*operation_routes(service, paths), plan_route(service), *routes],
         lifespan=lambda _: service.running(),

@@ -105,7 +105,7 @@ class Endpoint:
         id_headers = dict.fromkeys([_ID_HEADER, api_of(wire).id_header], observed.id)
         try:
             caller = await self._find_caller(wire, route, scope)
-            observed.caller = caller.name
+            observed.caller, observed.owner = caller.name, caller.id
             with service.gate.count_call(caller), service.gate.hold_bytes() as take:
                 if scope["method"] == "POST":
                     data = await read_body(receive, headers, service.limits, take)

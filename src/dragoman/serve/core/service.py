@@ -217,10 +217,14 @@ class Service:
         self.clock = clock
         self.webhooks = Webhooks(webhooks, answers)
         self.waiting = Waiters()
+        self.watchers: list[Callable[[Observed], None]] = []
+        """Called with each call that is over."""
         self.cards = cards
         """What is said of agents, by their names."""
         self.grpc_address = ""
         """Where agents are served over gRPC too; empty: nowhere."""
+        self.has_page = False
+        """True if browsers get a page."""
         self.started_at = clock()
         """When it was made."""
 
@@ -375,6 +379,8 @@ class Service:
         """Counts and logs a call that is over."""
         self.metrics.observe(call)
         log_call(call)
+        for watch in self.watchers:
+            watch(call)
 
     async def models(self, caller: Caller) -> list[ModelInfo]:
         """Returns what a client of the service may name, each name once."""

@@ -14,6 +14,7 @@ from dragoman.serve.http.callers import ANONYMOUS
 
 __all__ = [
     "THREAD",
+    "check_name",
     "is_thread_of",
     "name_of",
     "resource_of",
@@ -61,7 +62,7 @@ def thread_name(call: Call, conversation: str | None) -> str | None:
     """
     name = conversation or call.headers.get(THREAD) or _find_name(call.body, _THREADS)
     if name:
-        return _check_name(name, "the conversation's id")
+        return check_name(name, "the conversation's id")
     return None
 
 
@@ -101,11 +102,11 @@ def _find_name(body: JsonMap, paths: Sequence[tuple[str, ...]]) -> str:
         for step in path:
             value = if_object(value).get(step)
         if isinstance(value, str) and value:
-            return _check_name(value, ".".join(path))
+            return check_name(value, ".".join(path))
     return ""
 
 
-def _check_name(name: str, where: str) -> str:
+def check_name(name: str, where: str) -> str:
     """Returns the name of a thread or user. Raises `InvalidRequestError` if it is too long or
     unprintable."""
     if len(name) > _LONGEST or not name.isprintable():

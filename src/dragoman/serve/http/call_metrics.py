@@ -104,6 +104,8 @@ class Observed:
         """Of the place, with `{model}` and `{id}`."""
         self.started = started
         """When it came, on the loop's clock."""
+        self.owner = ""
+        """Id of the caller."""
         self.caller = ""
         """Name of the key; empty: it has none."""
         self.model = ""

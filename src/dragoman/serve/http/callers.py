@@ -36,6 +36,7 @@ __all__ = [
     "fits_pattern",
     "parse_keys",
     "find_keys",
+    "list_secrets",
     "read_keys",
     "match_star",
 ]
@@ -198,6 +199,14 @@ def _hash_keys(
             "two keys of auth= are the same, so that it would not be clear who calls"
         )
     return digests
+
+
+def list_secrets(auth: Auth) -> list[bytes]:
+    """Returns the secrets of a server's keys; none where a function knows them."""
+    if auth is None or (callable(auth) and not isinstance(auth, Mapping)):
+        return []
+    digests = _hash_keys(cast("str | Key | Iterable[str | Key] | Mapping[str, str]", auth))
+    return [digest for digest, _ in digests]
 
 
 def _authenticate_by_keys(digests: Sequence[tuple[bytes, Caller]]) -> Authenticate:
